@@ -1,0 +1,39 @@
+"""GPT-2 and GPT-3: learned positions, fused QKV stored [in, out], biases everywhere, tied head."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.flow import Data, layers, lookup, norm
+from paramcount.parts.attentions import gpt_attention
+from paramcount.parts.decoders import head, pre_norm
+from paramcount.parts.feed_forward import gpt_mlp
+from paramcount.sizes import Flag, Positive, Sizes, heads_fill, hf
+
+
+class GPT2(Sizes):
+    """Source: Radford et al. 2019, section 2.3; for GPT-3 arXiv:2005.14165, section 2.1."""
+
+    reference: ClassVar[str] = "GPT2LMHeadModel"
+
+    vocab_size: Positive = hf("vocab_size", absent=50257)
+    n_positions: Positive = hf("n_positions", absent=1024)
+    d_model: Positive = hf("n_embd", absent=768)
+    n_layers: Positive = hf("n_layer", absent=12)
+    n_heads: Positive = hf("n_head", absent=12)
+    d_head: Positive = hf(absent=lambda js, c: c["d_model"] // c["n_heads"])
+    d_ff: Positive = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null_is_absent=True)
+    tie_word_embeddings: Flag = hf("tie_word_embeddings", absent=True)
+
+    def forward(c, tokens: Data) -> Data:
+        x = lookup(tokens, "wte.weight", "embedding", c.vocab_size, c.d_model)
+        x = x + lookup(tokens, "wpe.weight", "position", c.n_positions, c.d_model)
+        x = layers(x, "h.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
+        return head(c, norm(x, "ln_f", bias=True), "wte.weight")
+
+    def check(c) -> None:
+        heads_fill(c)
+
+
+def layer(c: Any, x: Data) -> Data:
+    return pre_norm(x, lambda h: gpt_attention(c, h), lambda h: gpt_mlp(c, h), ("ln_1", "ln_2"), bias=True)

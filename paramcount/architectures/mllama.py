@@ -1,0 +1,111 @@
+"""Llama 3.2 Vision: Llama layers, some of which attend to an image through gates instead of to the text."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.flow import Data, Weight, block, given, layers, linear, lookup, norm, weigh
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.feed_forward import gated_mlp, plain_mlp
+from paramcount.sizes import Flag, Indices, Positive, Sizes, hf
+
+
+class MllamaVision(Sizes):
+    """The vision tower: two stacks of layers over the patches of up to `n_tiles` tiles."""
+
+    section: ClassVar[str | None] = "vision_config"
+
+    d_model: Positive = hf("hidden_size", absent=1280)
+    n_layers: Positive = hf("num_hidden_layers", absent=32)
+    n_global_layers: Positive = hf("num_global_layers", absent=8)
+    n_heads: Positive = hf("attention_heads", absent=16)
+    n_kv_heads: Positive = hf(absent=lambda js, c: c["n_heads"])
+    d_head: Positive = hf(absent=lambda js, c: c["d_model"] // c["n_heads"])
+    d_ff: Positive = hf("intermediate_size", absent=5120)
+    n_channels: Positive = hf("num_channels", absent=3)
+    patch_size: Positive = hf("patch_size", absent=14)
+    n_patches: Positive = hf(absent=lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
+    n_tiles: Positive = hf("max_num_tiles", absent=4)
+    n_aspect_ratios: Positive = hf(absent=lambda js, c: len(js.get("supported_aspect_ratios") or [0] * 8))
+    intermediate_layers: Indices = hf("intermediate_layers_indices", absent=(3, 7, 15, 23, 30), null_is_absent=True)
+
+
+class Mllama(Sizes):
+    """Source: arXiv:2407.21783, section 7. The table has eight rows more than the head: the image token and padding."""
+
+    reference: ClassVar[str] = "MllamaForConditionalGeneration"
+    section: ClassVar[str | None] = "text_config"
+
+    vocab_size: Positive = hf("vocab_size", absent=128256)
+    d_model: Positive = hf("hidden_size", absent=4096)
+    n_layers: Positive = hf("num_hidden_layers", absent=40)
+    n_heads: Positive = hf("num_attention_heads", absent=32)
+    n_kv_heads: Positive = hf("num_key_value_heads", absent=8)
+    d_head: Positive = hf(absent=lambda js, c: c["d_model"] // c["n_heads"])
+    d_ff: Positive = hf("intermediate_size", absent=14336)
+    cross_attention_layers: Indices = hf("cross_attention_layers", absent=(3, 8, 13, 18, 23, 28, 33, 38), null_is_absent=True)
+    tie_word_embeddings: Flag = hf("tie_word_embeddings", absent=False)
+    vision: MllamaVision
+
+    def forward(c, tokens: Data) -> Data:
+        pixels = given("pixels", "patches", c.vision.n_channels, c.vision.patch_size, c.vision.patch_size)
+        ratio = given("aspect ratio")
+        image = block(pixels, "vision_model.", lambda pixels, ratio: vision(c.vision, pixels, ratio), reads=(ratio,), part="vision")
+        image = block(image, "", lambda x: linear(x, "multi_modal_projector", "projector", c.d_model, bias=True), part="projector")
+        crossing = set(c.cross_attention_layers)
+        kinds = [("cross" if i in crossing else "self", 1) for i in range(c.n_layers)]
+        return decoder(c, tokens, layer, kinds, prefix="language_model.model.", head_name="language_model.lm_head", extra_rows=8, reads=(image,))
+
+
+def layer(c: Any, kind: str, x: Data, image: Data) -> Data:
+    if kind == "self":
+        return pre_norm(x, lambda h: attention(c, h, "self_attn."), lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff))
+    return pre_norm(
+        x,
+        lambda h: weigh(block(h, "cross_attn.", lambda h, image: cross(c, h, image), reads=(image,), part="cross_attention"), "gate", "cross_attn_attn_gate", "other", 1),
+        lambda h: weigh(gated_mlp(h, "mlp.", "mlp", c.d_ff), "gate", "cross_attn_mlp_gate", "other", 1),
+    )
+
+
+def cross(c: Any, x: Data, image: Data) -> Data:
+    return attention(c, x, "", qk_norm=True, memory=image)
+
+
+def vision(c: Any, pixels: Data, ratio: Data) -> Data:
+    """Pixels to patch vectors: the last layer's beside those of the intermediate layers."""
+    d = c.d_model
+    patch = Weight("patch_embedding.weight", "embedding", (d, c.n_channels, c.patch_size, c.patch_size))
+    x = Data("convolve", (pixels,), ("patches", d), (patch,))
+    x = tile_positions(c, x, ratio, "pre_tile_positional_embedding")
+    x = weigh(x, "class token", "class_embedding", "embedding", d)
+    x = weigh(weigh(x, "positions", "gated_positional_embedding.embedding", "position", c.n_patches + 1, d), "gate", "gated_positional_embedding.gate", "other", 1)
+    x = x + lookup_tiles(x, ratio, "gated_positional_embedding.tile_embedding", c.n_aspect_ratios + 1, c.n_tiles * (c.n_patches + 1) * d)
+    x = norm(x, "layernorm_pre", bias=True)
+    local = layers(x, "transformer.layers.{layer}.", [("local", c.n_layers)], lambda kind, x: vision_layer(c, kind, x))
+    x = tile_positions(c, norm(local, "layernorm_post", bias=True), ratio, "post_tile_positional_embedding")
+    x = layers(x, "global_transformer.layers.{layer}.", [("global", c.n_global_layers)], lambda kind, x: vision_layer(c, kind, x))
+    return Data("join", (x, local), ("patches", (len(c.intermediate_layers) + 1) * d))
+
+
+def tile_positions(c: Any, x: Data, ratio: Data, name: str) -> Data:
+    x = x + lookup_tiles(x, ratio, name + ".embedding", c.n_aspect_ratios + 1, c.n_tiles * c.d_model)
+    return weigh(x, "gate", name + ".gate", "other", 1)
+
+
+def lookup_tiles(x: Data, ratio: Data, name: str, rows: int, width: int) -> Data:
+    """A row for each aspect ratio, cut into one vector for each tile (and patch)."""
+    row = lookup(ratio, name + ".weight", "position", rows, width)
+    return Data("spread", (row,), x.shape)
+
+
+def vision_layer(c: Any, kind: str, x: Data) -> Data:
+    def gated(y: Data, name: str) -> Data:
+        return weigh(y, "gate", name, "other", 1) if kind == "global" else y
+
+    return pre_norm(
+        x,
+        lambda h: gated(attention(c, h, "self_attn."), "gate_attn"),
+        lambda h: gated(plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True), "gate_ffn"),
+        bias=True,
+    )

@@ -1,0 +1,40 @@
+"""GPT-1: the layers of GPT-2 with the norms behind instead of before, and none at the end."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.flow import Data, layers, lookup, norm
+from paramcount.parts.attentions import gpt_attention
+from paramcount.parts.decoders import head
+from paramcount.parts.feed_forward import gpt_mlp
+from paramcount.sizes import Flag, Positive, Sizes, heads_fill, hf
+
+
+class OpenAIGPT(Sizes):
+    """Source: Radford et al. 2018, section 3.1."""
+
+    reference: ClassVar[str] = "OpenAIGPTLMHeadModel"
+
+    vocab_size: Positive = hf("vocab_size", absent=40478)
+    n_positions: Positive = hf("n_positions", absent=512)
+    d_model: Positive = hf("n_embd", absent=768)
+    n_layers: Positive = hf("n_layer", absent=12)
+    n_heads: Positive = hf("n_head", absent=12)
+    d_head: Positive = hf(absent=lambda js, c: c["d_model"] // c["n_heads"])
+    d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"])
+    tie_word_embeddings: Flag = hf("tie_word_embeddings", absent=True)
+
+    def forward(c, tokens: Data) -> Data:
+        x = lookup(tokens, "tokens_embed.weight", "embedding", c.vocab_size, c.d_model)
+        x = x + lookup(tokens, "positions_embed.weight", "position", c.n_positions, c.d_model)
+        x = layers(x, "h.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
+        return head(c, x, "tokens_embed.weight")
+
+    def check(c) -> None:
+        heads_fill(c)
+
+
+def layer(c: Any, x: Data) -> Data:
+    x = norm(x + gpt_attention(c, x), "ln_1", bias=True)
+    return norm(x + gpt_mlp(c, x), "ln_2", bias=True)

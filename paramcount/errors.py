@@ -1,0 +1,74 @@
+"""The one exception of the package: one line that says where, what was found, what is accepted and what is nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+LONGEST = 200
+
+
+class ParamcountError(ValueError):
+    """Raised for every input that cannot be answered exactly.
+
+    The message is always a single printable line, whatever the input held, so that it is safe on a terminal.
+
+    >>> print(ParamcountError("n_heads = 0", where="config.n_heads", accepted="a whole number from 1"))
+    config.n_heads: n_heads = 0 (accepted: a whole number from 1)
+    """
+
+    def __init__(self, found: str, *, where: str = "", accepted: str = "", nearest: Iterable[str] = ()) -> None:
+        self.found, self.where, self.accepted, self.nearest = found, where, accepted, tuple(nearest)
+        message = f"{where}: {found}" if where else found
+        if accepted:
+            message += f" (accepted: {accepted})"
+        if self.nearest:
+            message += f"; did you mean {' or '.join(self.nearest)}?"
+        super().__init__(printable(message, 4 * LONGEST))
+
+    def at(self, place: str) -> ParamcountError:
+        """The same error, found inside `place`."""
+        where = f"{place}: {self.where}" if self.where else place
+        return ParamcountError(self.found, where=where, accepted=self.accepted, nearest=self.nearest)
+
+
+def printable(text: object, longest: int = LONGEST) -> str:
+    """`text` on one line: control characters (terminal escapes, line breaks, text direction) escaped, the middle of a long one cut.
+
+    >>> printable("a\\x1b[31m" + "b" * 300, longest=16)
+    'a\\\\x1b[3…bbbbbbbb'
+    """
+    escaped = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode("ascii") for c in str(text))
+    return escaped if len(escaped) <= longest else f"{escaped[: longest // 2 - 1]}…{escaped[-(longest // 2) :]}"
+
+
+def near(word: object, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
+    """The known words nearest to a misspelt one, best first.
+
+    >>> near("n_hedas", ["n_heads", "n_layers", "d_model"])
+    ('n_heads',)
+    """
+    return tuple(get_close_matches(str(word)[:LONGEST], list(known), n=most, cutoff=0.6))
+
+
+def shown(value: object) -> str:
+    """A value from a file as an error message prints it: its type named where the text alone would mislead.
+
+    >>> shown("12"), shown(True), shown(None), shown(7)
+    ("the text '12'", 'true', 'null', '7')
+    """
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case str():
+            return f"the text {printable(value, 60)!r}"
+        case dict():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+        case int() if abs(value) >= 10**30:
+            return "a number of more than 30 digits"
+        case _:
+            return printable(value, 60)

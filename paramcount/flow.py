@@ -1,0 +1,306 @@
+"""The forward pass in shapes: data flows through operations, an operation holds the weights it reads.
+
+Everything else in the package is a reading of this: counts read the weights, traces read the operations.
+A declaration only adds, subtracts and multiplies sizes, so it serves ints, int64 arrays and symbols alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from paramcount.errors import ParamcountError
+
+Size: TypeAlias = Any  # an int, an int64 array or a symbol; of a data shape's first axes also a word: "tokens"
+Width: TypeAlias = Any  # a Size, or a tuple of them: (n_heads, d_head)
+
+
+class Weight(NamedTuple):
+    """One weight as an operation reads it. `name` is relative to the block it stands in; "/x" is a name from the root."""
+
+    name: str
+    component: str
+    shape: tuple[Size, ...]  # as stored
+    splits: tuple[tuple[str, Size], ...] = ()  # what a fused matrix is made of, along `axis`
+    axis: int = 0
+    tied_to: str | None = None
+    role: str = "parameter"  # parameter | buffer | legacy_buffer
+
+
+class Repeat(NamedTuple):
+    """How often a body stands in its place, and how much of it one token uses."""
+
+    axis: str  # layer | expert | use
+    count: Size
+    active: Size
+    kind: Hashable = ""
+    runs: tuple[tuple[Size, Size], ...] = ()  # (first index, how many), in order
+    stacked: bool = False  # stored as one tensor with this axis in front
+    tied_to: str | None = None  # a second use: everything below is tied to this prefix
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """Which of them, counted from 0 in the checkpoint."""
+        return tuple(first + i for first, length in self.runs for i in range(length))
+
+
+class Body(NamedTuple):
+    """What stands inside an operation: a layer of each kind, an expert, a named block."""
+
+    repeat: Repeat
+    inputs: tuple[Data, ...]
+    out: Data
+
+
+class Data:
+    """What flows: its shape, the operation it came out of, and what that operation read."""
+
+    __slots__ = ("op", "inputs", "shape", "weights", "prefix", "bodies", "part", "detail")
+
+    def __init__(
+        self,
+        op: str,
+        inputs: tuple[Data, ...],
+        shape: tuple[Size, ...],
+        weights: tuple[Weight, ...] = (),
+        *,
+        prefix: str = "",
+        bodies: tuple[Body, ...] = (),
+        part: str | None = None,
+        detail: Any = None,
+    ) -> None:
+        self.op, self.inputs, self.shape, self.weights = op, inputs, shape, weights
+        self.prefix, self.bodies, self.part, self.detail = prefix, bodies, part, detail
+
+    def __add__(self, other: Data) -> Data:
+        return Data("add", (self, other), same(self, other))
+
+    def __mul__(self, other: Data) -> Data:
+        return Data("multiply", (self, other), same(self, other))
+
+    def __repr__(self) -> str:
+        return f"<{self.op} {list(self.shape)}>"
+
+
+def same(a: Data, b: Data) -> tuple[Size, ...]:
+    """The shape that both have. Sizes that are not plain ints or words are believed."""
+    if len(a.shape) != len(b.shape):
+        raise ParamcountError(f"shape {list(a.shape)} meets {list(b.shape)}", where=b.op)
+    for m, n in zip(a.shape, b.shape):
+        if m is not n and type(m) in (int, str) and type(n) in (int, str) and m != n:
+            raise ParamcountError(f"shape {list(a.shape)} meets {list(b.shape)}", where=b.op)
+    return a.shape
+
+
+def axes(width: Width) -> tuple[Size, ...]:
+    return width if type(width) is tuple else (width,)
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    n = 1
+    for size in sizes:
+        n = n * size
+    return n
+
+
+# ---- operations: an input width is read off the data, so it is never written twice
+
+
+def given(name: str, *shape: Size) -> Data:
+    """Data from outside: token ids, pixels, an encoder's input."""
+    return Data(name, (), shape)
+
+
+def lookup(x: Data, name: str, component: str, rows: Size, width: Size, *, tied_to: str | None = None) -> Data:
+    return Data("lookup", (x,), (*x.shape, width), (Weight(name, component, (rows, width), tied_to=tied_to),))
+
+
+def linear(x: Data, name: str, component: str, width: Width, *, bias: bool = False, transposed: bool = False, tied_to: str | None = None) -> Data:
+    """A matrix over everything behind the first axis, stored [out, in] (`transposed`: [in, out])."""
+    out = axes(width)
+    n, d_in = product(out), product(x.shape[1:])
+    weights: tuple[Weight, ...] = (Weight(name + ".weight", component, (d_in, n) if transposed else (n, d_in), tied_to=tied_to),)
+    if bias:
+        weights += (Weight(name + ".bias", component, (n,)),)
+    return Data("linear", (x,), x.shape[:1] + out, weights)
+
+
+def fused(
+    x: Data,
+    name: str,
+    parts: Mapping[str, Width],
+    *,
+    bias: bool = False,
+    transposed: bool = False,
+    suffixes: tuple[str, str] = (".weight", ".bias"),
+) -> tuple[Data, ...]:
+    """One stored matrix, several outputs: {component: width}."""
+    splits = tuple((component, product(axes(width))) for component, width in parts.items())
+    n = splits[0][1]
+    for _, width in splits[1:]:
+        n = n + width
+    d_in, first = product(x.shape[1:]), splits[0][0]
+    weights: tuple[Weight, ...] = (Weight(name + suffixes[0], first, (d_in, n) if transposed else (n, d_in), splits, int(transposed)),)
+    if bias:
+        weights += (Weight(name + suffixes[1], first, (n,), splits),)
+    y = Data("linear", (x,), (*x.shape[:1], n), weights)
+    return tuple(Data("split", (y,), x.shape[:1] + axes(width)) for width in parts.values())
+
+
+def norm(x: Data, name: str, *, bias: bool = False) -> Data:
+    width = x.shape[-1:]
+    weights: tuple[Weight, ...] = (Weight(name + ".weight", "norm", width),)
+    if bias:
+        weights += (Weight(name + ".bias", "norm", width),)
+    return Data("norm", (x,), x.shape, weights)
+
+
+def weigh(x: Data, op: str, name: str, component: str, *shape: Size, role: str = "parameter") -> Data:
+    """x through an operation that holds one weight and keeps the shape: a gate, a sink, a correction."""
+    return Data(op, (x,), x.shape, (Weight(name, component, shape, role=role),))
+
+
+def act(x: Data, name: str) -> Data:
+    return Data(name, (x,), x.shape)
+
+
+def rope(x: Data) -> Data:
+    return Data("rope", (x,), x.shape)
+
+
+def split(x: Data, *widths: Size) -> tuple[Data, ...]:
+    return tuple(Data("split", (x,), (*x.shape[:-1], width)) for width in widths)
+
+
+def join(a: Data, b: Data) -> Data:
+    return Data("join", (a, b), (*a.shape[:-1], a.shape[-1] + b.shape[-1]))
+
+
+def scale(x: Data, by: Data) -> Data:
+    """x times one number per row: a shared expert's gate."""
+    if type(by.shape[-1]) is int and by.shape[-1] != 1:
+        raise ParamcountError(f"shape {list(by.shape)} is not one number per row", where="scale")
+    return Data("scale", (x, by), x.shape)
+
+
+def attend(q: Data, k: Data, v: Data, *, window: Size | None = None, cached: tuple[Data, ...] | None = None, mask: Weight | None = None) -> Data:
+    """softmax(QKᵀ)·V in one operation: a trace unfolds it; `cached` says what is kept for later tokens (keys and values by default)."""
+    return Data("attend", (q, k, v), q.shape[:-1] + v.shape[-1:], (mask,) if mask else (), detail=(window, (k, v) if cached is None else cached))
+
+
+def block(x: Data, prefix: str, body: Callable[..., Data], *, reads: Sequence[Data] = (), part: str | None = None, tied_to: str | None = None) -> Data:
+    """A named block. `part`: the part of the model it stands for. `tied_to`: it is a second use of the block under that prefix."""
+    inputs = tuple(Data("input", (), r.shape) for r in (x, *reads))
+    out = body(*inputs)
+    return Data("block", (x, *reads), out.shape, prefix=prefix, bodies=(Body(Repeat("use", 1, 1, tied_to=tied_to), inputs, out),), part=part)
+
+
+def experts(x: Data, scores: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data], *, stacked: bool = False) -> Data:
+    """`count` equal bodies of which a token visits `active`. `stacked`: the checkpoint holds one tensor for all of them."""
+    inner = Data("input", (), x.shape)
+    out = body(inner)
+    same(x, out)
+    repeat = Repeat("expert", count, active, runs=((0, count),), stacked=stacked)
+    return Data("experts", (x, scores), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), out),))
+
+
+def layers(
+    x: Data,
+    prefix: str,
+    kinds: Iterable[tuple[Hashable, Size]],
+    body: Callable[..., Any],
+    *,
+    reads: Sequence[Data] = (),
+    carry: Sequence[Width] = (),
+    first: Size = 0,
+) -> Data:
+    """A stack of layers; a layer of each kind is written once.
+
+    `kinds`: ((kind, how many), ...) in order, a kind may recur. `reads`: outside data that every layer takes (an
+    encoder's output). `carry`: widths of what one layer hands to the next beside x. `first`: the first layer's index.
+    """
+    runs: dict[Hashable, list[tuple[Size, Size]]] = {}
+    index, last = first, None
+    for kind, n in kinds:
+        if type(n) is int and n == 0:
+            continue
+        if kind == last:
+            start, length = runs[kind][-1]
+            runs[kind][-1] = (start, length + n)
+        else:
+            runs.setdefault(kind, []).append((index, n))
+        index, last = index + n, kind
+    bodies = []
+    for kind, spans in runs.items():
+        inputs = tuple(Data("input", (), r.shape) for r in (x, *reads)) + tuple(Data("input", (), x.shape[:1] + axes(c)) for c in carry)
+        out = body(kind, *inputs)
+        if carry:
+            out, *after = out
+            for before, handed in zip(inputs[-len(carry) :], after, strict=True):
+                same(before, handed)
+            out = Data("hand on", (out, *after), out.shape)
+        same(x, out)
+        n = spans[0][1]
+        for _, length in spans[1:]:
+            n = n + length
+        bodies.append(Body(Repeat("layer", n, n, kind, tuple(spans)), inputs, out))
+    return Data("layers", (x, *reads), x.shape, prefix=prefix, bodies=tuple(bodies))
+
+
+# ---- readings
+
+
+def order(out: Data, inputs: tuple[Data, ...] | None = None) -> list[Data]:
+    """The operations that lead to `out`, in the order they run. In a body, `inputs` are all that may come from outside:
+    data of another body would be counted again in each of them, so it has to be read or carried."""
+    seen: set[int] = set()
+    found: list[Data] = []
+    stack = [(out, False)]
+    while stack:
+        data, ready = stack.pop()
+        if ready:
+            found.append(data)
+        elif id(data) not in seen:
+            seen.add(id(data))
+            if data.inputs:
+                stack.append((data, True))
+                stack.extend([(i, False) for i in reversed(data.inputs)])
+            elif inputs is None or any(data is i for i in inputs):
+                found.append(data)
+            else:
+                raise ParamcountError(f"a body uses {data!r} from outside", accepted="what it takes through `reads` or `carry`")
+    return found
+
+
+Step: TypeAlias = tuple[Data, str, tuple[Repeat, ...], str]
+
+
+def steps(out: Data, part: str = "decoder", prefix: str = "", repeats: tuple[Repeat, ...] = (), inputs: tuple[Data, ...] | None = None) -> Iterator[Step]:
+    """Every operation in the order it runs, with its name prefix, the repeats it stands under and its part."""
+    for data in order(out, inputs):
+        yield data, prefix, repeats, part
+        for repeat, inner, body in data.bodies:
+            yield from steps(body, data.part or part, prefix + data.prefix, (*repeats, repeat), inner)
+
+
+class Held(NamedTuple):
+    """A weight in its place: full name, tie, repeats and part worked out."""
+
+    name: str
+    weight: Weight
+    tied_to: str | None
+    repeats: tuple[Repeat, ...]
+    part: str
+
+
+def weights(out: Data, part: str = "decoder") -> Iterator[Held]:
+    """Every weight that leads to `out`, in the order it is read."""
+    for data, prefix, repeats, where in steps(out, part):
+        for weight in data.weights:
+            tied = weight.tied_to
+            if tied is None:
+                for repeat in repeats:
+                    if repeat.tied_to:
+                        tied = repeat.tied_to + weight.name
+                        break
+            yield Held(weight.name[1:] if weight.name[0] == "/" else prefix + weight.name, weight, tied, repeats, where)

@@ -1,0 +1,129 @@
+"""What a typed name means: an id, a Hugging Face id, a common spelling, a family, a wildcard, a path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from paramcount import zoo
+from paramcount.errors import LONGEST, ParamcountError, near, printable
+
+PATH_ENDS = ("/", ".yaml", ".yml", ".json", ".safetensors", ".gguf")
+COMMANDS = ("compare", "list", "show", "verify")
+SPEC_HELP = "a zoo id, a Hugging Face id, a path, a mapping or what paramcount.load returned"
+
+
+def is_path(word: str) -> bool:
+    """Whether a word is a path by its looks, whatever lies in the current directory."""
+    return word == "-" or word.startswith((".", "/", "~")) or word.lower().endswith(PATH_ENDS)
+
+
+def folded(name: str) -> str:
+    """A name without what people write differently: case, blanks, hyphens, underscores.
+
+    >>> folded("Llama 3.1 8B") == folded("llama-3.1-8b")
+    True
+    """
+    return re.sub(r"[\s_\-]+", "", name.casefold())
+
+
+@lru_cache(maxsize=1)
+def spellings() -> dict[str, str]:
+    """{folded spelling: id} of the whole zoo: ids, names, Hugging Face ids with and without the publisher, aliases."""
+    found: dict[str, str] = {}
+    weaker: dict[str, str] = {}
+    for id in zoo.ids():
+        model = zoo.entry(id)
+        for name in (id, model.name, *([model.hf] if model.hf else []), *model.aliases):
+            found.setdefault(folded(name), id)
+            weaker.setdefault(folded(name.rpartition("/")[2]), id)
+    return weaker | found
+
+
+def find(name: str) -> str:
+    """The zoo id that a name means.
+
+    >>> find("meta-llama/Llama-3.1-8B"), find("GPT2-small")
+    ('llama-3.1-8b', 'gpt2-small')
+
+    Raises: ParamcountError with the nearest names, commands and families among them.
+    """
+    if zoo.path_of(name):
+        return name
+    known = spellings()
+    if name and (id := known.get(folded(name[:LONGEST]))):
+        return id
+    if name in zoo.families():
+        raise ParamcountError(f"{name} is a family of {len(list(zoo.ids(name)))} models", accepted=f"one of them: {', '.join(zoo.ids(name))}")
+    by_spelling = {**{word: word for word in (*COMMANDS, *zoo.families())}, **known, **{folded(id): id for id in known.values()}}
+    nearest = list(dict.fromkeys(by_spelling[word] for word in near(folded(name[:LONGEST]), by_spelling, most=8)))[:3]
+    raise ParamcountError(f"unknown model {printable(name, 60)!r}", accepted="what `paramcount list` names, or a path such as ./model.yaml", nearest=nearest)
+
+
+def load(spec: object) -> zoo.Model:
+    """The validated config of a model, with its sources.
+
+    `spec`: a zoo id, a Hugging Face id, the path of a YAML file, a mapping with `architecture` and `config`, or a loaded model.
+
+    >>> load("deepseek-v3").config.n_routed_experts
+    256
+
+    Raises: ParamcountError for anything else, saying what was found and what is accepted.
+    """
+    if isinstance(spec, zoo.Model):
+        return spec
+    if isinstance(spec, Mapping):
+        return zoo.from_mapping(spec, "unnamed")
+    if isinstance(spec, Path) or (isinstance(spec, str) and is_path(spec)):
+        return _from_path(str(spec))
+    if isinstance(spec, str):
+        return zoo.entry(find(spec))
+    raise ParamcountError(f"{type(spec).__name__} is not a model", accepted=SPEC_HELP)
+
+
+def _from_path(path: str) -> zoo.Model:
+    if not path.lower().endswith((".yaml", ".yml")):
+        raise ParamcountError("is not a zoo entry", where=printable(path), accepted="a .yaml file")
+    try:
+        return zoo.from_file(Path(path).expanduser())
+    except RuntimeError:  # a home directory that does not exist
+        raise ParamcountError("cannot be read: no such home directory", where=printable(path)) from None
+
+
+def select(words: Iterable[object], *, estimates: bool = False) -> list[zoo.Model]:
+    """The models that words stand for, in the order given, each once: a family for all its models, `*` and `?` for any text.
+
+    Estimates come only with `estimates`, or where one is named outright.
+
+    Raises: ParamcountError for a word that means nothing.
+    """
+    found: dict[Any, zoo.Model] = {}
+    for word in words:
+        many = expand(word)
+        for model in [load(word)] if many is None else [zoo.entry(id) for id in many]:
+            if estimates or many is None or not model.estimate:
+                found.setdefault(model.id if zoo.path_of(model.id) else id(model), model)
+    return list(found.values())
+
+
+def expand(word: object) -> list[str] | None:
+    """The zoo ids of a family or a wildcard; None for what names one model.
+
+    >>> expand("gpt2-*")
+    ['gpt2-large', 'gpt2-medium', 'gpt2-small', 'gpt2-xl']
+    """
+    if not isinstance(word, str) or is_path(word):
+        return None
+    if word.casefold() in zoo.families():
+        return list(zoo.ids(word.casefold()))
+    if "*" not in word and "?" not in word:
+        return None
+    pattern = folded(word[:LONGEST])
+    matching = [id for id in zoo.ids() if fnmatchcase(folded(id), pattern)]
+    if not matching:
+        raise ParamcountError(f"no model matches {printable(word, 60)!r}", accepted="a pattern over the ids of `paramcount list`: 'qwen3-*'")
+    return matching

@@ -1,0 +1,1 @@
+"""Parts of a forward pass: functions from Data to Data that architectures and formulas share."""

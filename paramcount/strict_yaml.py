@@ -1,0 +1,121 @@
+"""YAML for data files and nothing more: no tags, anchors or aliases, no key twice, and only what is written is a number."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from paramcount.errors import ParamcountError, printable
+
+LARGEST_FILE = 1 << 20  # bytes: a zoo entry has two or three thousand
+DEEPEST = 12
+LOADER = getattr(yaml, "CLoader", yaml.Loader)  # libyaml's parser where present; only its events are used
+
+WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
+INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,99})")
+NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,3})?")
+
+
+def load_file(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file.
+
+    Raises: ParamcountError that names the file and, where there is one, the line.
+    """
+    place = printable(path)
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise ParamcountError(f"cannot be read: {error.strerror or type(error).__name__}", where=place) from None
+    if len(data) > LARGEST_FILE:
+        raise ParamcountError("is too large", where=place, accepted=f"a YAML file of at most {LARGEST_FILE:,} bytes")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ParamcountError("is not text", where=place, accepted="a YAML file in UTF-8") from None
+    try:
+        return loads(text)
+    except ParamcountError as error:
+        raise error.at(place) from None
+
+
+def loads(text: str) -> dict[str, Any]:
+    """The mapping in a YAML text.
+
+    >>> loads("a: 012\\nb: no\\nc: 1e-5\\nd: [1, 2]")
+    {'a': '012', 'b': 'no', 'c': 1e-05, 'd': [1, 2]}
+    """
+    try:
+        found = _document(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or "is not YAML"
+        raise ParamcountError(f"is not YAML: {printable(problem, 80)}", where=_line(mark)) from None
+    if not isinstance(found, dict):
+        raise ParamcountError("is empty" if found is None else "holds no mapping", accepted="a mapping of fields")
+    return found
+
+
+def _line(mark: Any) -> str:
+    return f"line {mark.line + 1}" if mark is not None else ""
+
+
+def _document(text: str) -> Any:
+    """Built from events by hand, so that what is refused is refused where it stands and nothing is ever expanded."""
+    root: list[Any] = []
+    open_: list[Any] = [root]  # the collections being filled
+    keys: list[Any] = [None]  # of each open mapping, the key that waits for its value
+    documents = 0
+    for event in yaml.parse(text, Loader=LOADER):
+        kind = type(event).__name__
+        where = _line(event.start_mark)
+        if kind == "DocumentStartEvent":
+            documents += 1
+            if documents > 1:
+                raise ParamcountError("a second document", where=where, accepted="one document a file")
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            open_.pop()
+            keys.pop()
+        elif kind == "AliasEvent" or getattr(event, "anchor", None):
+            raise ParamcountError("an anchor or alias", where=where, accepted="every value written out")
+        elif getattr(event, "tag", None) and event.tag != "!":
+            raise ParamcountError(f"the tag {printable(event.tag, 60)}", where=where, accepted="no tags")
+        elif kind in ("ScalarEvent", "MappingStartEvent", "SequenceStartEvent"):
+            if kind == "ScalarEvent":
+                value: Any = _scalar(event.value, where) if event.implicit[0] and event.style is None else event.value
+            else:
+                value = {} if kind == "MappingStartEvent" else []
+            target = open_[-1]
+            if isinstance(target, list):
+                target.append(value)
+            elif keys[-1] is None:
+                if not isinstance(value, str) or not value:
+                    raise ParamcountError("a key that is not a text", where=where)
+                if value in target:
+                    raise ParamcountError(f"the key {printable(value, 60)} a second time", where=where, accepted="every key once")
+                keys[-1] = value
+                continue
+            else:
+                target[keys[-1]] = value
+                keys[-1] = None
+            if kind != "ScalarEvent":
+                if len(open_) > DEEPEST:
+                    raise ParamcountError("nested too deep", where=where, accepted=f"at most {DEEPEST} levels")
+                open_.append(value)
+                keys.append(None)
+    return root[0] if root else None
+
+
+def _scalar(text: str, where: str) -> Any:
+    if text in WORDS:
+        return WORDS[text]
+    if INTEGER.fullmatch(text):
+        return int(text)
+    if text.isdigit() and len(text) > 100:
+        raise ParamcountError(f"a number of {len(text)} digits", where=where, accepted="at most 100 digits")
+    if NUMBER.fullmatch(text) and not text.lstrip("+-").isdigit():
+        return float(text)
+    return text

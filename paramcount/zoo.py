@@ -1,0 +1,209 @@
+"""The zoo: one model, one YAML file, every number with its source."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError
+
+from paramcount.architectures import architecture
+from paramcount.errors import ParamcountError, printable
+from paramcount.figures import parse
+from paramcount.sizes import Flag, Positive, Sizes, from_pydantic, validated
+from paramcount.strict_yaml import load_file
+
+HERE = Path(__file__).parent
+CONFIGS = HERE / "configs" if (HERE / "configs").is_dir() else HERE.parent / "configs"  # in the wheel, or beside a checkout
+
+Text = Annotated[str, Field(strict=True, min_length=1, max_length=2000)]
+SourceKind = Literal["config_json", "mirror", "paper", "model_card", "reference_default", "safetensors_index", "publisher", "secondary"]
+Counted = Literal["total", "active", "non_embedding", "active_non_embedding", "active_without_input_table", "checkpoint", "unspecified"]
+ID = re.compile(r"[a-z0-9][a-z0-9.\-]*")
+
+
+class Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Source(Entry):
+    """Where a fact comes from."""
+
+    id: Text
+    kind: SourceKind
+    ref: Text
+    accessed: datetime.date
+
+
+class Published(Entry):
+    """A figure somebody published, and what it counts. `value`: a whole number, or as printed ("7.61B")."""
+
+    what: Counted
+    value: Annotated[int, Field(strict=True, ge=1)] | Text
+    exact: Flag
+    source: Text
+
+
+class Checked(Entry):
+    """The reference's own count."""
+
+    reference: Text
+    total: Annotated[int, Field(strict=True, ge=1)]
+
+
+class Release(Entry):
+    """What the released files hold besides the reference's parameters and buffers."""
+
+    legacy_buffers: Flag  # those that the architecture declares
+    mtp: Flag  # the multi-token-prediction layers of the config
+    copies: tuple[Literal["lm_head", "mtp"], ...]  # tied tensors stored again: the head, the MTP layers' table and head
+    quantisation: Literal["fp8", "mxfp4"] | None
+
+
+class Claim(Entry):
+    """What somebody says of a model whose sizes nobody published."""
+
+    what: Text
+    value: Text
+    by: Text
+    source: Text
+
+
+class Model(Entry):
+    """A zoo entry: the validated config with its provenance. Of an estimate, claims and no config."""
+
+    id: Text
+    name: Text
+    family: Text | None = None
+    publisher: Text | None = None
+    released: datetime.date | None = None
+    hf: Text | None = None
+    aliases: tuple[Text, ...] = ()
+    estimate: Flag = False
+    architecture: Text | None = None
+    context_length: Positive | None = None
+    config: SerializeAsAny[Sizes] | None = None
+    checked: Checked | Literal["unverified"] = "unverified"
+    release: Release | None = None
+    claims: tuple[Claim, ...] = ()
+    sources: tuple[Source, ...] = ()
+    published: tuple[Published, ...] = ()
+    notes: tuple[Text, ...] = ()
+
+    @property
+    def sizes(self) -> Sizes:
+        """The config, which an estimate has not.
+
+        Raises: ParamcountError for an estimate.
+        """
+        if self.config is None:
+            raise ParamcountError("is an estimate: claims and no sizes, so there is nothing to count", where=self.id)
+        return self.config
+
+
+def from_mapping(document: Mapping[str, Any], default_id: str = "") -> Model:
+    """A zoo entry from its fields. `architecture` and `config` are required, provenance is not.
+
+    Raises: ParamcountError naming the field, what was found, what is accepted and the nearest.
+    """
+    fields = dict(document)
+    if default_id and "id" not in fields:
+        fields["id"] = default_id
+    fields.setdefault("name", fields.get("id"))
+    if fields.get("estimate") is not True:
+        for name in ("architecture", "config"):
+            if fields.get(name) is None:
+                raise ParamcountError("is missing", where=name, accepted="architecture and config, or estimate: true and claims")
+        try:
+            found = architecture(fields["architecture"])
+        except ParamcountError as error:
+            raise error.at("architecture") from None
+        if not isinstance(fields["config"], Mapping):
+            raise ParamcountError("is not a mapping", where="config", accepted="sizes by name")
+        try:
+            fields["config"] = validated(found, dict(fields["config"]))
+        except ParamcountError as error:
+            raise ParamcountError(error.found, where=f"config.{error.where}" if error.where else "config", accepted=error.accepted, nearest=error.nearest) from None
+    elif fields.get("config") is not None:
+        raise ParamcountError("an estimate has no config", where="config", accepted="claims")
+    try:
+        model = Model.model_validate(fields)
+    except ValidationError as error:
+        raise from_pydantic(error, Model) from None
+    known = {source.id for source in model.sources}
+    for place, items in (("published", model.published), ("claims", model.claims)):
+        for i, item in enumerate(items):
+            if item.source not in known:
+                raise ParamcountError(f"unknown source {printable(item.source, 60)}", where=f"{place}.{i}.source", accepted=", ".join(sorted(known)) or "an id of sources")
+    for i, figure in enumerate(model.published):
+        try:
+            parse(figure.value)
+        except ParamcountError as error:
+            raise error.at(f"published.{i}.value") from None
+    return model
+
+
+def from_file(path: Path) -> Model:
+    """A zoo entry from a YAML file; without an `id` the file's name is it."""
+    document = load_file(path)
+    try:
+        return from_mapping(document, path.stem)
+    except ParamcountError as error:
+        raise error.at(printable(path)) from None
+
+
+@lru_cache(maxsize=None)
+def _load(id: str, path: Path) -> Model:
+    model = from_file(path)
+    if (model.id, model.family) != (id, path.parent.name):
+        raise ParamcountError(f"id {model.id} of family {model.family} stands in {path.parent.name}/{path.name}", accepted="configs/<family>/<id>.yaml")
+    return model
+
+
+def path_of(id: str) -> Path | None:
+    """The file of a zoo id; None where there is none. Nothing outside configs/ is ever looked at."""
+    if not ID.fullmatch(id):
+        return None
+    return next((folder / f"{id}.yaml" for folder in families().values() if (folder / f"{id}.yaml").is_file()), None)
+
+
+@lru_cache(maxsize=1)
+def families() -> dict[str, Path]:
+    """{family: its folder}"""
+    return {folder.name: folder for folder in sorted(CONFIGS.iterdir()) if folder.is_dir()} if CONFIGS.is_dir() else {}
+
+
+def ids(family: str | None = None) -> Iterator[str]:
+    """The ids of a family, or all, smallest number first: gpt2, qwen2.5-7b, qwen2.5-14b."""
+    for name, folder in families().items():
+        if family in (None, name):
+            yield from sorted((path.stem for path in folder.glob("*.yaml")), key=natural)
+
+
+def natural(text: str) -> list[tuple[bool, float, str]]:
+    """A sort key that reads numbers as numbers: 9b before 14b, 500m before 1b."""
+    pieces = re.findall(r"\d+(?:\.\d+)?|\D+", text)
+    key = []
+    for i, piece in enumerate(pieces):
+        if piece[0].isdigit():
+            following = pieces[i + 1][:1] if i + 1 < len(pieces) else ""
+            last = i + 1 >= len(pieces) or not pieces[i + 1][1:2].isalpha()
+            key.append((False, float(piece) * {"m": 1e6, "b": 1e9}.get(following if last else "", 1), ""))
+        else:
+            key.append((True, 0.0, piece))
+    return key
+
+
+def entry(id: str) -> Model:
+    """A zoo entry by its id.
+
+    Raises: ParamcountError where there is none, or its file is wrong.
+    """
+    path = path_of(id)
+    if path is None:
+        raise ParamcountError(f"no model {printable(id, 60)} in the zoo")
+    return _load(id, path)
