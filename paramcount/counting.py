@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paramcount.flow import Data, Held, Repeat, given, product, weights
+from paramcount.flow import Data, Repeat, given, weights
+from paramcount.names import load
 
 if TYPE_CHECKING:
     from paramcount.sizes import Sizes
+    from paramcount.zoo import Model, Release
 
 SCHEMA_VERSION = 1
 
@@ -23,8 +26,7 @@ TOWERS = ("vision", "audio", "projector")  # parts that are one component each i
 TABLES = ("embedding", "other_embedding", "position", "lm_head")
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(NamedTuple):
     """One row of `count.tensors`: a tensor of the released checkpoint, or all that differ from it only in layer or expert."""
 
     name: str  # "{layer}" and "{expert}" stand for the indices of `repeats`
@@ -40,14 +42,12 @@ class Tensor:
     @property
     def copies(self) -> int:
         """How many such tensors there are."""
-        n: int = product(r.count for r in self.repeats)
-        return n
+        return prod(r.count for r in self.repeats)
 
     @property
     def elements(self) -> int:
         """Numbers in all copies, tied or not."""
-        n: int = product(self.shape) * self.copies
-        return n
+        return prod(self.shape) * self.copies
 
     @property
     def parameters(self) -> int:
@@ -60,8 +60,7 @@ class Tensor:
         one = self.parameters // self.copies if self.copies else 0
         if self.stacked:
             one = one // self.stacked.count * self.stacked.active
-        n: int = one * product(r.active for r in self.repeats)
-        return n
+        return one * prod(r.active for r in self.repeats)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -166,6 +165,41 @@ class Count:
         }
 
 
+def count(spec: object) -> Count:
+    """How many parameters a model has, and where.
+
+    `spec`: a zoo id, a Hugging Face id, the path of a YAML file, a mapping, or what `paramcount.load` returned.
+
+    >>> count("gpt2-small").total
+    124439808
+    >>> count("deepseek-v3").active
+    37552282624
+
+    Units: parameters. Raises: ParamcountError where the model is unknown, its config wrong, or it is an estimate.
+    """
+    return counted(load(spec))
+
+
+def counted(model: Model) -> Count:
+    """The count of a loaded model."""
+    found = _again(model.sizes, model.id)
+    return replace(found, release=released(found, model.release)) if model.release else found
+
+
+def released(count: Count, release: Release) -> dict[str, int]:
+    """What the released files hold, item by item. Quantisation scales are not counted."""
+    items = {"total": count.total, "buffers": count.buffers}
+    if release.legacy_buffers:
+        items["legacy_buffers"] = count.legacy_buffers
+    if release.mtp:
+        items |= {"mtp": count.mtp, "mtp_buffers": count.mtp_buffers}
+    if "mtp" in release.copies:
+        items["mtp_copies"] = count.mtp_copies
+    if "lm_head" in release.copies:
+        items["copy_of_lm_head"] = count.embedding if count.tied else 0
+    return items
+
+
 def flows(sizes: Sizes) -> Iterator[tuple[Data, str]]:
     """The model's own flow, then that of its MTP layers, each with the part its weights belong to unless they say otherwise."""
     tokens = given("tokens", "tokens")
@@ -175,56 +209,60 @@ def flows(sizes: Sizes) -> Iterator[tuple[Data, str]]:
         yield beside, "mtp"
 
 
-def component(held: Held, name: str) -> str:
+def component(part: str, name: str) -> str:
     """A weight's component in the overview: a tower's parts are one component each and open into their own."""
-    return f"{held.part}.{name}" if held.part in TOWERS and held.part != name else name
+    return f"{part}.{name}" if part in TOWERS and part != name else name
+
+
+def add(found: dict[tuple[str, str], list[int]], part: str, name: str, n: int, times: int, visited: int) -> None:
+    sums = found.setdefault((part, name), [0, 0])
+    sums[0] += n * times
+    sums[1] += n * visited
 
 
 def count_sizes(sizes: Sizes, id: str = "") -> Count:
     """Count the declaration of one config. `sizes` is concrete: structure and numbers alike."""
-    details: dict[str, int] = {}
-    active_components = dict.fromkeys(COMPONENTS, 0)
-    parts = dict.fromkeys(PARTS, 0)
+    found: dict[tuple[str, str], list[int]] = {}  # {(part, component): [parameters, active ones]}
     beside = {"buffer": 0, "legacy_buffer": 0, "mtp": 0, "mtp_buffer": 0, "mtp_copy": 0}
-    total = active = 0
     tied = False
-    for out, part in flows(sizes):
-        for held in weights(out, part):
-            weight = held.weight
-            size = product(weight.shape)
-            n = used = size
-            for repeat in held.repeats:
-                n, used = n * repeat.count, used * repeat.active
+    under: tuple[Repeat, ...] = ()
+    times = visited = 1
+    for out, flow_part in flows(sizes):
+        for _, weight, tied_to, repeats, part in weights(out, flow_part):
+            if repeats is not under:  # weights of one body share their repeats
+                under, times, visited = repeats, prod(r.count for r in repeats), prod(r.active for r in repeats)
+            n = prod(weight.shape)
             if part == "mtp":
-                beside["mtp_copy" if held.tied_to else "mtp" if weight.role == "parameter" else "mtp_buffer"] += n
+                beside["mtp_copy" if tied_to else "mtp" if weight.role == "parameter" else "mtp_buffer"] += n * times
             elif weight.role != "parameter":
-                beside[weight.role] += n
-            elif held.tied_to is not None:
+                beside[weight.role] += n * times
+            elif tied_to is not None:
                 tied = tied or weight.component == "lm_head"
+            elif weight.splits:
+                across = n // weight.shape[weight.axis]
+                for name, width in weight.splits:
+                    add(found, part, name, across * width, times, visited)
             else:
-                total, active = total + n, active + used
-                parts[held.part] += n
-                active_components[component(held, weight.component).partition(".")[0]] += used
-                if weight.splits:
-                    width = weight.shape[weight.axis]
-                    for name, share in weight.splits:
-                        name = component(held, name)
-                        details[name] = details.get(name, 0) + n // width * share
-                else:
-                    name = component(held, weight.component)
-                    details[name] = details.get(name, 0) + n
-    del parts["mtp"]
-    components = dict.fromkeys(COMPONENTS, 0)
-    for name, n in details.items():
-        components[name.partition(".")[0]] += n
-    legacy = sum(product(shape) * copies for _, shape, copies in sizes.legacy_buffers())
+                add(found, part, weight.component, n, times, visited)
+    components, active_components = dict.fromkeys(COMPONENTS, 0), dict.fromkeys(COMPONENTS, 0)
+    parts = dict.fromkeys(PARTS[:-1], 0)
+    details: dict[str, int] = {}
+    for (part, name), (n, used) in found.items():
+        name = component(part, name)
+        overview = name.partition(".")[0]
+        components[overview] += n
+        active_components[overview] += used
+        parts[part] += n
+        if name != overview:
+            details[name] = details.get(name, 0) + n
+    legacy = sum(prod(shape) * copies for _, shape, copies in sizes.legacy_buffers())
     return Count(
         id=id,
-        total=total,
-        active=active,
+        total=sum(components.values()),
+        active=sum(active_components.values()),
         components=components,
         active_components=active_components,
-        details={name: n for name, n in details.items() if "." in name},
+        details=details,
         parts=parts,
         buffers=beside["buffer"],
         legacy_buffers=beside["legacy_buffer"] + legacy,
@@ -236,23 +274,17 @@ def count_sizes(sizes: Sizes, id: str = "") -> Count:
     )
 
 
+_again = lru_cache(maxsize=1024)(count_sizes)  # a count depends on nothing but the frozen sizes
+
+
 def tensors(sizes: Sizes) -> Iterator[Tensor]:
     """Every tensor of the declaration, in the order the forward pass reads it."""
     for out, part in flows(sizes):
-        for held in weights(out, part):
-            stacked = next((r for r in held.repeats if r.stacked), None)
-            shape = (stacked.count, *held.weight.shape) if stacked else tuple(held.weight.shape)
+        for name, weight, tied_to, repeats, where in weights(out, part):
+            stacked = next((r for r in repeats if r.stacked), None)
+            shape = (stacked.count, *weight.shape) if stacked else weight.shape
+            single = tuple(r for r in repeats if r.axis != "use" and not r.stacked)
             if 0 not in shape:
-                yield Tensor(
-                    held.name,
-                    shape,
-                    held.weight.component,
-                    held.part,
-                    held.weight.role,
-                    tuple(r for r in held.repeats if r.axis != "use" and not r.stacked),
-                    held.weight.splits,
-                    held.tied_to,
-                    stacked,
-                )
+                yield Tensor(name, shape, weight.component, where, weight.role, single, weight.splits, tied_to, stacked)
     for name, shape, copies in sizes.legacy_buffers():
         yield Tensor(name, shape, "other", "decoder", "legacy_buffer", (Repeat("layer", copies, copies, runs=((0, copies),)),), (), None)

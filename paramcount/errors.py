@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 LONGEST = 200
 
@@ -48,6 +47,8 @@ def near(word: object, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
     >>> near("n_hedas", ["n_heads", "n_layers", "d_model"])
     ('n_heads',)
     """
+    from difflib import get_close_matches  # only when something is already wrong
+
     return tuple(get_close_matches(str(word)[:LONGEST], list(known), n=most, cutoff=0.6))
 
 

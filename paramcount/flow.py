@@ -6,7 +6,7 @@ A declaration only adds, subtracts and multiplies sizes, so it serves ints, int6
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
@@ -55,22 +55,16 @@ class Body(NamedTuple):
 class Data:
     """What flows: its shape, the operation it came out of, and what that operation read."""
 
-    __slots__ = ("op", "inputs", "shape", "weights", "prefix", "bodies", "part", "detail")
+    # Most operations hold nothing but weights: what few of them have stands here once.
+    prefix: str = ""
+    bodies: tuple[Body, ...] = ()
+    part: str | None = None
+    detail: Any = None
 
-    def __init__(
-        self,
-        op: str,
-        inputs: tuple[Data, ...],
-        shape: tuple[Size, ...],
-        weights: tuple[Weight, ...] = (),
-        *,
-        prefix: str = "",
-        bodies: tuple[Body, ...] = (),
-        part: str | None = None,
-        detail: Any = None,
-    ) -> None:
+    def __init__(self, op: str, inputs: tuple[Data, ...], shape: tuple[Size, ...], weights: tuple[Weight, ...] = (), **more: Any) -> None:
         self.op, self.inputs, self.shape, self.weights = op, inputs, shape, weights
-        self.prefix, self.bodies, self.part, self.detail = prefix, bodies, part, detail
+        if more:
+            self.__dict__.update(more)
 
     def __add__(self, other: Data) -> Data:
         return Data("add", (self, other), same(self, other))
@@ -84,6 +78,8 @@ class Data:
 
 def same(a: Data, b: Data) -> tuple[Size, ...]:
     """The shape that both have. Sizes that are not plain ints or words are believed."""
+    if a.shape is b.shape:
+        return a.shape
     if len(a.shape) != len(b.shape):
         raise ParamcountError(f"shape {list(a.shape)} meets {list(b.shape)}", where=b.op)
     for m, n in zip(a.shape, b.shape):
@@ -103,6 +99,11 @@ def product(sizes: Iterable[Size]) -> Size:
     return n
 
 
+def width_of(x: Data) -> Size:
+    """How many numbers stand behind the first axis: what a matrix over x reads."""
+    return x.shape[1] if len(x.shape) == 2 else product(x.shape[1:])
+
+
 # ---- operations: an input width is read off the data, so it is never written twice
 
 
@@ -118,11 +119,9 @@ def lookup(x: Data, name: str, component: str, rows: Size, width: Size, *, tied_
 def linear(x: Data, name: str, component: str, width: Width, *, bias: bool = False, transposed: bool = False, tied_to: str | None = None) -> Data:
     """A matrix over everything behind the first axis, stored [out, in] (`transposed`: [in, out])."""
     out = axes(width)
-    n, d_in = product(out), product(x.shape[1:])
-    weights: tuple[Weight, ...] = (Weight(name + ".weight", component, (d_in, n) if transposed else (n, d_in), tied_to=tied_to),)
-    if bias:
-        weights += (Weight(name + ".bias", component, (n,)),)
-    return Data("linear", (x,), x.shape[:1] + out, weights)
+    n, d_in = product(out), width_of(x)
+    weight = Weight(name + ".weight", component, (d_in, n) if transposed else (n, d_in), (), 0, tied_to)
+    return Data("linear", (x,), x.shape[:1] + out, (weight, Weight(name + ".bias", component, (n,))) if bias else (weight,))
 
 
 def fused(
@@ -139,7 +138,7 @@ def fused(
     n = splits[0][1]
     for _, width in splits[1:]:
         n = n + width
-    d_in, first = product(x.shape[1:]), splits[0][0]
+    d_in, first = width_of(x), splits[0][0]
     weights: tuple[Weight, ...] = (Weight(name + suffixes[0], first, (d_in, n) if transposed else (n, d_in), splits, int(transposed)),)
     if bias:
         weights += (Weight(name + suffixes[1], first, (n,), splits),)
@@ -250,57 +249,61 @@ def layers(
 # ---- readings
 
 
-def order(out: Data, inputs: tuple[Data, ...] | None = None) -> list[Data]:
-    """The operations that lead to `out`, in the order they run. In a body, `inputs` are all that may come from outside:
-    data of another body would be counted again in each of them, so it has to be read or carried."""
+Step: TypeAlias = tuple[Data, str, tuple[Repeat, ...], str]  # an operation, its name prefix, the repeats it stands under, its part
+Held: TypeAlias = tuple[str, Weight, str | None, tuple[Repeat, ...], str]  # full name, weight, what it is tied to, repeats, part
+
+
+def steps(out: Data, part: str = "decoder") -> list[Step]:
+    """Every operation that leads to `out`, in the order it runs, bodies behind the operation that holds them.
+
+    Raises: ParamcountError where a body uses data of another one: it would be counted again in each of them, so it has to be
+    read or carried.
+    """
+    found: list[Step] = []
     seen: set[int] = set()
-    found: list[Data] = []
-    stack = [(out, False)]
-    while stack:
-        data, ready = stack.pop()
-        if ready:
-            found.append(data)
-        elif id(data) not in seen:
-            seen.add(id(data))
-            if data.inputs:
-                stack.append((data, True))
-                stack.extend([(i, False) for i in reversed(data.inputs)])
-            elif inputs is None or any(data is i for i in inputs):
-                found.append(data)
-            else:
-                raise ParamcountError(f"a body uses {data!r} from outside", accepted="what it takes through `reads` or `carry`")
+
+    def visit(data: Data, prefix: str, repeats: tuple[Repeat, ...], part: str, inputs: tuple[Data, ...] | None) -> None:
+        seen.add(id(data))
+        for before in data.inputs:
+            if id(before) not in seen:
+                visit(before, prefix, repeats, part, inputs)
+        if inputs is not None and not data.inputs and data not in inputs:
+            raise ParamcountError(f"a body uses {data!r} from outside", accepted="what it takes through `reads` or `carry`")
+        found.append((data, prefix, repeats, part))
+        for repeat, inner, body in data.bodies:
+            visit(body, prefix + data.prefix, (*repeats, repeat), data.part or part, inner)
+
+    visit(out, "", (), part, None)
     return found
 
 
-Step: TypeAlias = tuple[Data, str, tuple[Repeat, ...], str]
-
-
-def steps(out: Data, part: str = "decoder", prefix: str = "", repeats: tuple[Repeat, ...] = (), inputs: tuple[Data, ...] | None = None) -> Iterator[Step]:
-    """Every operation in the order it runs, with its name prefix, the repeats it stands under and its part."""
-    for data in order(out, inputs):
-        yield data, prefix, repeats, part
-        for repeat, inner, body in data.bodies:
-            yield from steps(body, data.part or part, prefix + data.prefix, (*repeats, repeat), inner)
-
-
-class Held(NamedTuple):
-    """A weight in its place: full name, tie, repeats and part worked out."""
-
-    name: str
-    weight: Weight
-    tied_to: str | None
-    repeats: tuple[Repeat, ...]
-    part: str
-
-
-def weights(out: Data, part: str = "decoder") -> Iterator[Held]:
+def weights(out: Data, part: str = "decoder") -> list[Held]:
     """Every weight that leads to `out`, in the order it is read."""
+    found = []
     for data, prefix, repeats, where in steps(out, part):
         for weight in data.weights:
-            tied = weight.tied_to
+            name, tied = weight.name, weight.tied_to
             if tied is None:
                 for repeat in repeats:
                     if repeat.tied_to:
-                        tied = repeat.tied_to + weight.name
+                        tied = repeat.tied_to + name
                         break
-            yield Held(weight.name[1:] if weight.name[0] == "/" else prefix + weight.name, weight, tied, repeats, where)
+            found.append((name[1:] if name[0] == "/" else prefix + name, weight, tied, repeats, where))
+    return found
+
+
+def parameters(out: Data, *components: str, active: bool = False) -> Size:
+    """Learned parameters that lead to `out`: all, or those of these components; with `active`, those that one token uses."""
+    total: Size = 0
+    for _, weight, tied_to, repeats, _ in weights(out):
+        if weight.role != "parameter" or tied_to is not None:
+            continue
+        times = product(r.active if active else r.count for r in repeats)
+        if not components:
+            total = total + product(weight.shape) * times
+            continue
+        across = weight.shape[: weight.axis] + weight.shape[weight.axis + 1 :]
+        for name, width in weight.splits or ((weight.component, weight.shape[weight.axis]),):
+            if name in components or name.partition(".")[0] in components:
+                total = total + product(across) * width * times
+    return total

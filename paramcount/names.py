@@ -97,16 +97,19 @@ def _from_path(path: str) -> zoo.Model:
 def select(words: Iterable[object], *, estimates: bool = False) -> list[zoo.Model]:
     """The models that words stand for, in the order given, each once: a family for all its models, `*` and `?` for any text.
 
-    Estimates come only with `estimates`, or where one is named outright.
+    Estimates come only with `estimates`.
 
-    Raises: ParamcountError for a word that means nothing.
+    Raises: ParamcountError for a word that means nothing, or an estimate without `estimates`.
     """
     found: dict[Any, zoo.Model] = {}
     for word in words:
         many = expand(word)
         for model in [load(word)] if many is None else [zoo.entry(id) for id in many]:
-            if estimates or many is None or not model.estimate:
-                found.setdefault(model.id if zoo.path_of(model.id) else id(model), model)
+            if model.estimate and not estimates:
+                if many is None:
+                    model.sizes  # raises: there is nothing to count
+                continue
+            found.setdefault(model.id if zoo.path_of(model.id) else id(model), model)
     return list(found.values())
 
 

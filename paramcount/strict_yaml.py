@@ -85,7 +85,7 @@ def _document(text: str) -> Any:
             raise ParamcountError(f"the tag {printable(event.tag, 60)}", where=where, accepted="no tags")
         elif kind in ("ScalarEvent", "MappingStartEvent", "SequenceStartEvent"):
             if kind == "ScalarEvent":
-                value: Any = _scalar(event.value, where) if event.implicit[0] and event.style is None else event.value
+                value: Any = _scalar(event.value, where) if event.implicit[0] else event.value
             else:
                 value = {} if kind == "MappingStartEvent" else []
             target = open_[-1]

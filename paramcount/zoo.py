@@ -27,7 +27,7 @@ ID = re.compile(r"[a-z0-9][a-z0-9.\-]*")
 
 
 class Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # built once, inside Model
 
 
 class Source(Entry):
@@ -101,7 +101,7 @@ class Model(Entry):
         Raises: ParamcountError for an estimate.
         """
         if self.config is None:
-            raise ParamcountError("is an estimate: claims and no sizes, so there is nothing to count", where=self.id)
+            raise ParamcountError("is an estimate: claims and no sizes, so there is nothing to count", where=self.id, accepted="--estimates shows the claims")
         return self.config
 
 

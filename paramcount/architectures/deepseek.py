@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm
-from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.parts.feed_forward import gated_mlp, mixture, shared_experts
 from paramcount.sizes import Flag, Natural, Positive, Sizes, hf
 
 
@@ -45,4 +45,4 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 
 def moe(c: Any, x: Data) -> Data:
-    return mixture(c, x, "mlp.") + gated_mlp(x, "mlp.shared_experts.", "shared_experts", c.n_shared_experts * c.d_expert)
+    return mixture(c, x, "mlp.") + shared_experts(c, x, "mlp.")

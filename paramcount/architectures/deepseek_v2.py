@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, pre_norm
-from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.parts.latent_attention import latent_attention
+from paramcount.parts.feed_forward import gated_mlp, mixture, shared_experts
+from paramcount.parts.latent import latent_attention
 from paramcount.sizes import Flag, Natural, Positive, Sizes, hf
 
 
@@ -49,5 +49,4 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 
 def moe(c: Any, x: Data) -> Data:
-    shared = gated_mlp(x, "mlp.shared_experts.", "shared_experts", c.n_shared_experts * c.d_expert, bias=c.mlp_bias)
-    return mixture(c, x, "mlp.") + shared
+    return mixture(c, x, "mlp.") + shared_experts(c, x, "mlp.", bias=c.mlp_bias)

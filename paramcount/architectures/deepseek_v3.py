@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data, join, layers, linear, lookup, norm, weigh
 from paramcount.parts.decoders import decoder, pre_norm
-from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.parts.latent_attention import latent_attention
+from paramcount.parts.feed_forward import gated_mlp, mixture, shared_experts
+from paramcount.parts.latent import latent_attention
 from paramcount.sizes import Flag, Natural, Positive, Sizes, hf
 
 
@@ -56,8 +56,7 @@ def moe(c: Any, x: Data) -> Data:
     def correct(scores: Data) -> Data:
         return weigh(scores, "correct", "mlp.gate.e_score_correction_bias", "router", c.n_routed_experts, role="buffer")
 
-    shared = gated_mlp(x, "mlp.shared_experts.", "shared_experts", c.n_shared_experts * c.d_expert)
-    return mixture(c, x, "mlp.", correct=correct) + shared
+    return mixture(c, x, "mlp.", correct=correct) + shared_experts(c, x, "mlp.")
 
 
 def mtp_layer(c: Any, x: Data, tokens: Data) -> Data:

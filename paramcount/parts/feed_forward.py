@@ -35,11 +35,18 @@ def gated_mlp(
 
 
 def mixture(
-    c: Any, x: Data, prefix: str, *, correct: Callable[[Data], Data] | None = None, names: tuple[str, str, str] = GATED, bias: bool = False
+    c: Any,
+    x: Data,
+    prefix: str,
+    *,
+    correct: Callable[[Data], Data] | None = None,
+    names: tuple[str, str, str] = GATED,
+    bias: bool = False,
+    router_bias: bool = False,
 ) -> Data:
     """A router and its gated experts, stored one by one, with n_routed_experts, n_active_experts and d_expert of c.
     `correct`: what stands between the scores and the choice."""
-    scores = linear(x, prefix + "gate", "router", c.n_routed_experts)
+    scores = linear(x, prefix + "gate", "router", c.n_routed_experts, bias=router_bias)
     if correct:
         scores = correct(scores)
     return experts(
@@ -50,3 +57,8 @@ def mixture(
         c.n_active_experts,
         lambda x: gated_mlp(x, "", "experts", c.d_expert, names=names, bias=bias),
     )
+
+
+def shared_experts(c: Any, x: Data, prefix: str, *, bias: bool = False) -> Data:
+    """The experts that every token visits, stored as one gated MLP as wide as all n_shared_experts of them."""
+    return gated_mlp(x, prefix + "shared_experts.", "shared_experts", c.n_shared_experts * c.d_expert, bias=bias)

@@ -1,0 +1,37 @@
+"""Exact parameter counts of language models, from the config alone, with the arithmetic."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from paramcount.comparing import compare
+    from paramcount.counting import Count, Tensor, count
+    from paramcount.errors import ParamcountError
+    from paramcount.names import load
+    from paramcount.zoo import Model
+
+__version__ = "0.1.0"
+
+# {public name: the module that has it}; loaded on first use, so that importing paramcount costs nothing.
+_PUBLIC = {
+    "Count": "counting",
+    "Model": "zoo",
+    "ParamcountError": "errors",
+    "Tensor": "counting",
+    "compare": "comparing",
+    "count": "counting",
+    "load": "names",
+}
+__all__ = ["Count", "Model", "ParamcountError", "Tensor", "__version__", "compare", "count", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PUBLIC])

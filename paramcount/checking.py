@@ -1,0 +1,64 @@
+"""What an entry's count is compared with: the reference's own count and every published figure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from paramcount.counting import Count
+from paramcount.figures import fits, parse
+from paramcount.zoo import Model
+
+
+class Check(NamedTuple):
+    """One comparison. `ok` is None where nothing could be compared."""
+
+    what: str  # reference, or what a published figure counts
+    expected: str  # as recorded or printed
+    found: int | None
+    verdict: str  # exact, rounded, truncated, differs, not checkable
+    source: str
+
+    @property
+    def ok(self) -> bool | None:
+        return None if self.verdict == "not checkable" else self.verdict != "differs"
+
+
+def checks(model: Model, count: Count) -> list[Check]:
+    """The comparisons that an entry offers, the reference first."""
+    found = []
+    if not isinstance(model.checked, str):
+        verdict = "exact" if model.checked.total == count.total else "differs"
+        found.append(Check("reference", f"{model.checked.total:,}", count.total, verdict, model.checked.reference))
+    refs = {source.id: source.ref for source in model.sources}
+    for figure in model.published:
+        printed = f"{figure.value:,}" if isinstance(figure.value, int) else figure.value
+        value = _value(figure.what, model, count)
+        verdict = "not checkable" if value is None else fits(value, parse(figure.value)) or "differs"
+        found.append(Check(figure.what, printed, value, verdict, refs[figure.source]))
+    return found
+
+
+def _value(what: str, model: Model, count: Count) -> int | None:
+    if what == "checkpoint" and (model.release is None or model.release.quantisation is not None):
+        return None  # scales of quantised weights are not counted
+    value: int | None = None if what == "unspecified" else getattr(count, what)
+    return value
+
+
+def proof(model: Model, count: Count) -> str:
+    """The comparisons in one phrase, as the headline carries it."""
+    made = checks(model, count)
+    reference = next((check for check in made if check.what == "reference"), None)
+    if reference is None:
+        words = ["unverified"]
+    else:
+        name = "reference implementation" if reference.source.startswith("transformers") else "derivation by hand"
+        words = [f"{'=' if reference.ok else '≠'} {name}"]
+    totals = [check for check in made if check.what in ("total", "checkpoint") and check.ok is not None]
+    if any(check.verdict == "exact" for check in totals):
+        words.append("= published")
+    elif fitting := [check for check in totals if check.ok]:
+        words.append(f"fits published {fitting[0].expected}")
+    elif totals:
+        words.append(f"≠ published {totals[0].expected}")
+    return ", ".join(words)

@@ -1,0 +1,47 @@
+"""What commands share: names with completion, one --format, -o."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from paramcount.errors import LONGEST
+from paramcount.tables import FORMATS, Table, chosen_format, render, terminal_width, write_whole
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def complete_names(ctx: click.Context, param: click.Parameter | None, incomplete: str) -> list[str]:
+    """Ids and families that begin with what was typed."""
+    from paramcount import zoo
+
+    return [name for name in (*zoo.families(), *zoo.ids()) if name.startswith(incomplete[:LONGEST])]
+
+
+def names(nargs: int = -1, *, required: bool = True, metavar: str = "MODEL...") -> Callable[[F], F]:
+    return click.argument("names", nargs=nargs, required=required, metavar=metavar, shell_complete=complete_names)
+
+
+def output_options(command: F) -> F:
+    """--format and its short forms, and -o."""
+    for option in (
+        click.option("-o", "output", metavar="FILE", type=click.Path(), help="Write to FILE; its ending chooses the format."),
+        click.option("--json", "flags", flag_value="json", multiple=True, help="Short for --format json."),
+        click.option("--markdown", "flags", flag_value="markdown", multiple=True, help="Short for --format markdown."),
+        click.option("--csv", "flags", flag_value="csv", multiple=True, help="Short for --format csv."),
+        click.option("--format", "format", type=click.Choice(FORMATS), help="Format of the output."),
+    ):
+        command = option(command)
+    return command
+
+
+def emit(make: Callable[[str], Table], format: str | None, flags: tuple[str, ...], output: str | None) -> None:
+    """Render the table that `make` gives for the chosen format, to stdout or whole into a file."""
+    chosen = chosen_format(format, flags, output)
+    text = render(make(chosen), chosen, terminal_width())
+    if output in (None, "-"):
+        click.echo(text, nl=False)
+    else:
+        write_whole(str(output), text)

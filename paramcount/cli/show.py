@@ -1,0 +1,87 @@
+"""paramcount show MODEL"""
+
+from __future__ import annotations
+
+import click
+
+from paramcount.arithmetic import arithmetic
+from paramcount.checking import proof
+from paramcount.cli.options import emit, names, output_options
+from paramcount.counting import SCHEMA_VERSION, Count, counted
+from paramcount.errors import ParamcountError
+from paramcount.figures import short, short_bytes
+from paramcount.names import load
+from paramcount.tables import Column, Table
+from paramcount.zoo import Model
+
+
+@click.command("show", epilog="Example: paramcount show gpt2-small")
+@names(1, metavar="MODEL")
+@click.option("--estimates", is_flag=True, help="Of an estimate, show the claims.")
+@output_options
+def command(names: str, estimates: bool, format: str | None, flags: tuple[str, ...], output: str | None) -> None:
+    """One model: its total with the proof, a row per component with the arithmetic."""
+    model = load(names)
+    if model.estimate and estimates:
+        emit(lambda chosen: claims(model), format, flags, output)
+    else:
+        count = counted(model)
+        emit(lambda chosen: table(model, count), format, flags, output)
+
+
+def table(model: Model, count: Count) -> Table:
+    """The overview: components that are all zero are left out, but for a tied head."""
+    written = arithmetic(count)
+    rows = [
+        [name, n, count.active_components[name], _share(n, count.total), written.get(name, "")]
+        for name, n in count.components.items()
+        if n or name in written
+    ]
+    columns = [
+        Column("component", "component", right=False),
+        Column("parameters", "parameters"),
+        Column("active", "active", only="csv"),
+        Column("share", "share", only="people"),
+        Column("arithmetic", "arithmetic", right=False, only="people"),
+    ]
+    above = [f"{model.name}   {count.total:,} parameters ({short(count.total)})   {proof(model, count)}"]
+    data = count.to_dict() | {"name": model.name, "proof": proof(model, count)}
+    return Table(columns, rows, data, above=above, below=_beside(model, count), headings=False, wraps=True)
+
+
+def _share(n: int, total: int) -> str:
+    tenths = (2000 * n + total) // (2 * total)  # rounded in integers
+    return f"{tenths // 10}.{tenths % 10}%" if n else ""
+
+
+def _beside(model: Model, count: Count) -> list[str]:
+    """What stands beside the total, below the table."""
+    lines = []
+    if count.active != count.total:
+        sizes = count.sizes
+        lines.append(
+            f"active {count.active:,} ({short(count.active)}): {sizes.n_active_experts} of {sizes.n_routed_experts} experts a token"
+            f" · without the input table {count.active_without_input_table:,}"
+        )
+    lines.append(f"non-embedding {count.non_embedding:,} · FP32 {short_bytes(count.bytes_fp32)} · BF16 {short_bytes(count.bytes_bf16)}")
+    beside = [f"{name} {n:,}" for name, n in (("buffers", count.buffers), ("MTP", count.mtp)) if n]
+    if beside:
+        lines.append(f"beside the total: {' · '.join(beside)}")
+    items = {name.replace("_", " "): n for name, n in count.release.items() if n}
+    if len(items) > 1:
+        scales = f" + {model.release.quantisation.upper()} scales" if model.release and model.release.quantisation else ""
+        lines.append(f"released files {count.checkpoint:,}{scales} = {' + '.join(f'{name} {n:,}' for name, n in items.items())}")
+    if count.language_model != count.total:
+        lines.append(f"language model alone {count.language_model:,}")
+    return lines
+
+
+def claims(model: Model) -> Table:
+    """What others say of a model whose sizes nobody published."""
+    if not model.claims:
+        raise ParamcountError("has no claims", where=model.id)
+    refs = {source.id: source.ref for source in model.sources}
+    rows = [[claim.what, claim.value, claim.by, refs[claim.source]] for claim in model.claims]
+    columns = [Column(name, name, right=False) for name in ("what", "claim", "by", "source")]
+    data = {"schema_version": SCHEMA_VERSION, **model.model_dump(mode="json", exclude_none=True)}
+    return Table(columns, rows, data, above=[f"{model.name}   estimate: nobody published its sizes; these are claims, never counts"], wraps=True)

@@ -1,0 +1,124 @@
+"""Many models side by side: one row each, the same columns everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from paramcount.counting import COMPONENTS, SCHEMA_VERSION, Count, counted
+from paramcount.errors import ParamcountError, near, printable
+from paramcount.figures import short_bytes
+from paramcount.names import select
+from paramcount.tables import Column, Table, grouped
+from paramcount.zoo import Model
+
+if TYPE_CHECKING:
+    import pandas
+
+COUNTS = ("total", "active", "non_embedding", "active_non_embedding", "language_model")
+BESIDE = ("buffers", "mtp", "bytes_fp32", "bytes_bf16")
+SIZES = ("n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "n_routed_experts", "n_active_experts", "n_shared_experts", "d_expert", "vocab_size")
+FACTS = ("context_length", "tied", "name", "family", "publisher", "released", "hf", "architecture", "verified", "estimate", "claimed_total")
+COLUMNS = ("id", *COUNTS, *COMPONENTS, *BESIDE, *SIZES, *FACTS)
+INTEGERS = (*COUNTS, *COMPONENTS, *BESIDE, *SIZES, "context_length")
+
+LABELS = {
+    "id": "model", "non_embedding": "non-emb.", "active_non_embedding": "act. non-emb.", "n_layers": "layers", "n_heads": "heads", "n_kv_heads": "KV heads",
+    "n_routed_experts": "experts", "n_active_experts": "active exp.", "n_shared_experts": "shared exp.", "vocab_size": "vocab", "context_length": "context",
+    "bytes_fp32": "FP32", "bytes_bf16": "BF16", "output_projection": "out proj.", "shared_experts": "shared",
+}  # fmt: skip
+PEOPLE = (
+    "id", "total", "active", "bytes_fp32", "bytes_bf16", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff",
+    "n_routed_experts", "n_active_experts", "vocab_size", "context_length", "tied",
+)  # fmt: skip
+LEFT = ("id", "name", "family", "publisher", "released", "hf", "architecture", "claimed_total")
+
+
+def compare(models: Iterable[object], *, estimates: bool = False) -> pandas.DataFrame:
+    """A DataFrame with one row per model: exact counts, components and sizes; columns of whole numbers are Int64.
+
+    `models`: names, families, wildcards, paths, mappings or loaded models. A size that a model does not have is 0,
+    only unknown facts are empty. `estimates`: rows for models of which there are only claims, too.
+
+    >>> compare(["gpt2-*"]).loc["gpt2-xl", "total"]
+    1557611200
+
+    Raises: ParamcountError for a name that means nothing.
+    """
+    import pandas
+
+    rows = rows_of(select([models] if isinstance(models, str) else models, estimates=estimates))
+    frame = pandas.DataFrame([[row[name] for name in COLUMNS] for row in rows], columns=list(COLUMNS)).set_index("id")
+    kinds = dict.fromkeys(INTEGERS, "Int64") | {"tied": "boolean", "verified": "boolean", "estimate": "boolean"}
+    return frame.astype(kinds)
+
+
+def rows_of(models: Iterable[Model]) -> list[dict[str, Any]]:
+    """{column: value} of each model."""
+    return [_claimed(model) if model.estimate else _row(model, counted(model)) for model in models]
+
+
+def _row(model: Model, count: Count) -> dict[str, Any]:
+    sizes = model.sizes
+    row: dict[str, Any] = {name: getattr(count, name) for name in (*COUNTS, *BESIDE)} | dict(count.components)
+    row |= {name: getattr(sizes, name, 0) for name in SIZES}
+    row["n_kv_heads"] = row["n_kv_heads"] or row["n_heads"]
+    row["d_head"] = row["d_head"] or getattr(sizes, "d_nope", 0) + getattr(sizes, "d_rope", 0)
+    return row | _facts(model) | {"tied": count.tied, "verified": not isinstance(model.checked, str)}
+
+
+def _claimed(model: Model) -> dict[str, Any]:
+    """An estimate's row: what others claim of its total, as they print it, and nothing that would have to be computed."""
+    claims = [f"{claim.value} ({claim.by})" for claim in model.claims if claim.what == "total"]
+    return dict.fromkeys(COLUMNS) | _facts(model) | {"verified": False, "claimed_total": "; ".join(claims) or None}
+
+
+def _facts(model: Model) -> dict[str, Any]:
+    names = ("id", "context_length", "name", "family", "publisher", "hf", "architecture", "estimate")
+    return {name: getattr(model, name) for name in names} | {"claimed_total": None, "released": model.released.isoformat() if model.released else None}
+
+
+def table(rows: Sequence[dict[str, Any]], *, columns: str | None = None, sort: str | None = None, transpose: bool = False, full: bool = False) -> Table:
+    """The comparison as a table. `columns`: a list with commas; `sort`: a column, "-" before it for the largest first;
+    `full`: every column (for CSV and JSON), unless `columns` picks."""
+    picked = _picked(columns) if columns else COLUMNS if full else _for_people(rows)
+    if sort:
+        key = _picked(sort.removeprefix("-"))[-1]
+        known = [row for row in rows if row[key] is not None]
+        rows = sorted(known, key=lambda row: row[key], reverse=sort.startswith("-")) + [row for row in rows if row[key] is None]
+    below = ["~ an estimate: what others claim, never a count"] if any(row["estimate"] for row in rows) else []
+    data = {"schema_version": SCHEMA_VERSION, "models": [{name: row[name] for name in picked} for row in rows]}
+    shown = [Column(name, LABELS.get(name, name), name not in LEFT, short_bytes_or_dash if name.startswith("bytes") else grouped) for name in picked]
+    cell = (lambda row, name: row[name]) if full else _marked
+    if not transpose:
+        return Table(shown, [[cell(row, name) for name in picked] for row in rows], data, below=below)
+    headings = [Column("column", "", False), *(Column(row["id"], row["id"]) for row in rows)]
+    cells = [
+        [name if full else column.label, *(row[name] if full else column.show(_marked(row, name)) for row in rows)]
+        for name, column in zip(picked, shown, strict=True)
+        if name != "id"
+    ]
+    return Table(headings, cells, data, below=below)
+
+
+def short_bytes_or_dash(value: int | None) -> str:
+    return "–" if value is None else short_bytes(value)
+
+
+def _marked(row: dict[str, Any], name: str) -> Any:
+    """A cell for people. A claimed total must never look like a counted one."""
+    return f"~{row['claimed_total'].partition(' ')[0]}" if name == "total" and row["claimed_total"] else row[name]
+
+
+def _picked(columns: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(["id", *(name.strip() for name in columns.split(",") if name.strip())]))
+    for name in names:
+        if name not in COLUMNS:
+            raise ParamcountError(f"unknown column {printable(name, 40)!r}", accepted=", ".join(COLUMNS), nearest=near(name, COLUMNS))
+    return names
+
+
+def _for_people(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """The columns people compare, without those that say nothing about these models."""
+    mixtures = any(row["n_routed_experts"] for row in rows)
+    return tuple(name for name in PEOPLE if mixtures or name not in ("active", "n_routed_experts", "n_active_experts"))

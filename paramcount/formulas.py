@@ -1,0 +1,218 @@
+"""Parameters of one layer's parts: for ints, int64 arrays (a sweep) and symbols (the formula itself) alike.
+
+Each is a reading of the same parts that the architectures are made of. Sizes are whole numbers from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from paramcount import flow
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, Size, given
+from paramcount.parts import attentions, feed_forward, latent
+from paramcount.polynomials import Polynomial
+
+LARGEST_INT64 = 2**63 - 1
+
+
+def embedding(*, vocab_size: Size, d_model: Size) -> Size:
+    """Parameters of a token table.
+
+    Shapes: [vocab_size, d_model].
+
+    >>> embedding(vocab_size=50257, d_model=768)
+    38597376
+    """
+    return _count(lambda c, x: flow.lookup(given("tokens", "tokens"), "table", "embedding", c.vocab_size, c.d_model), vocab_size=vocab_size, d_model=d_model)
+
+
+def position(*, n_positions: Size, d_model: Size) -> Size:
+    """Parameters of a table of learned positions.
+
+    Shapes: [n_positions, d_model].
+
+    >>> position(n_positions=1024, d_model=768)
+    786432
+    """
+    return _count(lambda c, x: flow.lookup(given("tokens", "tokens"), "table", "position", c.n_positions, c.d_model), n_positions=n_positions, d_model=d_model)
+
+
+def qkv(*, d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None = None, bias: bool = False) -> Size:
+    """Parameters of one layer's query, key and value projections. Without `n_kv_heads` every head has its own keys and values.
+
+    Shapes: q [n_heads · d_head, d_model], k and v [n_kv_heads · d_head, d_model], a bias for each row.
+    Source: arXiv:1706.03762, section 3.2.2; grouped queries arXiv:2305.13245.
+
+    >>> qkv(d_model=768, n_heads=12, d_head=64, bias=True)
+    1771776
+    """
+    return _attention("qkv", d_model=d_model, n_heads=n_heads, d_head=d_head, n_kv_heads=n_kv_heads, options={"bias": bias})
+
+
+def output_projection(*, d_model: Size, n_heads: Size, d_head: Size, bias: bool = False) -> Size:
+    """Parameters of one layer's projection of the heads back to the model's width.
+
+    Shapes: [d_model, n_heads · d_head], a bias for each row.
+
+    >>> output_projection(d_model=768, n_heads=12, d_head=64)
+    589824
+    """
+    return _attention("output_projection", d_model=d_model, n_heads=n_heads, d_head=d_head, n_kv_heads=None, options={"bias": bias})
+
+
+def attention(
+    *, d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None = None, bias: bool = False, o_bias: bool | None = None, qk_norm: bool = False
+) -> Size:
+    """Parameters of one layer's attention: `qkv`, `output_projection` and, with `qk_norm`, a norm over d_head of q and of k.
+
+    `bias`: on q, k and v, and on the output unless `o_bias` says otherwise.
+
+    >>> attention(d_model=12288, n_heads=96, d_head=128)
+    603979776
+    """
+    options = {"bias": bias, "o_bias": o_bias, "qk_norm": qk_norm}
+    return _attention(d_model=d_model, n_heads=n_heads, d_head=d_head, n_kv_heads=n_kv_heads, options=options)
+
+
+def latent_attention(*, d_model: Size, n_heads: Size, d_q_lora: Size | None, d_kv_lora: Size, d_nope: Size, d_rope: Size, d_v: Size) -> Size:
+    """Parameters of one layer's multi-head latent attention, its norms included. `d_q_lora`: None where queries have no latent.
+
+    Source: arXiv:2405.04434, section 2.1.
+
+    >>> latent_attention(d_model=7168, n_heads=128, d_q_lora=1536, d_kv_lora=512, d_nope=128, d_rope=64, d_v=128)
+    187107328
+    """
+    sizes = {"d_model": d_model, "n_heads": n_heads, "d_kv_lora": d_kv_lora, "d_nope": d_nope, "d_rope": d_rope, "d_v": d_v}
+    return _count(lambda c, x: latent.latent_attention(c, x, ""), **sizes, d_q_lora=d_q_lora)
+
+
+def mlp(*, d_model: Size, d_ff: Size, gated: bool = False, bias: bool = False) -> Size:
+    """Parameters of one layer's feed-forward network: up and down, with `gated` a gate beside up.
+
+    Shapes: gate and up [d_ff, d_model], down [d_model, d_ff], a bias for each row.
+    Source: arXiv:1706.03762, section 3.3; gated arXiv:2002.05202.
+
+    >>> mlp(d_model=768, d_ff=3072, bias=True), mlp(d_model=4096, d_ff=14336, gated=True)
+    (4722432, 176160768)
+    """
+    return _count(lambda c, x: _feed_forward(c, x, gated, bias), d_model=d_model, d_ff=d_ff)
+
+
+def router(*, d_model: Size, n_routed_experts: Size, bias: bool = False) -> Size:
+    """Parameters of one layer's router.
+
+    Shapes: [n_routed_experts, d_model], a bias for each row.
+
+    >>> router(d_model=7168, n_routed_experts=256)
+    1835008
+    """
+    return _mixture("router", d_model=d_model, n_routed_experts=n_routed_experts, options={"router_bias": bias})
+
+
+def experts(*, d_model: Size, d_expert: Size, n_experts: Size, bias: bool = False) -> Size:
+    """Parameters of one layer's gated experts; also of its shared ones, or of those that one token visits.
+
+    Shapes: of each, gate and up [d_expert, d_model], down [d_model, d_expert].
+
+    >>> experts(d_model=7168, d_expert=2048, n_experts=256)
+    11274289152
+    """
+    return _mixture("experts", d_model=d_model, d_expert=d_expert, n_routed_experts=n_experts, options={"bias": bias})
+
+
+def moe(
+    *, d_model: Size, d_expert: Size, n_routed_experts: Size, n_active_experts: Size | None = None, n_shared_experts: Size | None = None, bias: bool = False
+) -> Size:
+    """Parameters of one layer's mixture of gated experts: router, routed and shared experts.
+
+    With `n_active_experts`, those that one token uses: that many routed experts instead of all.
+    Source: arXiv:2401.06066, section 3.
+
+    >>> moe(d_model=4096, d_expert=14336, n_routed_experts=8)
+    1409318912
+    >>> moe(d_model=4096, d_expert=14336, n_routed_experts=8, n_active_experts=2)
+    352354304
+    """
+    sizes = {"d_expert": d_expert, "n_active_experts": n_active_experts, "n_shared_experts": n_shared_experts}
+    return _mixture(d_model=d_model, n_routed_experts=n_routed_experts, options={"bias": bias}, **sizes)
+
+
+def norm(*, d_model: Size, bias: bool = False) -> Size:
+    """Parameters of a norm: a weight for each number, and a bias.
+
+    >>> norm(d_model=768, bias=True)
+    1536
+    """
+    return _count(lambda c, x: flow.norm(x, "norm", bias=bias), d_model=d_model)
+
+
+def lm_head(*, vocab_size: Size, d_model: Size, tied: bool, bias: bool = False) -> Size:
+    """Parameters of an output head's own: a tied matrix adds none, a bias does.
+
+    >>> lm_head(vocab_size=50257, d_model=768, tied=True)
+    0
+    """
+    return _count(
+        lambda c, x: flow.linear(x, "head", "lm_head", c.vocab_size, bias=bias, tied_to="table" if tied else None), vocab_size=vocab_size, d_model=d_model
+    )
+
+
+def _attention(*components: str, options: dict[str, Any], d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None) -> Size:
+    sizes = {"d_model": d_model, "n_heads": n_heads, "d_head": d_head, "n_kv_heads": n_heads if n_kv_heads is None else n_kv_heads}
+    return _count(lambda c, x: attentions.attention(c, x, "", **options), *components, **sizes)
+
+
+def _feed_forward(c: Any, x: Data, gated: bool, bias: bool) -> Data:
+    if gated:
+        return feed_forward.gated_mlp(x, "", "mlp", c.d_ff, bias=bias)
+    return feed_forward.plain_mlp(x, ("up", "down"), "mlp", c.d_ff, bias=bias)
+
+
+def _mixture(
+    *components: str,
+    options: dict[str, Any],
+    d_model: Size,
+    n_routed_experts: Size,
+    d_expert: Size = 1,
+    n_active_experts: Size | None = None,
+    n_shared_experts: Size | None = None,
+) -> Size:
+    def mixture(c: Any, x: Data) -> Data:
+        y = feed_forward.mixture(c, x, "", **options)
+        return y if c.n_shared_experts is None else y + feed_forward.shared_experts(c, x, "", bias=options.get("bias", False))
+
+    sizes = {"d_model": d_model, "n_routed_experts": n_routed_experts, "d_expert": d_expert, "n_shared_experts": n_shared_experts}
+    visited = n_routed_experts if n_active_experts is None else n_active_experts
+    return _count(mixture, *components, active=n_active_experts is not None, n_active_experts=visited, **sizes)
+
+
+def _count(part: Callable[[Any, Data], Data], *components: str, active: bool = False, **sizes: Size | None) -> Size:
+    """Parameters of a part of these sizes. int64 arrays wrap silently, so their largest corner is counted in Python ints first."""
+    checked = {name: None if value is None else _size(name, value) for name, value in sizes.items()}
+    if any(hasattr(value, "dtype") for value in checked.values()):
+        corner = {name: int(value.max()) if hasattr(value, "dtype") else value for name, value in checked.items()}
+        largest = flow.parameters(_build(part, corner), *components, active=active)
+        if isinstance(largest, int) and largest > LARGEST_INT64:
+            raise ParamcountError(f"the largest of these counts is {largest:,}", accepted=f"at most {LARGEST_INT64:,} in arrays; ints have no limit")
+    return flow.parameters(_build(part, checked), *components, active=active)
+
+
+def _build(part: Callable[[Any, Data], Data], sizes: dict[str, Any]) -> Data:
+    return part(SimpleNamespace(**sizes), given("x", "tokens", sizes["d_model"]))
+
+
+def _size(name: str, value: Any) -> Any:
+    """A size as the declarations take it: an int, an int64 array, a symbol."""
+    accepted = "a whole number from 1, an array of them or a symbol"
+    if isinstance(value, Polynomial):
+        return value
+    if hasattr(value, "dtype") and getattr(value.dtype, "kind", "") in "iu" and value.size:
+        if value.min() < 1 or value.max() > LARGEST_INT64:
+            raise ParamcountError(f"{name} holds {value.min()} to {value.max()}", accepted=accepted)
+        return value.astype("int64") if value.ndim else int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    raise ParamcountError(f"{name} = {shown(value)}", accepted=accepted)

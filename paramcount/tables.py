@@ -1,0 +1,231 @@
+"""Tables in every format: text for people, Markdown, LaTeX and HTML with grouped digits; CSV and JSON with exact integers."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paramcount.errors import ParamcountError, near, printable
+
+FORMATS = ("table", "markdown", "csv", "json", "latex", "html")
+ENDINGS = {".txt": "table", ".md": "markdown", ".markdown": "markdown", ".csv": "csv", ".json": "json", ".tex": "latex", ".html": "html", ".htm": "html"}
+
+
+def grouped(value: Any) -> str:
+    """A value as people read it: digits in groups, yes or no, an unknown one as a dash."""
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case _:
+            return printable(value)
+
+
+class Column(NamedTuple):
+    """A column: its name in CSV and JSON, its heading for people, and how they read its values."""
+
+    name: str
+    label: str
+    right: bool = True
+    show: Callable[[Any], str] = grouped
+    only: str = ""  # "people": not in CSV (shares, arithmetic); "csv": not in tables for people
+
+
+class Table(NamedTuple):
+    """Rows of plain values under columns, with lines above and below for people and `data` for JSON."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Any]]
+    data: Any
+    above: Sequence[str] = ()
+    below: Sequence[str] = ()
+    headings: bool = True
+    wraps: bool = False  # whether the last column's text may run over several lines
+
+
+def render(table: Table, format: str, width: int) -> str:
+    """The table as text in one of FORMATS. `width`: columns of the terminal, which only `table` respects."""
+    if format == "json":
+        import json
+
+        return json.dumps(table.data, ensure_ascii=False, indent=2, default=str) + "\n"
+    if format == "csv":
+        return _csv(table)
+    if format == "table":
+        return _text(table, width)
+    return {"markdown": _markdown, "latex": _latex, "html": _html}[format](table)
+
+
+def _csv(table: Table) -> str:
+    import csv
+    import io
+
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    columns, rows = _kept(table, "people")
+    writer.writerow(column.name for column in columns)
+    writer.writerows([_plain(value) for value in row] for row in rows)
+    return out.getvalue()
+
+
+def _kept(table: Table, not_for: str) -> tuple[list[Column], list[list[Any]]]:
+    kept = [i for i, column in enumerate(table.columns) if column.only != not_for]
+    return [table.columns[i] for i in kept], [[row[i] for i in kept] for row in table.rows]
+
+
+def _plain(value: Any) -> Any:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else value if isinstance(value, int) else printable(value, 2000)
+
+
+def _cells(table: Table) -> tuple[list[Column], list[list[str]]]:
+    columns, rows = _kept(table, "csv")
+    return columns, [[column.show(value) for column, value in zip(columns, row, strict=True)] for row in rows]
+
+
+def _tabulate(columns: Sequence[Column], cells: list[list[str]], style: str) -> str:
+    from tabulate import tabulate
+
+    align = ["right" if column.right else "left" for column in columns]
+    return tabulate(cells, [column.label for column in columns], tablefmt=style, colalign=align if cells else None, disable_numparse=True)
+
+
+def _text(table: Table, width: int) -> str:
+    columns, cells = _cells(table)
+    if table.headings or not cells:
+        cells = [[column.label for column in columns], [], *cells]
+    widths = [max(len(row[i]) for row in cells if row) for i in range(len(columns))]
+    if table.wraps:
+        widths[-1] = max(16, min(widths[-1], width - sum(n + 2 for n in widths[:-1])))
+    lines = [piece for line in table.above for piece in _folded(line, width)]
+    for panel in _panels(widths, width):
+        if len(panel) < len(columns) and lines:
+            lines.append("")
+        for row in cells:
+            for texts in _broken(row or ["─" * n for n in widths], widths[-1] if table.wraps and len(row) - 1 in panel else None):
+                padded = [texts[i].rjust(widths[i]) if columns[i].right else texts[i].ljust(widths[i]) for i in panel]
+                lines.append("  ".join(padded).rstrip())
+    lines += [piece for line in table.below for piece in _folded(line, width)]
+    return "\n".join(lines) + "\n"
+
+
+def _broken(row: list[str], room: int | None) -> list[list[str]]:
+    """A row over as many lines as its last text needs in `room`."""
+    if room is None or len(row[-1]) <= room:
+        return [row]
+    first, *others = _sum_lines(row[-1], room)
+    return [[*row[:-1], first], *([*[""] * (len(row) - 1), text] for text in others)]
+
+
+def _folded(line: str, width: int) -> list[str]:
+    """A line that is too long goes on, indented, first at a gap of three blanks, else between words."""
+    if len(line) > width and "   " in line:
+        head, _, tail = line.rpartition("   ")
+        return [*_folded(head, width), *_folded(f"  {tail.strip()}", width)]
+    return textwrap.wrap(line, max(width, 20), subsequent_indent="  ", break_on_hyphens=False) or [""]
+
+
+def _sum_lines(text: str, room: int) -> list[str]:
+    """A sum over several lines, broken between its terms where they are short enough."""
+    held = text.replace(" × ", "\u00a0×\u00a0").replace("\u00a0(", " (")
+    if max(map(len, held.split(" ")), default=0) > room:
+        held = text
+    return [line.replace("\u00a0", " ") for line in textwrap.wrap(held, room, break_on_hyphens=False)]
+
+
+def _panels(widths: list[int], width: int) -> list[list[int]]:
+    """Columns side by side as far as the width goes, the first one repeated before each further group."""
+    panels, used = [[0]], widths[0]
+    for i in range(1, len(widths)):
+        if used + 2 + widths[i] > width and len(panels[-1]) > 1:
+            panels.append([0])
+            used = widths[0]
+        panels[-1].append(i)
+        used += 2 + widths[i]
+    return panels
+
+
+def _markdown(table: Table) -> str:
+    from html import escape
+
+    def safe(text: str) -> str:
+        return escape(text, quote=False).replace("\\", "\\\\").replace("|", "\\|").replace("`", "\\`").replace("[", "\\[").replace("*", "\\*").replace("_", "\\_")
+
+    columns, cells = _cells(table)
+    body = _tabulate([Column(c.name, safe(c.label), c.right) for c in columns], [[safe(cell) for cell in row] for row in cells], "pipe")
+    lines = [*map(safe, table.above), "", body, "", *map(safe, table.below)]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _latex(table: Table) -> str:
+    def tex(text: str) -> str:
+        return text.replace("×", r"\ensuremath{\times}").replace("–", "--").replace("≠", r"\ensuremath{\neq}").replace("·", r"\textperiodcentered{}")
+
+    comments = [f"% {line}" for line in (*table.above, *table.below)]
+    return "\n".join([*comments, tex(_tabulate(*_cells(table), "latex_booktabs"))]) + "\n"
+
+
+def _html(table: Table) -> str:
+    from html import escape
+
+    lines = [f"<p>{escape(line)}</p>" for line in table.above]
+    lines.append(_tabulate(*_cells(table), "html"))
+    return "\n".join([*lines, *(f"<p>{escape(line)}</p>" for line in table.below)]) + "\n"
+
+
+def chosen_format(format: str | None, flags: Sequence[str], output: str | None) -> str:
+    """The one format asked for: by --format, a short form, or the output file's ending.
+
+    Raises: ParamcountError where two are asked for or the ending is unknown.
+    """
+    asked = [*([format] if format else []), *flags]
+    if len(set(asked)) > 1:
+        raise ParamcountError(f"two formats at once: {' and '.join(asked)}", accepted="one of them")
+    if asked:
+        return asked[0]
+    if output in (None, "-"):
+        return "table"
+    ending = Path(str(output)).suffix.lower()
+    if ending not in ENDINGS:
+        raise ParamcountError(f"no format has the ending {printable(ending or 'none', 20)!r}", where="-o", accepted=f"{', '.join(ENDINGS)}, or --format", nearest=near(ending, ENDINGS))
+    return ENDINGS[ending]
+
+
+def terminal_width() -> int:
+    """Columns of the terminal; 80 where there is none."""
+    import shutil
+
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def write_whole(path: str, text: str) -> None:
+    """Write a file whole or not at all.
+
+    Raises: ParamcountError where it cannot be written; what stood there before still does.
+    """
+    import tempfile
+
+    target = Path(path).expanduser()
+    scratch = None
+    try:
+        if target.exists() and not target.is_file():  # a device or a pipe takes the text as it comes
+            if target.is_dir():
+                raise IsADirectoryError(21, "is a directory")
+            target.write_text(text, encoding="utf-8")
+            return
+        handle, scratch = tempfile.mkstemp(dir=target.resolve().parent, prefix=".paramcount-")
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(scratch).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
+        os.replace(scratch, target.resolve())
+    except OSError as error:
+        if scratch:
+            Path(scratch).unlink(missing_ok=True)
+        raise ParamcountError(f"cannot be written: {error.strerror or type(error).__name__}", where=f"-o {printable(path)}") from None
