@@ -17,6 +17,7 @@ class Check(NamedTuple):
     found: int | None
     verdict: str  # exact, rounded, truncated, differs, not checkable
     source: str
+    by: str = ""  # where the entry says so: `checked`, or a source's id
 
     @property
     def ok(self) -> bool | None:
@@ -28,13 +29,13 @@ def checks(model: Model, count: Count) -> list[Check]:
     found = []
     if not isinstance(model.checked, str):
         verdict = "exact" if model.checked.total == count.total else "differs"
-        found.append(Check("reference", f"{model.checked.total:,}", count.total, verdict, model.checked.reference))
+        found.append(Check("reference", f"{model.checked.total:,}", count.total, verdict, model.checked.reference, "checked"))
     refs = {source.id: source.ref for source in model.sources}
     for figure in model.published:
         printed = f"{figure.value:,}" if isinstance(figure.value, int) else figure.value
         value = _value(figure.what, model, count)
         verdict = "not checkable" if value is None else fits(value, parse(figure.value)) or "differs"
-        found.append(Check(figure.what, printed, value, verdict, refs[figure.source]))
+        found.append(Check(figure.what, printed, value, verdict, refs[figure.source], figure.source))
     return found
 
 

@@ -40,7 +40,7 @@ def compare(models: Iterable[object], *, estimates: bool = False) -> pandas.Data
     `models`: names, families, wildcards, paths, mappings or loaded models. A size that a model does not have is 0,
     only unknown facts are empty. `estimates`: rows for models of which there are only claims, too.
 
-    >>> compare(["gpt2-*"]).loc["gpt2-xl", "total"]
+    >>> int(compare(["gpt2-*"]).loc["gpt2-xl", "total"])
     1557611200
 
     Raises: ParamcountError for a name that means nothing.

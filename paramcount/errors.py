@@ -12,13 +12,13 @@ class ParamcountError(ValueError):
 
     The message is always a single printable line, whatever the input held, so that it is safe on a terminal.
 
-    >>> print(ParamcountError("n_heads = 0", where="config.n_heads", accepted="a whole number from 1"))
-    config.n_heads: n_heads = 0 (accepted: a whole number from 1)
+    >>> print(ParamcountError("= 0", where="config.n_heads", accepted="a whole number from 1"))
+    config.n_heads = 0 (accepted: a whole number from 1)
     """
 
     def __init__(self, found: str, *, where: str = "", accepted: str = "", nearest: Iterable[str] = ()) -> None:
         self.found, self.where, self.accepted, self.nearest = found, where, accepted, tuple(nearest)
-        message = f"{where}: {found}" if where else found
+        message = f"{where}{' ' if found.startswith('= ') else ': '}{found}" if where else found
         if accepted:
             message += f" (accepted: {accepted})"
         if self.nearest:
@@ -26,8 +26,17 @@ class ParamcountError(ValueError):
         super().__init__(printable(message, 4 * LONGEST))
 
     def at(self, place: str) -> ParamcountError:
-        """The same error, found inside `place`."""
+        """The same error, found in `place`: a file, a line."""
         where = f"{place}: {self.where}" if self.where else place
+        return ParamcountError(self.found, where=where, accepted=self.accepted, nearest=self.nearest)
+
+    def inside(self, block: str) -> ParamcountError:
+        """The same error, in a field of `block`.
+
+        >>> print(ParamcountError("= 0", where="n_heads").inside("config"))
+        config.n_heads = 0
+        """
+        where = f"{block}.{self.where}" if self.where else block
         return ParamcountError(self.found, where=where, accepted=self.accepted, nearest=self.nearest)
 
 
@@ -37,7 +46,13 @@ def printable(text: object, longest: int = LONGEST) -> str:
     >>> printable("a\\x1b[31m" + "b" * 300, longest=16)
     'a\\\\x1b[3…bbbbbbbb'
     """
-    escaped = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode("ascii") for c in str(text))
+    try:
+        line = str(text)
+    except ValueError:  # a number of more digits than Python prints
+        line = f"a value of type {type(text).__name__}"
+    if len(line) > 2 * longest:
+        line = line[:longest] + line[-longest:]
+    escaped = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode("ascii") for c in line)
     return escaped if len(escaped) <= longest else f"{escaped[: longest // 2 - 1]}…{escaped[-(longest // 2) :]}"
 
 
@@ -49,7 +64,16 @@ def near(word: object, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
     """
     from difflib import get_close_matches  # only when something is already wrong
 
-    return tuple(get_close_matches(str(word)[:LONGEST], list(known), n=most, cutoff=0.6))
+    return tuple(get_close_matches(printable(word), list(known), n=most, cutoff=0.6))
+
+
+def quoted(text: str) -> str:
+    """A text in quotes as an error message prints it.
+
+    >>> print(quoted("a\\x1b[31m"))
+    'a\\x1b[31m'
+    """
+    return printable(repr(text), 60)
 
 
 def shown(value: object) -> str:
@@ -64,12 +88,14 @@ def shown(value: object) -> str:
         case bool():
             return str(value).lower()
         case str():
-            return f"the text {printable(value, 60)!r}"
+            return f"the text {quoted(value)}"
         case dict():
             return "a mapping"
         case list() | tuple():
             return "a list"
         case int() if abs(value) >= 10**30:
             return "a number of more than 30 digits"
-        case _:
+        case int() | float():
             return printable(value, 60)
+        case _:
+            return f"a value of type {printable(type(value).__name__, 60)}"

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
 from paramcount import zoo
-from paramcount.errors import LONGEST, ParamcountError, near, printable
+from paramcount.errors import LONGEST, ParamcountError, near, printable, quoted
 
 PATH_ENDS = ("/", ".yaml", ".yml", ".json", ".safetensors", ".gguf")
 COMMANDS = ("compare", "list", "show", "verify")
@@ -61,7 +59,7 @@ def find(name: str) -> str:
         raise ParamcountError(f"{name} is a family of {len(list(zoo.ids(name)))} models", accepted=f"one of them: {', '.join(zoo.ids(name))}")
     by_spelling = {**{word: word for word in (*COMMANDS, *zoo.families())}, **known, **{folded(id): id for id in known.values()}}
     nearest = list(dict.fromkeys(by_spelling[word] for word in near(folded(name[:LONGEST]), by_spelling, most=8)))[:3]
-    raise ParamcountError(f"unknown model {printable(name, 60)!r}", accepted="what `paramcount list` names, or a path such as ./model.yaml", nearest=nearest)
+    raise ParamcountError(f"unknown model {quoted(name)}", accepted="what `paramcount list` names, or a path such as ./model.yaml", nearest=nearest)
 
 
 def load(spec: object) -> zoo.Model:
@@ -89,19 +87,24 @@ def _from_path(path: str) -> zoo.Model:
     if not path.lower().endswith((".yaml", ".yml")):
         raise ParamcountError("is not a zoo entry", where=printable(path), accepted="a .yaml file")
     try:
-        return zoo.from_file(Path(path).expanduser())
-    except RuntimeError:  # a home directory that does not exist
+        file = Path(path).expanduser()
+    except (RuntimeError, ValueError):  # ~nobody, and names that nobody can have
         raise ParamcountError("cannot be read: no such home directory", where=printable(path)) from None
+    return zoo.from_file(file)
 
 
-def select(words: Iterable[object], *, estimates: bool = False) -> list[zoo.Model]:
+def select(words: object, *, estimates: bool = False) -> list[zoo.Model]:
     """The models that words stand for, in the order given, each once: a family for all its models, `*` and `?` for any text.
 
     Estimates come only with `estimates`.
 
     Raises: ParamcountError for a word that means nothing, or an estimate without `estimates`.
     """
-    found: dict[Any, zoo.Model] = {}
+    if isinstance(words, (str, Path, Mapping, zoo.Model)):
+        words = [words]
+    if isinstance(words, bytes) or not isinstance(words, Iterable):
+        raise ParamcountError(f"{type(words).__name__} is not a list of models", accepted=f"a list of any of these: {SPEC_HELP}")
+    found: dict[zoo.Model, None] = {}
     for word in words:
         many = expand(word)
         for model in [load(word)] if many is None else [zoo.entry(id) for id in many]:
@@ -109,8 +112,8 @@ def select(words: Iterable[object], *, estimates: bool = False) -> list[zoo.Mode
                 if many is None:
                     model.sizes  # raises: there is nothing to count
                 continue
-            found.setdefault(model.id if zoo.path_of(model.id) else id(model), model)
-    return list(found.values())
+            found[model] = None
+    return list(found)
 
 
 def expand(word: object) -> list[str] | None:
@@ -128,5 +131,5 @@ def expand(word: object) -> list[str] | None:
     pattern = folded(word[:LONGEST])
     matching = [id for id in zoo.ids() if fnmatchcase(folded(id), pattern)]
     if not matching:
-        raise ParamcountError(f"no model matches {printable(word, 60)!r}", accepted="a pattern over the ids of `paramcount list`: 'qwen3-*'")
+        raise ParamcountError(f"no model matches {quoted(word)}", accepted="a pattern over the ids of `paramcount list`: 'qwen3-*'")
     return matching

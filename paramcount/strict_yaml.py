@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from paramcount.errors import ParamcountError, printable
+from paramcount.errors import ParamcountError, printable, quoted
 
 LARGEST_FILE = 1 << 20  # bytes: a zoo entry has two or three thousand
 DEEPEST = 12
 LOADER = getattr(yaml, "CLoader", yaml.Loader)  # libyaml's parser where present; only its events are used
 
 WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
-INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,99})")
+INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,3})?")
+LONGEST_NUMBER = 100
+FORBIDDEN = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # YAML 1.1, section 4.1.1
 
 
 def load_file(path: Path) -> dict[str, Any]:
@@ -25,11 +28,17 @@ def load_file(path: Path) -> dict[str, Any]:
     Raises: ParamcountError that names the file and, where there is one, the line.
     """
     place = printable(path)
+    data = None
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
+        if stat.S_ISREG(path.stat().st_mode):  # a pipe may never end
+            with path.open("rb") as file:
+                data = file.read(LARGEST_FILE + 1)
     except OSError as error:
         raise ParamcountError(f"cannot be read: {error.strerror or type(error).__name__}", where=place) from None
+    except ValueError:  # a NUL, a lone surrogate
+        raise ParamcountError("cannot be read: no file can have this name", where=place) from None
+    if data is None:
+        raise ParamcountError("is not a file", where=place, accepted="a YAML file")
     if len(data) > LARGEST_FILE:
         raise ParamcountError("is too large", where=place, accepted=f"a YAML file of at most {LARGEST_FILE:,} bytes")
     try:
@@ -48,12 +57,15 @@ def loads(text: str) -> dict[str, Any]:
     >>> loads("a: 012\\nb: no\\nc: 1e-5\\nd: [1, 2]")
     {'a': '012', 'b': 'no', 'c': 1e-05, 'd': [1, 2]}
     """
+    if strange := FORBIDDEN.search(text):
+        line = text.count("\n", 0, strange.start()) + 1
+        raise ParamcountError(f"the character {quoted(strange[0])}", where=f"line {line}", accepted="printable text")
     try:
         found = _document(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "is not YAML"
-        raise ParamcountError(f"is not YAML: {printable(problem, 80)}", where=_line(mark)) from None
+        raise ParamcountError(f"is not YAML: {printable(problem, 80)}", where=_line(mark), accepted="a mapping of fields") from None
     if not isinstance(found, dict):
         raise ParamcountError("is empty" if found is None else "holds no mapping", accepted="a mapping of fields")
     return found
@@ -69,6 +81,7 @@ def _document(text: str) -> Any:
     open_: list[Any] = [root]  # the collections being filled
     keys: list[Any] = [None]  # of each open mapping, the key that waits for its value
     documents = 0
+    event: Any
     for event in yaml.parse(text, Loader=LOADER):
         kind = type(event).__name__
         where = _line(event.start_mark)
@@ -81,7 +94,7 @@ def _document(text: str) -> Any:
             keys.pop()
         elif kind == "AliasEvent" or getattr(event, "anchor", None):
             raise ParamcountError("an anchor or alias", where=where, accepted="every value written out")
-        elif getattr(event, "tag", None) and event.tag != "!":
+        elif getattr(event, "tag", None):
             raise ParamcountError(f"the tag {printable(event.tag, 60)}", where=where, accepted="no tags")
         elif kind in ("ScalarEvent", "MappingStartEvent", "SequenceStartEvent"):
             if kind == "ScalarEvent":
@@ -93,7 +106,7 @@ def _document(text: str) -> Any:
                 target.append(value)
             elif keys[-1] is None:
                 if not isinstance(value, str) or not value:
-                    raise ParamcountError("a key that is not a text", where=where)
+                    raise ParamcountError("a key that is not a text", where=where, accepted="the name of a field")
                 if value in target:
                     raise ParamcountError(f"the key {printable(value, 60)} a second time", where=where, accepted="every key once")
                 keys[-1] = value
@@ -112,10 +125,10 @@ def _document(text: str) -> Any:
 def _scalar(text: str, where: str) -> Any:
     if text in WORDS:
         return WORDS[text]
+    if not NUMBER.fullmatch(text):
+        return text
+    if len(text) > LONGEST_NUMBER:
+        raise ParamcountError(f"a number of {len(text):,} characters", where=where, accepted=f"at most {LONGEST_NUMBER}")
     if INTEGER.fullmatch(text):
         return int(text)
-    if text.isdigit() and len(text) > 100:
-        raise ParamcountError(f"a number of {len(text)} digits", where=where, accepted="at most 100 digits")
-    if NUMBER.fullmatch(text) and not text.lstrip("+-").isdigit():
-        return float(text)
-    return text
+    return text if text.lstrip("+-").isdigit() else float(text)  # 012 is a text: eight to some, ten to others

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from paramcount.errors import ParamcountError, near, printable
 
 FORMATS = ("table", "markdown", "csv", "json", "latex", "html")
+NARROWEST = 10  # what a column of running text gets at least
 ENDINGS = {".txt": "table", ".md": "markdown", ".markdown": "markdown", ".csv": "csv", ".json": "json", ".tex": "latex", ".html": "html", ".htm": "html"}
 
 
@@ -101,7 +103,7 @@ def _text(table: Table, width: int) -> str:
         cells = [[column.label for column in columns], [], *cells]
     widths = [max(len(row[i]) for row in cells if row) for i in range(len(columns))]
     if table.wraps:
-        widths[-1] = max(16, min(widths[-1], width - sum(n + 2 for n in widths[:-1])))
+        widths[-1] = max(NARROWEST, min(widths[-1], width - sum(n + 2 for n in widths[:-1])))
     lines = [piece for line in table.above for piece in _folded(line, width)]
     for panel in _panels(widths, width):
         if len(panel) < len(columns) and lines:
@@ -203,29 +205,41 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((80, 24)).columns
 
 
+OPEN = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")  # may be a file that somebody is writing
+
+
 def write_whole(path: str, text: str) -> None:
-    """Write a file whole or not at all.
+    """Write a file whole or not at all. A device, a pipe or what is open already takes the text as it comes.
 
     Raises: ParamcountError where it cannot be written; what stood there before still does.
     """
     import tempfile
 
-    target = Path(path).expanduser()
     scratch = None
     try:
-        if target.exists() and not target.is_file():  # a device or a pipe takes the text as it comes
-            if target.is_dir():
-                raise IsADirectoryError(21, "is a directory")
-            target.write_text(text, encoding="utf-8")
+        target = Path(path).expanduser()
+        try:
+            mode = target.stat().st_mode
+        except FileNotFoundError:
+            mode = None
+        if path.startswith(OPEN) or (mode is not None and not stat.S_ISREG(mode)):
+            with target.open("a", encoding="utf-8", newline="") as file:
+                file.write(text)
             return
-        handle, scratch = tempfile.mkstemp(dir=target.resolve().parent, prefix=".paramcount-")
+        if mode is not None and not os.access(target, os.W_OK):
+            raise PermissionError(13, "is read-only")
+        target = target.resolve()
+        handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=".paramcount-")
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(text)
         mask = os.umask(0)
         os.umask(mask)
-        Path(scratch).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
-        os.replace(scratch, target.resolve())
-    except OSError as error:
+        Path(scratch).chmod(0o666 & ~mask if mode is None else mode & 0o777)
+        os.replace(scratch, target)
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ParamcountError(f"cannot be written: {getattr(error, 'strerror', None) or error}", where=f"-o {printable(path)}") from None
+    finally:
         if scratch:
             Path(scratch).unlink(missing_ok=True)
-        raise ParamcountError(f"cannot be written: {error.strerror or type(error).__name__}", where=f"-o {printable(path)}") from None

@@ -9,10 +9,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, ValidationError
 
 from paramcount.architectures import architecture
-from paramcount.errors import ParamcountError, printable
+from paramcount.errors import ParamcountError, near, printable, quoted, shown
 from paramcount.figures import parse
 from paramcount.sizes import Flag, Positive, Sizes, from_pydantic, validated
 from paramcount.strict_yaml import load_file
@@ -20,10 +20,32 @@ from paramcount.strict_yaml import load_file
 HERE = Path(__file__).parent
 CONFIGS = HERE / "configs" if (HERE / "configs").is_dir() else HERE.parent / "configs"  # in the wheel, or beside a checkout
 
-Text = Annotated[str, Field(strict=True, min_length=1, max_length=2000)]
+
+def one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ParamcountError(f"= {shown(text)}", accepted="a text of printable characters")
+    return text
+
+
+def day(value: object) -> datetime.date:
+    """A date, written out: a number would be read as seconds since 1970."""
+    try:
+        if isinstance(value, str) and DAY.fullmatch(value):
+            return datetime.date.fromisoformat(value)
+    except ValueError:  # 2024-02-30
+        pass
+    if type(value) is datetime.date:
+        return value
+    raise ParamcountError(f"= {shown(value)}", accepted="a date such as 2024-07-23")
+
+
+DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+Day = Annotated[datetime.date, BeforeValidator(day)]
+Text = Annotated[str, Field(strict=True, min_length=1, max_length=2000), AfterValidator(one_line)]
+Total = Annotated[int, Field(strict=True, ge=1, le=10**30)]
 SourceKind = Literal["config_json", "mirror", "paper", "model_card", "reference_default", "safetensors_index", "publisher", "secondary"]
 Counted = Literal["total", "active", "non_embedding", "active_non_embedding", "active_without_input_table", "checkpoint", "unspecified"]
-ID = re.compile(r"[a-z0-9][a-z0-9.\-]*")
+ID = re.compile(r"[a-z0-9][a-z0-9.\-]{0,99}")
 
 
 class Entry(BaseModel):
@@ -36,14 +58,14 @@ class Source(Entry):
     id: Text
     kind: SourceKind
     ref: Text
-    accessed: datetime.date
+    accessed: Day
 
 
 class Published(Entry):
     """A figure somebody published, and what it counts. `value`: a whole number, or as printed ("7.61B")."""
 
     what: Counted
-    value: Annotated[int, Field(strict=True, ge=1)] | Text
+    value: Total | Text
     exact: Flag
     source: Text
 
@@ -52,7 +74,7 @@ class Checked(Entry):
     """The reference's own count."""
 
     reference: Text
-    total: Annotated[int, Field(strict=True, ge=1)]
+    total: Total
 
 
 class Release(Entry):
@@ -80,7 +102,7 @@ class Model(Entry):
     name: Text
     family: Text | None = None
     publisher: Text | None = None
-    released: datetime.date | None = None
+    released: Day | None = None
     hf: Text | None = None
     aliases: tuple[Text, ...] = ()
     estimate: Flag = False
@@ -121,24 +143,30 @@ def from_mapping(document: Mapping[str, Any], default_id: str = "") -> Model:
         try:
             found = architecture(fields["architecture"])
         except ParamcountError as error:
-            raise error.at("architecture") from None
+            raise error.inside("architecture") from None
         if not isinstance(fields["config"], Mapping):
-            raise ParamcountError("is not a mapping", where="config", accepted="sizes by name")
+            raise ParamcountError(f"= {shown(fields['config'])}", where="config", accepted="a mapping of sizes")
         try:
             fields["config"] = validated(found, dict(fields["config"]))
         except ParamcountError as error:
-            raise ParamcountError(error.found, where=f"config.{error.where}" if error.where else "config", accepted=error.accepted, nearest=error.nearest) from None
+            raise error.inside("config") from None
     elif fields.get("config") is not None:
-        raise ParamcountError("an estimate has no config", where="config", accepted="claims")
+        raise ParamcountError("stands in an estimate", where="config", accepted="claims")
     try:
         model = Model.model_validate(fields)
     except ValidationError as error:
         raise from_pydantic(error, Model) from None
-    known = {source.id for source in model.sources}
-    for place, items in (("published", model.published), ("claims", model.claims)):
+    known: set[str] = set()
+    for i, source in enumerate(model.sources):
+        if source.id in known:
+            raise ParamcountError(f"= {shown(source.id)} a second time", where=f"sources.{i}.id", accepted="every id once")
+        known.add(source.id)
+    cited: dict[str, tuple[Published | Claim, ...]] = {"published": model.published, "claims": model.claims}
+    for place, items in cited.items():
         for i, item in enumerate(items):
             if item.source not in known:
-                raise ParamcountError(f"unknown source {printable(item.source, 60)}", where=f"{place}.{i}.source", accepted=", ".join(sorted(known)) or "an id of sources")
+                accepted = ", ".join(sorted(known)) or "an id of sources"
+                raise ParamcountError(f"= {shown(item.source)}", where=f"{place}.{i}.source", accepted=accepted, nearest=near(item.source, known))
     for i, figure in enumerate(model.published):
         try:
             parse(figure.value)
@@ -205,5 +233,5 @@ def entry(id: str) -> Model:
     """
     path = path_of(id)
     if path is None:
-        raise ParamcountError(f"no model {printable(id, 60)} in the zoo")
+        raise ParamcountError(f"no model {quoted(id)} in the zoo")
     return _load(id, path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 from importlib import import_module
@@ -42,7 +43,9 @@ class Commands(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and not ctx.resilient_parsing and args[0] not in (*COMMANDS, "--help", "-h", "--version"):
+        if not args and not ctx.resilient_parsing:
+            args = ["--help"]
+        elif not ctx.resilient_parsing and args[0] not in (*COMMANDS, "--help", "-h", "--version"):
             args = [self.implied(ctx, args), *args]
         return super().parse_args(ctx, args)
 
@@ -54,7 +57,8 @@ class Commands(click.Group):
         assert compare is not None
         parser = compare.make_parser(click.Context(compare, ignore_unknown_options=True, allow_interspersed_args=True))
         parser.ignore_unknown_options = True
-        words = [word for word in parser.parse_args(list(args))[0].get("names", ()) if not word.startswith("--")]
+        found = parser.parse_args(list(args))[0].get("names")
+        words = [word for word in found if not word.startswith("--")] if isinstance(found, (list, tuple)) else []
         if len(words) > 1 or not words:
             return "compare" if len(words) > 1 else "show"
         try:
@@ -63,9 +67,11 @@ class Commands(click.Group):
             return "compare"
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
         from paramcount.cli.options import complete_names
 
-        return [*super().shell_complete(ctx, incomplete), *complete_names(ctx, None, incomplete)]
+        return [*super().shell_complete(ctx, incomplete), *map(CompletionItem, complete_names(ctx, None, incomplete))]
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -81,9 +87,12 @@ def cli() -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line. Exit codes: 0; 1 checked, and it does not match; 2 bad input; 130 Ctrl-C."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # "≠" on a terminal that has none
     try:
         code = cli.main(args, prog_name="paramcount", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout:
+            sys.stdout.flush()
     except ParamcountError as error:
         code = fail(str(error))
     except click.NoSuchOption as error:
@@ -93,12 +102,23 @@ def main(args: list[str] | None = None) -> None:
         code = fail(printable(error.format_message(), 800))
     except (click.Abort, KeyboardInterrupt):
         code = 130
-    except BrokenPipeError:  # whoever read has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        code = 0 if isinstance(error, BrokenPipeError) else fail(f"{printable(error.filename or 'stdout')}: {error.strerror}")
+        silence()
+    except SystemExit as leaving:  # a command's own exit code; where whoever read has seen enough, click's
+        if not isinstance(leaving.__context__, BrokenPipeError):
+            raise
         code = 0
+        silence()
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def silence() -> None:
+    """What is left to write goes nowhere, so that Python does not complain of it as it leaves."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 def fail(message: str) -> int:
-    print(f"paramcount: {message}", file=sys.stderr)
+    if sys.stderr:
+        print(f"paramcount: {message}", file=sys.stderr)
     return 2

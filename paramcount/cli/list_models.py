@@ -17,7 +17,7 @@ def command(names: tuple[str, ...], estimates: bool, format: str | None, flags: 
     from paramcount.comparing import rows_of, table
     from paramcount.names import select
 
-    rows = rows_of(select(names or zoo.families(), estimates=estimates))
+    rows = rows_of(select(names or list(zoo.families()), estimates=estimates))
     families = list(dict.fromkeys(row["family"] for row in rows))
     rows.sort(key=lambda row: (families.index(row["family"]), row["total"] is None, row["total"]))
     emit(lambda chosen: table(rows, columns="id,total,family,hf"), format, flags, output)

@@ -82,6 +82,6 @@ def claims(model: Model) -> Table:
         raise ParamcountError("has no claims", where=model.id)
     refs = {source.id: source.ref for source in model.sources}
     rows = [[claim.what, claim.value, claim.by, refs[claim.source]] for claim in model.claims]
-    columns = [Column(name, name, right=False) for name in ("what", "claim", "by", "source")]
+    columns = [Column(name, name, right=False, only="csv" if name == "source" else "") for name in ("what", "claim", "by", "source")]
     data = {"schema_version": SCHEMA_VERSION, **model.model_dump(mode="json", exclude_none=True)}
     return Table(columns, rows, data, above=[f"{model.name}   estimate: nobody published its sizes; these are claims, never counts"], wraps=True)

@@ -30,14 +30,16 @@ def command(names: str, format: str | None, flags: tuple[str, ...], output: str 
 
 
 def table(title: str, made: list[Check]) -> Table:
-    rows = [[check.what, check.expected, check.found, check.verdict, check.source] for check in made]
+    rows = [[check.what, check.expected, check.found, check.verdict, check.source, check.by or check.source] for check in made]
     columns = [
-        Column("what", "what", right=False),
+        Column("what", "what", right=False, show=lambda what: what.replace("_without_input_table", " − input table")),
         Column("expected", "expected"),
         Column("found", "found"),
         Column("verdict", "verdict", right=False),
-        Column("source", "source", right=False),
+        Column("source", "source", right=False, only="csv"),
+        Column("by", "source", right=False, only="people"),
     ]
     data = {"schema_version": 1, "checks": [check._asdict() | {"ok": check.ok} for check in made]}
-    below = [] if made else ["unverified: there is nothing to compare with"]
+    below = [f"{by}: {source}" for by, source in dict.fromkeys((check.by, check.source) for check in made) if by]
+    below = below if made else ["unverified: there is nothing to compare with"]
     return Table(columns, rows, data, above=[title], below=below, wraps=True)

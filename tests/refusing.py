@@ -1,0 +1,54 @@
+"""What all refusals have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.cli import main
+
+READERS: tuple[Callable[[Any], object], ...] = (pc.load, pc.count, lambda spec: pc.compare([spec]))
+
+
+def refusal(spec: object) -> str:
+    """The message with which load, count and compare alike refuse a model. Any other exception fails the test."""
+    messages = set()
+    for read in READERS:
+        with pytest.raises(pc.ParamcountError) as caught:
+            read(spec)
+        assert isinstance(caught.value, ValueError)
+        messages.add(str(caught.value))
+    (message,) = messages
+    assert_one_line(message)
+    return message
+
+
+def command_refusal(capsys: pytest.CaptureFixture[str], *args: str) -> str:
+    """The message with which the command line refuses: exit code 2, one line on stderr, nothing on stdout, nothing written."""
+    before = listing()
+    with pytest.raises(SystemExit) as leaving:
+        main(list(args))
+    out, err = capsys.readouterr()
+    assert (leaving.value.code, out) == (2, "")
+    assert err.startswith("paramcount: ")
+    assert err.endswith("\n")
+    message = err.removeprefix("paramcount: ")[:-1]
+    assert_one_line(message)
+    assert listing() == before
+    return message
+
+
+def assert_one_line(message: str) -> None:
+    """Printable: no line break, no escape, nothing that turns the direction of the text; and short enough to be read."""
+    assert message
+    assert message.isprintable()
+    assert len(message) <= 800
+
+
+def listing() -> dict[Path, tuple[int, int]]:
+    """What lies in the current directory, with sizes and times."""
+    return {path: (path.lstat().st_size, path.lstat().st_mtime_ns) for path in Path().rglob("*")}

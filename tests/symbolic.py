@@ -1,0 +1,38 @@
+"""Sizes of an architecture with symbols or arrays in the place of numbers, as a declaration called unbound takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from paramcount.polynomials import symbols
+from paramcount.sizes import Sizes
+
+LISTED = ("cross_attention_layers", "dense_layers", "layer_types")  # layers named one by one: how many there are is structure
+
+
+def replaced(sizes: Sizes, replace: Callable[[str, int], Any], prefix: str = "") -> SimpleNamespace:
+    """The same attributes with every number replaced. Flags, words, lists and None are structure and stay."""
+    found: dict[str, Any] = {}
+    listed = any(getattr(sizes, name, ()) for name in LISTED)
+    for name in type(sizes).model_fields:
+        value = getattr(sizes, name)
+        if isinstance(value, Sizes):
+            found[name] = replaced(value, replace, f"{prefix}{name}_")
+        elif type(value) is int and not (listed and name == "n_layers"):
+            found[name] = replace(prefix + name, value)
+        else:
+            found[name] = value
+    return SimpleNamespace(**found)
+
+
+def symbolic(sizes: Sizes) -> tuple[SimpleNamespace, dict[str, int]]:
+    """The sizes as symbols, and what each of them stands for."""
+    values: dict[str, int] = {}
+
+    def symbol(name: str, value: int) -> Any:
+        values[name] = value
+        return symbols(name)[0]
+
+    return replaced(sizes, symbol), values

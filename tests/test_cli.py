@@ -1,0 +1,261 @@
+"""The commands as people use them: what is printed, where, and with which exit code."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from paramcount import __version__, zoo
+from paramcount.cli import COMMANDS, main
+
+IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+
+HEADER = (
+    "id,total,active,non_embedding,active_non_embedding,language_model,embedding,other_embedding,position,qkv,output_projection,mlp,router,experts,"
+    "shared_experts,mixer,norm,lm_head,other,vision,audio,projector,buffers,mtp,bytes_fp32,bytes_bf16,n_layers,d_model,n_heads,n_kv_heads,d_head,d_ff,"
+    "n_routed_experts,n_active_experts,n_shared_experts,d_expert,vocab_size,context_length,tied,name,family,publisher,released,hf,architecture,verified,"
+    "estimate,claimed_total"
+)
+
+
+class Run(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Runner = Callable[..., Run]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Runner:
+    """Run the command line on an 80-column terminal."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*args: str) -> Run:
+        with pytest.raises(SystemExit) as exit:
+            main(list(args))
+        captured = capsys.readouterr()
+        return Run(int(exit.value.code or 0), captured.out, captured.err)
+
+    return call
+
+
+GPT2 = """\
+GPT-2 small   124,439,808 parameters (124 M)
+  = reference implementation, = published
+embedding          38,597,376  31.0%  50,257 × 768
+position              786,432   0.6%  1,024 × 768
+qkv                21,261,312  17.1%  12 × (768 × 2,304 + 2,304)
+output_projection   7,087,104   5.7%  12 × (768 × 768 + 768)
+mlp                56,669,184  45.5%  12 × (2 × 768 × 3,072 + 3,072 + 768)
+norm                   38,400   0.0%  12 × 4 × 768 + 2 × 768
+lm_head                     0         tied to embedding
+non-embedding 85,056,000 · FP32 498 MB · BF16 249 MB
+released files 137,022,720 = total 124,439,808 + legacy buffers 12,582,912
+"""
+
+
+def test_a_model_by_name_prints_the_answer_its_proof_and_the_arithmetic(run: Runner) -> None:
+    assert run("gpt2-small") == Run(0, GPT2, "")
+
+
+@pytest.mark.parametrize("spelling", ["gpt2", "GPT2-small", "GPT-2 small", "openai-community/gpt2", "./configs/gpt/gpt2-small.yaml"])
+def test_common_spellings_find_the_same_entry(run: Runner, spelling: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(zoo.CONFIGS.parent)
+    assert run(spelling).out == run("show", "gpt2-small").out
+
+
+def test_a_mixture_says_what_is_active_and_what_stands_beside(run: Runner) -> None:
+    out = run("deepseek-v3").out
+    for figure in ("671,026,404,352", "37,552,282,624", "36,625,603,584", "buffers 14,848", "MTP 11,610,067,968", "58 × 256 × 3 × 2,048 × 7,168"):
+        assert figure in out
+
+
+def test_an_entry_nobody_checked_says_so(run: Runner) -> None:
+    assert "unverified" in run("qwen-1.8b").out.splitlines()[0]
+    assert run("verify", "qwen-1.8b").code == 0
+
+
+@pytest.mark.parametrize("id", IDS)
+@pytest.mark.parametrize("width", [80, 120])
+def test_every_model_is_readable_within_the_width(run: Runner, id: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    done = run("show", id)
+    assert (done.code, done.err) == (0, "")
+    assert max(map(len, done.out.splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_a_comparison_keeps_to_the_width_and_loses_no_column(run: Runner, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    out = run("compare", "gpt2-small", "llama-3.1-8b", "deepseek-v3").out
+    assert width < 80 or max(map(len, out.splitlines())) <= width
+    for label in ("total", "active", "FP32", "BF16", "layers", "d_model", "heads", "KV heads", "d_head", "d_ff", "experts", "vocab", "context", "tied"):
+        assert label in out
+
+
+def test_csv_has_the_golden_header_and_exact_integers(run: Runner) -> None:
+    out = run("compare", "gpt", "deepseek", "--csv").out
+    assert out.splitlines()[0] == HEADER
+    texts = {"id", "name", "family", "publisher", "released", "hf", "architecture", "claimed_total"}
+    flags = {"tied", "verified", "estimate"}
+    for row in csv.DictReader(io.StringIO(out)):
+        for name, value in row.items():
+            if name in flags:
+                assert value in ("true", "false")
+            elif name not in texts:
+                assert value.isdigit() or (name == "context_length" and value == "")
+    assert "gpt-4" not in out
+
+
+def test_an_estimate_in_csv_has_no_number_but_its_claims(run: Runner) -> None:
+    rows = {row["id"]: row for row in csv.DictReader(io.StringIO(run("compare", "gpt-4", "gpt2-small", "--estimates", "--csv").out))}
+    assert (rows["gpt-4"]["total"], rows["gpt-4"]["estimate"], rows["gpt2-small"]["estimate"]) == ("", "true", "false")
+    assert rows["gpt-4"]["claimed_total"].startswith("1.8T (")
+
+
+def test_an_estimate_in_a_table_is_marked(run: Runner) -> None:
+    out = run("compare", "gpt", "--estimates").out
+    assert "~1.8T" in out and "never a count" in out
+    assert "claims, never counts" in run("gpt-4", "--estimates").out
+    assert run("gpt-4").code == 2
+
+
+def test_several_names_a_family_and_a_wildcard_are_compared(run: Runner) -> None:
+    assert run("gpt2-small", "gpt2-xl").out == run("compare", "gpt2-small", "gpt2-xl").out
+    assert run("mistral", "--csv").out == run("compare", "mistral", "--csv").out
+    assert run("gpt2-*", "--sort", "-total", "--csv").out == run("compare", "gpt2-*", "--sort", "-total", "--csv").out
+
+
+def test_columns_pick_and_sort_sorts(run: Runner) -> None:
+    out = run("compare", "gpt2-*", "--columns", "total,n_layers", "--sort", "-total", "--csv").out
+    assert out == "id,total,n_layers\ngpt2-xl,1557611200,48\ngpt2-large,774030080,36\ngpt2-medium,354823168,24\ngpt2-small,124439808,12\n"
+
+
+def test_transposed_models_are_columns(run: Runner) -> None:
+    lines = run("compare", "gpt2-small", "llama-3.1-8b", "--transpose").out.splitlines()
+    assert lines[0].split() == ["gpt2-small", "llama-3.1-8b"]
+    assert lines[2].split() == ["total", "124,439,808", "8,030,261,248"]
+    csv_lines = run("compare", "gpt2-small", "llama-3.1-8b", "--transpose", "--csv", "--columns", "total").out.splitlines()
+    assert csv_lines == ["column,gpt2-small,llama-3.1-8b", "total,124439808,8030261248"]
+
+
+class Cells(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data.strip())
+
+
+def test_every_format_carries_the_same_total(run: Runner) -> None:
+    for command in (["show", "llama-3.1-8b"], ["compare", "llama-3.1-8b", "gpt2-small"], ["list", "llama"], ["verify", "llama-3.1-8b"]):
+        for format in ("table", "markdown", "latex", "html"):
+            assert "8,030,261,248" in run(*command, "--format", format).out
+        assert "8030261248" in run(*command, "--csv").out or command[0] == "show"  # whose rows sum to it
+        assert "8030261248" in json.dumps(json.loads(run(*command, "--json").out))
+        parser = Cells()
+        parser.feed(run(*command, "--format", "html").out)
+        assert any("8,030,261,248" in text for text in parser.texts)
+
+
+def test_json_of_a_comparison_has_a_schema_version_and_plain_values(run: Runner) -> None:
+    data = json.loads(run("compare", "gpt2-small", "deepseek-v3", "--json").out)
+    assert data["schema_version"] == 1
+    assert [model["total"] for model in data["models"]] == [124439808, 671026404352]
+    assert ",".join(data["models"][0]) == HEADER
+
+
+def test_an_output_file_chooses_the_format_by_its_ending(run: Runner, tmp_path: Path) -> None:
+    for ending, beginning in ((".csv", "component,"), (".json", "{"), (".md", "GPT-2"), (".tex", "%"), (".html", "<p>"), (".txt", "GPT-2 small")):
+        target = tmp_path / f"out{ending}"
+        assert run("gpt2-small", "-o", str(target)) == Run(0, "", "")
+        assert target.read_text(encoding="utf-8").startswith(beginning)
+
+
+def test_markdown_and_html_let_no_markup_through(run: Runner, tmp_path: Path) -> None:
+    source = (zoo.CONFIGS / "gpt/gpt2-small.yaml").read_text(encoding="utf-8")
+    path = tmp_path / "evil.yaml"
+    path.write_text(source.replace("name: GPT-2 small", 'name: "<script>alert(1)</script>|[x](javascript:y)"'), encoding="utf-8")
+    for format in ("markdown", "html"):
+        out = run("show", str(path), "--format", format).out
+        assert "<script" not in out
+        assert format == "html" or r"\[x" in out  # an escaped bracket begins no link
+    assert "\x1b" not in run("show", str(path)).out
+
+
+def test_verify_compares_with_the_reference_and_every_published_figure(run: Runner) -> None:
+    done = run("verify", "mixtral-8x7b")
+    assert done.code == 0
+    assert "46,702,792,704" in done.out and "reference" in done.out
+
+
+def test_verify_exits_with_1_where_a_published_figure_does_not_match(run: Runner) -> None:
+    done = run("verify", "qwen2.5-32b")
+    assert (done.code, done.err) == (1, "")
+    assert "differs" in done.out
+
+
+def test_list_names_every_model_once(run: Runner) -> None:
+    rows = list(csv.DictReader(io.StringIO(run("list", "--csv").out)))
+    assert sorted(row["id"] for row in rows) == sorted(IDS)
+    assert [row["id"] for row in csv.DictReader(io.StringIO(run("list", "gpt-oss", "--csv").out))] == ["gpt-oss-20b", "gpt-oss-120b"]
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_help_ends_in_an_example_that_runs(run: Runner, command: str) -> None:
+    done = run(command, "--help")
+    example = done.out.strip().splitlines()[-1].strip()
+    assert example.startswith("Example: paramcount ")
+    assert run(*example.split()[2:]).code == 0
+
+
+def test_help_names_every_command_and_version_is_the_packages(run: Runner) -> None:
+    out = run("--help").out
+    assert all(command in out for command in COMMANDS)
+    assert run("--version").out == f"paramcount {__version__}\n"
+
+
+def test_nothing_is_coloured_and_no_color_changes_nothing(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = run("gpt2-small").out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert run("gpt2-small").out == plain
+    assert "\x1b" not in plain
+
+
+SHELL = [sys.executable, "-c", "from paramcount.cli import main; main()"]
+
+
+def completed(shell: str, *words: str) -> str:
+    """What a shell is offered for the last of these words. fish hands over the word itself, the others its place."""
+    place = words[-1] if shell == "fish" else str(len(words))
+    variables = {"_PARAMCOUNT_COMPLETE": f"{shell}_complete", "COMP_WORDS": " ".join(("paramcount", *words)), "COMP_CWORD": place}
+    return subprocess.run(SHELL, env=os.environ | variables, capture_output=True, text=True, check=False).stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shell_completion_offers_commands_families_and_models(shell: str) -> None:
+    first = completed(shell, "g")
+    assert "gpt2-small" in first and "gpt-oss" in first
+    assert "verify" in completed(shell, "ver")
+    second = completed(shell, "compare", "deepseek-v")
+    assert "deepseek-v3" in second and "gpt2" not in second
+    source = subprocess.run(SHELL, env=os.environ | {"_PARAMCOUNT_COMPLETE": f"{shell}_source"}, capture_output=True, text=True, check=False).stdout
+    assert "_PARAMCOUNT_COMPLETE" in source
+
+
+def test_a_pipe_gets_the_same_text_as_a_terminal_of_80_columns() -> None:
+    done = subprocess.run([*SHELL, "gpt2-small"], capture_output=True, text=True, check=True, env={k: v for k, v in os.environ.items() if k != "COLUMNS"})
+    assert done.stdout == GPT2

@@ -1,0 +1,482 @@
+"""The second derivation: closed forms typed from papers and modelling code, against the counts of every entry of the zoo.
+
+Nothing here reads a declaration. A form is plain arithmetic on named sizes, so it also runs on symbols, and there the declaration
+has to be the same polynomial: equal for all sizes, not only for those of the zoo.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paramcount
+from paramcount import formulas, zoo
+from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.counting import count_sizes
+from paramcount.flow import given, parameters
+from paramcount.sizes import Sizes, validated
+from tests.symbolic import replaced, symbolic
+
+DATA = Path(__file__).parent / "data"
+ENTRIES = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+
+# ---- parts that papers write once
+
+
+def head(c: Any) -> Any:
+    """An output matrix [vocab_size, d_model]; the token table's own where tied (arXiv:1608.05859)."""
+    return 0 if c.tie_word_embeddings else c.vocab_size * c.d_model
+
+
+def swiglu(d: Any, width: Any) -> Any:
+    """(Swish(xW) ⊗ xV) W2 without biases: three matrices (arXiv:2002.05202, equation 6)."""
+    return 3 * d * width
+
+
+def grouped(c: Any) -> Any:
+    """W_q and W_o over all heads, W_k and W_v over the groups (arXiv:1706.03762, section 3.2.2; arXiv:2305.13245, section 2.2)."""
+    return 2 * c.d_model * c.n_heads * c.d_head + 2 * c.d_model * c.n_kv_heads * c.d_head
+
+
+def qkv_biases(c: Any) -> Any:
+    return c.n_heads * c.d_head + 2 * c.n_kv_heads * c.d_head
+
+
+# ---- one closed form for each architecture
+
+
+def gpt2(c: Any) -> Any:
+    """Radford et al. 2019, section 2.3: GPT-1's block, norms moved to its input and one more after the last; GPT-3 is the same (arXiv:2005.14165, 2.1).
+
+    GPT2LMHeadModel: Conv1D with biases in c_attn, c_proj, c_fc, c_proj.
+    """
+    d, width, f = c.d_model, c.n_heads * c.d_head, c.d_ff
+    block = 4 * d * width + 3 * width + d + 2 * d * f + f + d + 4 * d
+    return c.vocab_size * d + c.n_positions * d + c.n_layers * block + 2 * d + head(c)
+
+
+def openai_gpt(c: Any) -> Any:
+    """Radford et al. 2018, section 4.1: 12 blocks, learned positions, norms behind each half. OpenAIGPTLMHeadModel: no norm after the last."""
+    d, width, f = c.d_model, c.n_heads * c.d_head, c.d_ff
+    block = 4 * d * width + 3 * width + d + 2 * d * f + f + d + 4 * d
+    return c.vocab_size * d + c.n_positions * d + c.n_layers * block + head(c)
+
+
+def llama(c: Any) -> Any:
+    """arXiv:2302.13971, section 2.2 (RMSNorm before, SwiGLU, RoPE); arXiv:2307.09288, 2.2 (grouped queries). LlamaForCausalLM for the flags."""
+    d, f = c.d_model, c.d_ff
+    block = grouped(c) + swiglu(d, f) + 2 * d
+    if c.attention_bias:
+        block = block + qkv_biases(c) + d
+    if c.mlp_bias:
+        block = block + 2 * f + d
+    return c.vocab_size * d + c.n_layers * block + d + head(c)
+
+
+def mllama(c: Any) -> Any:
+    """arXiv:2407.21783, section 7.1 to 7.3; MllamaForConditionalGeneration. 8 rows of the token table have no row in the head."""
+    d = c.d_model
+    layer = grouped(c) + swiglu(d, c.d_ff) + 2 * d
+    gated_cross_attention = layer + 2 * c.d_head + 2  # a norm of q and of k; a gate for each half
+    n_cross = len(c.cross_attention_layers)
+    decoder = (c.vocab_size + 8) * d + (c.n_layers - n_cross) * layer + n_cross * gated_cross_attention + d + head(c)
+    eyes = c.vision
+    w = eyes.d_model
+    ratios, cells = eyes.n_aspect_ratios + 1, eyes.n_patches + 1  # no image is a ratio too; the class token is a cell
+    stem = eyes.n_channels * eyes.patch_size * eyes.patch_size * w + w
+    positions = cells * w + ratios * eyes.n_tiles * cells * w + 1  # one gate for both tables
+    tiles = 2 * (ratios * eyes.n_tiles * w + 1)  # before and behind the local layers
+    local = 2 * w * eyes.n_heads * eyes.d_head + 2 * w * eyes.n_kv_heads * eyes.d_head + 2 * w * eyes.d_ff + eyes.d_ff + w + 4 * w
+    tower = stem + positions + tiles + 4 * w + eyes.n_layers * local + eyes.n_global_layers * (local + 2)
+    projector = (1 + len(eyes.intermediate_layers)) * w * d + d
+    return decoder + tower + projector
+
+
+def mistral(c: Any) -> Any:
+    """arXiv:2310.06825, section 2. A window changes no weight. MistralForCausalLM: no biases."""
+    d = c.d_model
+    return c.vocab_size * d + c.n_layers * (grouped(c) + swiglu(d, c.d_ff) + 2 * d) + d + head(c)
+
+
+def mixtral(c: Any) -> Any:
+    """arXiv:2401.04088, section 2.1: Mistral with SwiGLU experts behind Softmax(TopK(x · W_g))."""
+    d = c.d_model
+    block = grouped(c) + d * c.n_routed_experts + c.n_routed_experts * swiglu(d, c.d_expert) + 2 * d
+    return c.vocab_size * d + c.n_layers * block + d + head(c)
+
+
+def mixtral_unvisited(c: Any) -> Any:
+    """arXiv:2401.04088, section 2.1: the parameters of K of n experts are used."""
+    return c.n_layers * (c.n_routed_experts - c.n_active_experts) * swiglu(c.d_model, c.d_expert)
+
+
+def qwen(c: Any) -> Any:
+    """arXiv:2309.16609, section 2.3: untied, RMSNorm, SwiGLU, biases on q, k, v alone. QWenLMHeadModel: d_ff is half of its intermediate_size."""
+    d, width = c.d_model, c.n_heads * c.d_head
+    block = d * 3 * width + 3 * width + width * d + swiglu(d, c.d_ff) + 2 * d
+    return c.vocab_size * d + c.n_layers * block + d + head(c)
+
+
+def qwen2(c: Any) -> Any:
+    """arXiv:2407.10671, section 2.2.1: grouped queries, biases on q, k, v. Qwen2ForCausalLM."""
+    d = c.d_model
+    return c.vocab_size * d + c.n_layers * (grouped(c) + qkv_biases(c) + swiglu(d, c.d_ff) + 2 * d) + d + head(c)
+
+
+def qwen2_moe(c: Any) -> Any:
+    """arXiv:2407.10671, section 2.2.2; Qwen2MoeSparseMoeBlock: one shared expert behind a gate of one row."""
+    d = c.d_model
+    n_dense = len(c.dense_layers)
+    attention = grouped(c) + (qkv_biases(c) if c.qkv_bias else 0) + 2 * d
+    mixture = d * c.n_routed_experts + c.n_routed_experts * swiglu(d, c.d_expert) + swiglu(d, c.d_shared_expert) + d
+    return c.vocab_size * d + c.n_layers * attention + n_dense * swiglu(d, c.d_ff) + (c.n_layers - n_dense) * mixture + d + head(c)
+
+
+def qwen2_moe_unvisited(c: Any) -> Any:
+    """Qwen2MoeTopKRouter and Qwen3MoeTopKRouter: num_experts_per_tok of num_experts, in layers that are no MLP."""
+    return (c.n_layers - len(c.dense_layers)) * (c.n_routed_experts - c.n_active_experts) * swiglu(c.d_model, c.d_expert)
+
+
+def qwen3(c: Any) -> Any:
+    """arXiv:2505.09388, section 2: QKV bias removed, QK-norm brought in. Qwen3Attention: over d_head, one for all heads."""
+    d = c.d_model
+    block = grouped(c) + 2 * c.d_head + swiglu(d, c.d_ff) + 2 * d
+    if c.attention_bias:
+        block = block + qkv_biases(c) + d
+    return c.vocab_size * d + c.n_layers * block + d + head(c)
+
+
+def qwen3_moe(c: Any) -> Any:
+    """arXiv:2505.09388, section 2: Qwen3's attention, fine-grained experts and no shared one. Qwen3MoeForCausalLM."""
+    d = c.d_model
+    n_dense = len(c.dense_layers)
+    attention = grouped(c) + 2 * c.d_head + (qkv_biases(c) + d if c.attention_bias else 0) + 2 * d
+    mixture = d * c.n_routed_experts + c.n_routed_experts * swiglu(d, c.d_expert)
+    return c.vocab_size * d + c.n_layers * attention + n_dense * swiglu(d, c.d_ff) + (c.n_layers - n_dense) * mixture + d + head(c)
+
+
+def shared_and_routed(c: Any) -> Any:
+    """One layer's router, routed experts and shared ones, which are stored as one wide expert (arXiv:2401.06066, section 3)."""
+    return c.d_model * c.n_routed_experts + c.n_routed_experts * swiglu(c.d_model, c.d_expert) + swiglu(c.d_model, c.n_shared_experts * c.d_expert)
+
+
+def deepseek(c: Any) -> Any:
+    """arXiv:2401.06066, section 3.2 and 5.1.2: the first layer is dense, the rest hold shared and routed experts. DeepseekForCausalLM."""
+    d = c.d_model
+    attention = grouped(c) + (qkv_biases(c) + d if c.attention_bias else 0) + 2 * d
+    feed_forward = c.n_dense_layers * swiglu(d, c.d_ff) + (c.n_layers - c.n_dense_layers) * shared_and_routed(c)
+    return c.vocab_size * d + c.n_layers * attention + feed_forward + d + head(c)
+
+
+def deepseek_unvisited(c: Any) -> Any:
+    """arXiv:2401.06066, equation 9: K of the routed experts, and all shared ones."""
+    return (c.n_layers - c.n_dense_layers) * (c.n_routed_experts - c.n_active_experts) * swiglu(c.d_model, c.d_expert)
+
+
+def latent_attention(c: Any) -> Any:
+    """arXiv:2405.04434, section 2.1.2, 2.1.3 and equations 37 to 47; norms on both latents. DeepseekV2Attention for the flag and absent q latents."""
+    d, h, qk = c.d_model, c.n_heads, c.d_nope + c.d_rope
+    if c.d_q_lora is None:
+        queries = d * h * qk
+    else:
+        queries = d * c.d_q_lora + c.d_q_lora + c.d_q_lora * h * qk
+    keys_and_values = d * (c.d_kv_lora + c.d_rope) + c.d_kv_lora + c.d_kv_lora * h * (c.d_nope + c.d_v)
+    matrices = queries + keys_and_values + h * c.d_v * d
+    if not c.attention_bias:
+        return matrices
+    return matrices + (0 if c.d_q_lora is None else c.d_q_lora) + c.d_kv_lora + c.d_rope + d
+
+
+def deepseek_v2(c: Any) -> Any:
+    """arXiv:2405.04434, section 2. DeepseekV2MLP takes `mlp_bias` into dense layers and shared experts, not into routed ones."""
+    d, n_mixtures = c.d_model, c.n_layers - c.n_dense_layers
+    feed_forward = c.n_dense_layers * swiglu(d, c.d_ff) + n_mixtures * shared_and_routed(c)
+    if c.mlp_bias:
+        feed_forward = feed_forward + c.n_dense_layers * (2 * c.d_ff + d) + n_mixtures * (2 * c.n_shared_experts * c.d_expert + d)
+    return c.vocab_size * d + c.n_layers * (latent_attention(c) + 2 * d) + feed_forward + d + head(c)
+
+
+def deepseek_v3(c: Any) -> Any:
+    """arXiv:2412.19437, section 2.1: V2's layers, the router's correction bias a buffer. DeepseekV3ForCausalLM has no MTP layers."""
+    d = c.d_model
+    feed_forward = c.n_dense_layers * swiglu(d, c.d_ff) + (c.n_layers - c.n_dense_layers) * shared_and_routed(c)
+    return c.vocab_size * d + c.n_layers * (latent_attention(c) + 2 * d) + feed_forward + d + head(c)
+
+
+def deepseek_v3_mtp(c: Any) -> Any:
+    """arXiv:2412.19437, section 2.2, equations 21 to 23: M_k [d, 2d] on two norms, a layer, a norm before the head."""
+    d = c.d_model
+    return c.n_mtp_layers * (2 * d * d + 2 * d + latent_attention(c) + 2 * d + shared_and_routed(c) + d)
+
+
+def gpt_oss(c: Any) -> Any:
+    """arXiv:2508.10925, section 2.1 and 2.2. GptOssExperts and GptOssTopKRouter have biases; GptOssAttention a sink for each head, biases by the flag."""
+    d, n, f = c.d_model, c.n_routed_experts, c.d_expert
+    attention = grouped(c) + (qkv_biases(c) + d if c.attention_bias else 0) + c.n_heads
+    mixture = d * n + n + n * (swiglu(d, f) + 2 * f + d)
+    return c.vocab_size * d + c.n_layers * (attention + mixture + 2 * d) + d + head(c)
+
+
+def gpt_oss_unvisited(c: Any) -> Any:
+    """GptOssTopKRouter: num_experts_per_tok of num_local_experts, with their biases."""
+    return c.n_layers * (c.n_routed_experts - c.n_active_experts) * (swiglu(c.d_model, c.d_expert) + 2 * c.d_expert + c.d_model)
+
+
+TOTAL: dict[str, Callable[[Any], Any]] = {
+    "deepseek": deepseek,
+    "deepseek_v2": deepseek_v2,
+    "deepseek_v3": deepseek_v3,
+    "gpt2": gpt2,
+    "gpt_oss": gpt_oss,
+    "llama": llama,
+    "mistral": mistral,
+    "mixtral": mixtral,
+    "mllama": mllama,
+    "openai-gpt": openai_gpt,
+    "qwen": qwen,
+    "qwen2": qwen2,
+    "qwen2_moe": qwen2_moe,
+    "qwen3": qwen3,
+    "qwen3_moe": qwen3_moe,
+}
+# Weights of the routed experts that one token does not visit: total less these is active.
+UNVISITED: dict[str, Callable[[Any], Any]] = {
+    "deepseek": deepseek_unvisited,
+    "deepseek_v2": deepseek_unvisited,
+    "deepseek_v3": deepseek_unvisited,
+    "gpt_oss": gpt_oss_unvisited,
+    "mixtral": mixtral_unvisited,
+    "qwen2_moe": qwen2_moe_unvisited,
+    "qwen3_moe": qwen2_moe_unvisited,
+}
+
+
+def total(name: str, c: Any) -> Any:
+    return TOTAL[name](c)
+
+
+def active(name: str, c: Any) -> Any:
+    return total(name, c) - UNVISITED[name](c) if name in UNVISITED else total(name, c)
+
+
+def table(name: str, c: Any) -> Any:
+    return (c.vocab_size + 8 if name == "mllama" else c.vocab_size) * c.d_model
+
+
+def positions(c: Any) -> Any:
+    return c.n_positions * c.d_model if hasattr(c, "n_positions") else 0
+
+
+# ---- the zoo and every structure an architecture can have
+
+
+def test_every_architecture_has_a_closed_form() -> None:
+    assert set(TOTAL) == set(ARCHITECTURES)
+
+
+def test_every_mixture_and_nothing_else_has_a_closed_form_of_what_is_not_visited() -> None:
+    assert set(UNVISITED) == {name for name in ARCHITECTURES if "n_active_experts" in architecture(name).model_fields}
+
+
+@pytest.mark.parametrize("id", ENTRIES)
+def test_every_entry_of_the_zoo_equals_its_closed_form(id: str) -> None:
+    model = zoo.entry(id)
+    name, c, count = str(model.architecture), model.sizes, paramcount.count(id)
+    tables = table(name, c) + positions(c) + head(c)
+    assert count.total == total(name, c)
+    assert count.active == active(name, c)
+    assert (count.embedding, count.components["position"], count.lm_head) == (table(name, c), positions(c), head(c))
+    assert count.non_embedding == total(name, c) - tables
+    assert count.active_non_embedding == active(name, c) - tables
+
+
+def example(name: str) -> Sizes:
+    return next(zoo.entry(id).sizes for id in ENTRIES if zoo.entry(id).architecture == name)
+
+
+def structures(name: str) -> list[tuple[str, dict[str, Any]]]:
+    """Every combination of an architecture's flags, with and without what may be missing."""
+    fields = architecture(name).model_fields
+    choices: list[list[tuple[str, Any]]] = [[(field, False), (field, True)] for field, info in fields.items() if info.annotation is bool]
+    if "d_q_lora" in fields:
+        choices.append([("d_q_lora", None), ("d_q_lora", 24)])
+    if "dense_layers" in fields:
+        choices.append([("dense_layers", ()), ("dense_layers", (0, 3))])
+    return [(name, dict(chosen)) for chosen in itertools.product(*choices)]
+
+
+STRUCTURES = [case for name in sorted(TOTAL) for case in structures(name)]
+
+
+@pytest.mark.parametrize(("name", "structure"), STRUCTURES)
+def test_a_declaration_and_its_closed_form_are_the_same_polynomial(name: str, structure: dict[str, Any]) -> None:
+    cls = architecture(name)
+    c, _ = symbolic(example(name).model_copy(update=structure))
+    out = cls.forward(c, given("tokens", "tokens"))  # type: ignore[arg-type]
+    assert parameters(out) == total(name, c)
+    assert parameters(out, active=True) == active(name, c)
+
+
+@pytest.mark.parametrize(("name", "structure"), STRUCTURES)
+def test_a_declaration_and_its_closed_form_agree_on_every_point_of_a_sweep(name: str, structure: dict[str, Any]) -> None:
+    cls = architecture(name)
+    c = replaced(example(name).model_copy(update=structure), lambda name, size: np.array([size, size + 3, 2 * size], dtype="int64"))
+    out = cls.forward(c, given("tokens", "tokens"))  # type: ignore[arg-type]
+    found = parameters(out)
+    assert found.dtype == np.int64
+    assert found.tolist() == total(name, c).tolist()
+    assert parameters(out, active=True).tolist() == active(name, c).tolist()
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(TOTAL) if "n_dense_layers" in architecture(name).model_fields])
+@pytest.mark.parametrize("n_shared_experts", [0, 3])
+@pytest.mark.parametrize("n_dense_layers", [0, 1, 4])
+def test_none_and_all_layers_dense_and_no_shared_experts_are_counted_right(name: str, n_dense_layers: int, n_shared_experts: int) -> None:
+    changes = {"n_layers": 4, "n_dense_layers": n_dense_layers, "n_shared_experts": n_shared_experts}
+    sizes = validated(architecture(name), example(name).model_dump() | changes)
+    count = count_sizes(sizes)
+    assert (count.total, count.active) == (total(name, sizes), active(name, sizes))
+
+
+@pytest.mark.parametrize("id", [id for id in ENTRIES if zoo.entry(id).architecture == "deepseek_v3"])
+def test_buffers_and_mtp_layers_equal_their_closed_forms(id: str) -> None:
+    count, c = paramcount.count(id), zoo.entry(id).sizes
+    n, n_mixtures = c.n_mtp_layers, c.n_layers - c.n_dense_layers  # type: ignore[attr-defined]
+    assert count.buffers == n_mixtures * c.n_routed_experts  # type: ignore[attr-defined]
+    assert count.mtp == deepseek_v3_mtp(c)
+    assert count.mtp_buffers == n * c.n_routed_experts  # type: ignore[attr-defined]
+    assert count.mtp_copies == n * 2 * c.vocab_size * c.d_model  # type: ignore[attr-defined]
+
+
+# ---- known figures
+
+
+def test_gpt2_small_with_a_vocabulary_of_50000_has_the_seeds_matrices() -> None:
+    table = formulas.embedding(vocab_size=50_000, d_model=768)
+    three = 12 * formulas.qkv(d_model=768, n_heads=12, d_head=64)
+    projection = 12 * formulas.output_projection(d_model=768, n_heads=12, d_head=64)
+    mlp = 12 * formulas.mlp(d_model=768, d_ff=3072)
+    assert (table, three, projection, mlp) == (38_400_000, 21_233_664, 7_077_888, 56_623_104)
+    assert table + three + projection + mlp == 50_000 * 768 + (768 * 768 * 3 + 768 * 768 + 768 * 3072 * 2) * 12
+
+
+def test_gpt3_has_the_seeds_attention() -> None:
+    one_matrix = formulas.output_projection(d_model=12_288, n_heads=1, d_head=128)
+    assert one_matrix == 1_572_864
+    assert formulas.qkv(d_model=12_288, n_heads=1, d_head=128) == 3 * 1_572_864
+    assert formulas.attention(d_model=12_288, n_heads=1, d_head=128) == 6_291_456
+    assert formulas.attention(d_model=12_288, n_heads=96, d_head=128) == 603_979_776
+    all_blocks = 96 * formulas.attention(d_model=12_288, n_heads=96, d_head=128)
+    assert all_blocks == 57_982_058_496
+    count = paramcount.count("gpt-3")
+    assert count.total == 174_604_259_328
+    assert f"{all_blocks / count.total:.1%}" == "33.2%"
+    matrices = [t for t in count.tensors if len(t.shape) == 2 and t.component.partition(".")[0] in ("qkv", "output_projection") and t.role == "parameter"]
+    assert sum(t.parameters for t in matrices) == 57_982_058_496
+
+
+GPT_3 = {
+    "gpt-3-small": 125_226_240,
+    "gpt-3-medium": 355_871_744,
+    "gpt-3-large": 760_300_032,
+    "gpt-3-xl": 1_315_723_264,
+    "gpt-3-2.7b": 2_651_553_280,
+    "gpt-3-6.7b": 6_658_404_352,
+    "gpt-3-13b": 12_853_386_240,
+    "gpt-3": 174_604_259_328,
+}
+
+
+@pytest.mark.parametrize(("id", "expected"), GPT_3.items())
+def test_the_eight_sizes_of_gpt3_have_the_totals_of_table_d1(id: str, expected: int) -> None:
+    assert paramcount.count(id).total == expected
+
+
+def printed(d_model: int, n_layers: int, n_heads: int, d_head: int) -> int:
+    """A row of arXiv:2005.14165, Table 2.1, as printed. No reference builds it, so it is no entry: heads do not fill d_model."""
+    sizes = {"vocab_size": 50257, "n_positions": 2048, "d_model": d_model, "n_layers": n_layers, "n_heads": n_heads, "d_head": d_head}
+    c = SimpleNamespace(**sizes, d_ff=4 * d_model, tie_word_embeddings=True)
+    found: int = parameters(architecture("gpt2").forward(c, given("tokens", "tokens")))  # type: ignore[arg-type]
+    assert found == gpt2(c)
+    return found
+
+
+def test_the_printed_row_of_gpt3_xl_contradicts_the_total_of_table_d1() -> None:
+    assert printed(2048, 24, 24, 128) == 1_517_123_584
+    assert printed(2048, 24, 16, 128) == GPT_3["gpt-3-xl"]
+
+
+def test_the_printed_row_of_gpt3_13b_contradicts_the_total_of_table_d1() -> None:
+    assert printed(5140, 40, 40, 128) == 12_936_488_380
+    assert printed(5120, 40, 40, 128) == GPT_3["gpt-3-13b"]
+
+
+def test_known_figures_of_the_mixtures_and_of_gpt2() -> None:
+    mixtral, qwen3, v3 = (paramcount.count(id) for id in ("mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3"))
+    assert (mixtral.active, mixtral.total) == (12_879_925_248, 46_702_792_704)
+    assert (qwen3.active, qwen3.total) == (3_353_032_704, 30_532_122_624)
+    assert (v3.active, v3.total, v3.active_without_input_table) == (37_552_282_624, 671_026_404_352, 36_625_603_584)
+    assert (v3.buffers, v3.mtp, v3.mtp_buffers) == (14_848, 11_610_067_968, 256)
+    assert paramcount.count("gpt2-small").total == 124_439_808
+    assert paramcount.count("gpt-3").total == 174_604_259_328
+
+
+# ---- published figures that are no parameter count: tests/data/published_totals.csv lists the causes of every unit of the difference
+
+with (DATA / "published_totals.csv").open(encoding="utf-8", newline="") as file:
+    PUBLISHED: dict[str, list[dict[str, str]]] = {}
+    for row in csv.DictReader(file):
+        PUBLISHED.setdefault(row["model"], []).append(row)
+
+
+def of_vectors(count: paramcount.Count) -> int:
+    """Biases and norms: what is stored on one axis."""
+    return sum(tensor.parameters for tensor in count.tensors if len(tensor.shape) == 1)
+
+
+CAUSES: dict[str, Callable[[paramcount.Count], int]] = {
+    "causal-mask buffers": lambda count: count.release["legacy_buffers"],
+    "inv_freq buffers": lambda count: count.release["legacy_buffers"],
+    "e_score_correction_bias (buffers)": lambda count: count.release["buffers"],
+    "multi-token-prediction layer, its own tensors": lambda count: count.release["mtp"] + count.release["mtp_buffers"],
+    "stored copies of embedding and head": lambda count: count.release["mtp_copies"],
+    "stored copy of the tied head": lambda count: count.release["copy_of_lm_head"],
+    "an untied output head": lambda count: count.embedding,
+    "position table left out": lambda count: -count.components["position"],
+    "biases and norms left out": lambda count: -of_vectors(count),
+}
+
+
+def of_scales(row: dict[str, str]) -> bool:
+    return "scales" in row["cause"]
+
+
+@pytest.mark.parametrize("model", PUBLISHED)
+def test_the_causes_of_a_published_figure_sum_to_its_difference(model: str) -> None:
+    for row in PUBLISHED[model]:
+        assert int(row["model_parameters"]) == paramcount.count(model).total
+        assert int(row["published"]) - int(row["model_parameters"]) == sum(int(cause["units"]) for cause in PUBLISHED[model])
+
+
+@pytest.mark.parametrize(("model", "row"), [(model, row) for model, rows in PUBLISHED.items() for row in rows if not of_scales(row)])
+def test_a_cause_that_is_no_scale_is_what_the_count_says(model: str, row: dict[str, str]) -> None:
+    count = paramcount.count(model)
+    (said,) = [read(count) for words, read in CAUSES.items() if words in row["cause"]]
+    assert said == int(row["units"])
+
+
+@pytest.mark.parametrize("model", [model for model, rows in PUBLISHED.items() if "checkpoint" in rows[0]["what_was_published"] or "released" in rows[0]["what_was_published"]])
+def test_what_a_release_holds_is_the_published_figure_less_its_scales(model: str) -> None:
+    rows = PUBLISHED[model]
+    assert paramcount.count(model).checkpoint == int(rows[0]["published"]) - sum(int(row["units"]) for row in rows if of_scales(row))
+
+
+def test_every_published_figure_is_tested() -> None:
+    assert set(PUBLISHED) == {"gpt2", "llama-2-7b", "deepseek-r1", "deepseek-v3", "gpt-oss-20b", "gpt-oss-120b", "qwen3-0.6b", "gpt-3"}

@@ -1,0 +1,165 @@
+"""What a count says: conventions, invariants, and the public API around it."""
+
+from __future__ import annotations
+
+import json
+from math import prod
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import paramcount as pc
+from paramcount import zoo
+from paramcount.arithmetic import arithmetic
+from paramcount.counting import COMPONENTS, PARTS, count_sizes
+from paramcount.sizes import Sizes, validated
+
+IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+MIXTURES = [id for id in IDS if hasattr(zoo.entry(id).sizes, "n_routed_experts")]
+ONE_OF_EACH = sorted({zoo.entry(id).architecture: id for id in IDS}.values())
+
+
+def resized(id: str, **changes: Any) -> Sizes:
+    sizes = zoo.entry(id).sizes
+    return validated(type(sizes), sizes.model_dump() | changes)
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_components_parts_details_and_tensors_all_sum_to_the_total(id: str) -> None:
+    count = pc.count(id)
+    assert sum(count.components.values()) == count.total
+    assert sum(count.parts.values()) == count.total
+    assert sum(count.active_components.values()) == count.active
+    assert sum(tensor.parameters for tensor in count.tensors if tensor.part != "mtp") == count.total
+    assert sum(tensor.active for tensor in count.tensors if tensor.part != "mtp") == count.active
+    for name in {name.partition(".")[0] for name in count.details}:
+        opened = sum(n for detail, n in count.details.items() if detail.partition(".")[0] == name)
+        assert opened == count.components[name]
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_all_names_of_the_conventions_are_there_zeros_too(id: str) -> None:
+    count = pc.count(id)
+    assert tuple(count.components) == COMPONENTS
+    assert tuple(count.parts) == tuple(part for part in PARTS if part != "mtp")
+    assert all(type(n) is int for n in (*count.components.values(), *count.details.values(), count.total, count.active))
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_words_mean_what_the_conventions_say(id: str) -> None:
+    count, c = pc.count(id), pc.count(id).components
+    tables = c["embedding"] + c["other_embedding"] + c["position"] + c["lm_head"]
+    assert count.non_embedding == count.total - tables
+    assert count.active_non_embedding == count.active - tables
+    assert count.language_model == count.total - c["vision"] - c["audio"] - c["projector"]
+    assert (count.embedding, count.lm_head) == (c["embedding"], c["lm_head"])
+    assert (count.scope, count.not_counted) == ("model", ())
+    assert count.tied == (count.lm_head == 0)
+    assert (count.bytes_fp32, count.bytes_bf16) == (4 * count.total, 2 * count.total)
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_active_is_at_most_the_total_and_equal_when_dense(id: str) -> None:
+    count = pc.count(id)
+    assert (count.active < count.total) == (id in MIXTURES)
+    assert count.active == count.total - count.components["experts"] + count.active_components["experts"]
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_the_printed_arithmetic_of_each_component_gives_its_count(id: str) -> None:
+    count = pc.count(id)
+    for name, written in arithmetic(count).items():
+        if "×" in written or written.replace(",", "").isdigit():
+            assert eval(written.replace("×", "*").replace(",", "")) == count.components[name]  # noqa: S307 - our own sum
+        else:
+            assert count.components[name] == 0 if written.startswith("tied to") else name == "vision"
+
+
+@pytest.mark.parametrize("id", ONE_OF_EACH)
+def test_a_tied_head_adds_nothing_and_an_untied_one_a_table(id: str) -> None:
+    tied, untied = (count_sizes(resized(id, tie_word_embeddings=tie)) for tie in (True, False))
+    assert (tied.lm_head, tied.tied, untied.tied) == (0, True, False)
+    assert untied.total - tied.total == untied.lm_head == zoo.entry(id).sizes.vocab_size * zoo.entry(id).sizes.d_model  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("id", [id for id in ONE_OF_EACH if not hasattr(zoo.entry(id).sizes, "layer_types")])
+def test_one_more_layer_adds_exactly_one_layers_weights(id: str) -> None:
+    sizes = zoo.entry(id).sizes
+    fewer, more = count_sizes(sizes), count_sizes(resized(id, n_layers=sizes.n_layers + 1))  # type: ignore[attr-defined]
+    kind = fewer.sizes.n_layers - 1 if not hasattr(sizes, "cross_attention_layers") else 0  # the kind of layer that is added
+    layer = sum(
+        prod(t.shape) * prod(r.count for r in t.repeats if r.axis == "expert")
+        for t in fewer.tensors
+        if t.parameters and t.part == "decoder" and any(r.axis == "layer" and kind in r.indices for r in t.repeats)
+    )
+    assert more.total - fewer.total == layer
+
+
+@settings(max_examples=40, deadline=None)
+@given(vocab=st.integers(1, 2**31), layers=st.integers(1, 500), heads=st.integers(1, 64), groups=st.integers(1, 8), d_head=st.integers(1, 300), d_ff=st.integers(1, 2**31))
+def test_a_llama_of_any_size_is_the_closed_form(vocab: int, layers: int, heads: int, groups: int, d_head: int, d_ff: int) -> None:
+    d, kv, q = 77, heads, heads * groups
+    changes = {"vocab_size": vocab, "d_model": d, "n_layers": layers, "n_heads": q, "n_kv_heads": kv, "d_head": d_head, "d_ff": d_ff}
+    count = count_sizes(resized("llama-3.1-8b", **changes))
+    assert count.total == 2 * vocab * d + layers * (2 * d * q * d_head + 2 * d * kv * d_head + 3 * d * d_ff + 2 * d) + d
+
+
+def test_a_tensor_row_says_where_it_stands_and_how_often() -> None:
+    rows = {tensor.name: tensor for tensor in reversed(pc.count("deepseek-v3").tensors)}  # the model's own before those beside it
+    gate = rows["model.layers.{layer}.mlp.experts.{expert}.gate_proj.weight"]
+    assert (gate.shape, gate.component, gate.part, gate.role, gate.copies) == ((2048, 7168), "experts.gate", "decoder", "parameter", 58 * 256)
+    assert [(r.axis, r.count, r.active, r.kind) for r in gate.repeats] == [("layer", 58, 58, "moe"), ("expert", 256, 8, "")]
+    assert gate.repeats[0].indices == tuple(range(3, 61))
+    correction = rows["model.layers.{layer}.mlp.gate.e_score_correction_bias"]
+    assert (correction.role, correction.parameters) == ("buffer", 0)
+    copy = rows["model.layers.{layer}.shared_head.head.weight"]
+    assert (copy.tied_to, copy.parameters, copy.elements, copy.part, copy.repeats[0].indices) == ("lm_head.weight", 0, 129280 * 7168, "mtp", (61,))
+
+
+def test_a_fused_matrix_says_what_it_is_made_of_and_a_stacked_one_how_many() -> None:
+    rows = {tensor.name: tensor for tensor in pc.count("gpt-oss-20b").tensors}
+    fused = rows["model.layers.{layer}.mlp.experts.gate_up_proj"]
+    assert (fused.shape, fused.copies, fused.repeats[0].kind) == ((32, 2880, 5760), 12, "full_attention")
+    assert fused.repeats[0].indices == tuple(range(1, 24, 2))
+    assert fused.splits == (("experts.gate", 2880), ("experts.up", 2880))
+    assert fused.stacked is not None and (fused.stacked.count, fused.stacked.active) == (32, 4)
+    assert fused.active * 8 == fused.parameters
+
+
+def test_json_carries_a_schema_version_and_every_count() -> None:
+    data = json.loads(json.dumps(pc.count("deepseek-v3").to_dict()))
+    assert data["schema_version"] == 1
+    assert (data["total"], data["active"], data["buffers"], data["mtp"]) == (671026404352, 37552282624, 14848, 11610067968)
+    assert data["active_without_input_table"] == 36625603584
+    assert sum(data["components"].values()) == data["total"]
+    assert sum(data["release"].values()) == data["checkpoint"] == 684489845504
+
+
+def test_a_model_is_counted_the_same_by_name_path_mapping_and_loaded(tmp_path: Any) -> None:
+    model = pc.load("llama-3.1-8b")
+    assert model.config is not None and model.architecture is not None
+    mapping = {"architecture": model.architecture, "config": model.config.model_dump()}
+    path = tmp_path / "mine.yaml"
+    path.write_text((zoo.CONFIGS / "llama/llama-3.1-8b.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    specs = ["llama-3.1-8b", "meta-llama/Llama-3.1-8B", "Llama 3.1 8B", str(path), path, mapping, model]
+    assert {pc.count(spec).total for spec in specs} == {8030261248}
+    assert pc.count(mapping).id == "unnamed"
+
+
+def test_the_data_frame_has_one_row_per_model_and_whole_numbers_only() -> None:
+    frame = pc.compare(["gpt2-small", "deepseek-v3"])
+    assert list(frame.index) == ["gpt2-small", "deepseek-v3"]
+    assert str(frame["total"].dtype) == "Int64"
+    assert frame.loc["deepseek-v3", "active"] == 37552282624
+    assert frame.loc["gpt2-small", "n_routed_experts"] == 0
+
+
+def test_a_family_stands_for_all_its_models_and_estimates_come_only_when_asked_for() -> None:
+    assert set(pc.compare("gpt").index) == {id for id in zoo.ids("gpt") if id in IDS}
+    frame = pc.compare(["gpt"], estimates=True)
+    assert frame.loc["gpt-4", "estimate"] and frame["total"].isna().sum() == 2
+    assert frame.loc["gpt-4", "claimed_total"].startswith("1.8T (")
+    with pytest.raises(pc.ParamcountError, match="--estimates"):
+        pc.compare(["gpt-4"])

@@ -1,0 +1,313 @@
+"""The NumPy pass: the declaration's tensors and shapes, the reference's logits, and errors in one line."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paramcount import gpt2_numpy, zoo
+from paramcount.architectures.gpt2 import GPT2
+from paramcount.counting import count_sizes
+from paramcount.errors import ParamcountError
+from paramcount.flow import Data, given, layers, linear, lookup, norm, steps
+from paramcount.gpt2_checks import INSIDE_ATTEND, OPERATIONS, Recording, forward_checks
+from paramcount.gpt2_numpy import Array, forward, initial, shapes
+from paramcount.parts.attentions import gpt_attention
+from paramcount.parts.decoders import head, pre_norm
+from paramcount.parts.feed_forward import gpt_mlp
+
+DATA = Path(__file__).parent / "data"
+FROZEN = json.loads((DATA / "gpt2_logits.json").read_text(encoding="utf-8"))
+REFERENCE = json.loads((DATA / "reference.json").read_text(encoding="utf-8"))
+ZOO = [id for id in zoo.ids() if zoo.entry(id).architecture == "gpt2"]
+
+TINY = GPT2(vocab_size=23, n_positions=11, d_model=8, n_layers=2, n_heads=2, d_head=4, d_ff=20, tie_word_embeddings=True)
+TOKENS = [3, 0, 22, 7, 7, 15]
+
+
+def frozen_weights() -> dict[str, Array]:
+    """The fixture's weights, by the formula in its header."""
+    state, arrays = 1, {}
+    for name, shape in FROZEN["arrays"].items():
+        numbers = []
+        for _ in range(math.prod(shape)):
+            state = 48271 * state % 2147483647
+            numbers.append(state / 2147483647 - 0.5 + ("ln_" in name and name.endswith(".weight")))
+        arrays[name] = np.array(numbers).reshape(shape)
+    return arrays
+
+
+def declared(sizes: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Names and shapes of the declaration's parameters, one by one."""
+    for tensor in count_sizes(sizes).tensors:
+        if tensor.parameters:
+            for i in range(tensor.copies):
+                yield tensor.name.format(layer=i), tensor.shape
+
+
+@pytest.mark.parametrize("id", ZOO)
+def test_the_arrays_of_every_gpt2_of_the_zoo_are_those_declared_and_those_of_the_reference(id: str) -> None:
+    model = zoo.entry(id)
+    found = shapes(model.sizes)
+    assert found == dict(declared(model.sizes))
+    assert Counter("×".join(map(str, shape)) for shape in found.values()) == REFERENCE[id]["shapes"]
+    assert sum(math.prod(shape) for shape in found.values()) == count_sizes(model.sizes).total == REFERENCE[id]["total"]
+
+
+def test_initial_arrays_have_those_shapes_and_no_bias_is_zero() -> None:
+    arrays = initial(TINY)
+    assert {name: array.shape for name, array in arrays.items()} == shapes(TINY)
+    assert {array.dtype for array in arrays.values()} == {np.dtype(np.float32)}
+    assert all(np.all(array != 0) for array in arrays.values())
+    assert all(np.all(array == 1) == ("ln_" in name and name.endswith(".weight")) for name, array in arrays.items())
+    assert 0.019 < np.std(np.concatenate([array.ravel() for name, array in arrays.items() if "ln_" not in name])) < 0.021
+
+
+def test_the_seed_decides_the_initial_arrays() -> None:
+    assert np.array_equal(initial(TINY, seed=1)["wte.weight"], initial(TINY, seed=1)["wte.weight"])
+    assert not np.array_equal(initial(TINY, seed=1)["wte.weight"], initial(TINY, seed=2)["wte.weight"])
+
+
+def test_the_pass_knows_nothing_of_the_declaration() -> None:
+    code = "import sys, paramcount.gpt2_numpy; print(sorted(m for m in sys.modules if m.startswith('paramcount.')))"
+    root = Path(gpt2_numpy.__file__).parents[1]
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    assert ran.stdout.strip() == "['paramcount.errors', 'paramcount.gpt2_numpy']"
+
+
+def test_logits_equal_the_frozen_ones_of_the_reference() -> None:
+    logits = forward(frozen_weights(), FROZEN["token_ids"], n_heads=FROZEN["sizes"]["n_heads"])
+    np.testing.assert_allclose(logits, FROZEN["logits"], rtol=0, atol=1e-9)
+
+
+def test_the_frozen_arrays_are_those_of_the_pass() -> None:
+    assert FROZEN["sizes"].items() <= TINY.model_dump().items()
+    assert {name: tuple(shape) for name, shape in FROZEN["arrays"].items()} == shapes(TINY)
+
+
+@pytest.mark.parametrize("name", shapes(TINY))
+def test_every_array_changes_the_logits(name: str) -> None:
+    weights = frozen_weights()
+    before = forward(weights, TOKENS, n_heads=2)
+    weights[name] = weights[name] + np.linspace(0.1, 0.2, weights[name].size).reshape(weights[name].shape)
+    assert np.abs(forward(weights, TOKENS, n_heads=2) - before).max() > 1e-5
+
+
+def test_the_pass_reads_every_declared_tensor_and_no_other() -> None:
+    arrays = Recording(initial(TINY) | {"h.0.attn.bias": np.ones((1, 1, 11, 11)), "lm_head.weight": np.ones((23, 8))})
+    forward(arrays, TOKENS, n_heads=2)
+    assert arrays.read == {name for name, _ in declared(TINY)}
+
+
+def test_every_intermediate_has_the_shape_of_the_declared_operation_in_its_place() -> None:
+    seen: list[tuple[str, tuple[int, ...]]] = []
+    forward(initial(TINY), TOKENS, n_heads=2, look=lambda name, x: seen.append((name, x.shape)))
+    flow = [(data, repeats) for data, _, repeats, _ in steps(TINY.forward(given("tokens", "tokens"))) if data.inputs and not data.bodies]
+    outside, inside = [data for data, repeats in flow if not repeats], [data for data, repeats in flow if repeats]
+    expected = [(data.op, tuple(len(TOKENS) if n == "tokens" else n for n in data.shape)) for data in outside[:3] + 2 * inside + outside[3:]]
+    words = [(name.removeprefix("h.0.").removeprefix("h.1."), shape) for name, shape in seen]
+    assert [(OPERATIONS[word], shape) for word, shape in words if word not in INSIDE_ATTEND] == expected
+    assert [shape for word, shape in words if word in INSIDE_ATTEND] == 4 * [(2, 6, 6)]
+
+
+def test_intermediates_are_named_by_layer_in_the_order_they_are_made() -> None:
+    seen: dict[str, Array] = {}
+    logits = forward(initial(TINY), TOKENS, n_heads=2, look=seen.__setitem__)
+    names = list(OPERATIONS)
+    inside = [*names[3:8], *INSIDE_ATTEND, *names[8:-2]]
+    assert list(seen) == [*names[:3], *(f"h.{i}.{name}" for i in range(2) for name in inside), *names[-2:]]
+    assert np.array_equal(seen["logits"], logits)
+
+
+def test_attention_patterns_are_shares_of_the_past() -> None:
+    seen: dict[str, Array] = {}
+    forward(frozen_weights(), TOKENS, n_heads=2, look=seen.__setitem__)
+    pattern = seen["h.1.attention pattern"]
+    np.testing.assert_allclose(pattern.sum(axis=-1), 1, atol=1e-12)
+    assert np.array_equal(pattern > 0, np.broadcast_to(np.tri(6) > 0, (2, 6, 6)))
+
+
+def test_looking_changes_nothing() -> None:
+    weights = initial(TINY)
+
+    def meddle(name: str, x: Array) -> None:
+        with pytest.raises(ValueError, match="read-only"):
+            x[:] = 0
+
+    assert np.array_equal(forward(weights, TOKENS, n_heads=2, look=meddle), forward(weights, TOKENS, n_heads=2))
+
+
+@pytest.mark.parametrize("place", range(6))
+def test_a_token_changes_the_logits_from_its_place_on_and_none_before(place: int) -> None:
+    other = [*TOKENS[:place], 11, *TOKENS[place + 1 :]]
+    change = np.abs(forward(frozen_weights(), TOKENS, n_heads=2) - forward(frozen_weights(), other, n_heads=2)).max(axis=-1)
+    assert change[:place].max(initial=0) < 1e-12
+    assert change[place:].min() > 1e-3
+
+
+def test_one_token_and_as_many_as_there_are_positions_both_run() -> None:
+    assert forward(initial(TINY), [22], n_heads=2).shape == (1, 23)
+    assert forward(initial(TINY), np.arange(11), n_heads=2).shape == (11, 23)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logits_are_of_the_type_of_the_weights(dtype: type[np.float32 | np.float64]) -> None:
+    types: set[Any] = set()
+    forward(initial(TINY, dtype=dtype), TOKENS, n_heads=2, look=lambda _, x: types.add(x.dtype))
+    assert types == {np.dtype(dtype)}
+
+
+WRONG: list[tuple[Any, str]] = [
+    ([], "token_ids: is empty (accepted: 1 to 11 token ids)"),
+    ([0] * 12, "token_ids: 12 tokens (accepted: 1 to 11 token ids)"),
+    (7, "token_ids: 7 is not a list (accepted: 1 to 11 token ids)"),
+    ([1, 23], "token_ids: token 1 is 23 (accepted: whole numbers from 0 to 22)"),
+    ([-1], "token_ids: token 0 is -1 (accepted: whole numbers from 0 to 22)"),
+    ([1.0], "token_ids: token 0 is 1.0 (accepted: whole numbers from 0 to 22)"),
+    ([True], "token_ids: token 0 is true (accepted: whole numbers from 0 to 22)"),
+    (["3"], "token_ids: token 0 is the text '3' (accepted: whole numbers from 0 to 22)"),
+    ([[1, 2]], "token_ids: token 0 is a list (accepted: whole numbers from 0 to 22)"),
+    (np.array([1.5]), "token_ids: token 0 is 1.5 (accepted: whole numbers from 0 to 22)"),
+]
+
+
+@pytest.mark.parametrize(("token_ids", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_wrong_token_ids_are_an_error_in_one_line(token_ids: Any, message: str) -> None:
+    with pytest.raises(ParamcountError) as error:
+        forward(initial(TINY), token_ids, n_heads=2)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize("n_heads", [0, -2, 3])
+def test_heads_that_do_not_divide_the_width_are_an_error(n_heads: int) -> None:
+    with pytest.raises(ParamcountError, match=rf"^n_heads = {n_heads} does not divide d_model = 8 \(accepted: a divisor\)$"):
+        forward(initial(TINY), TOKENS, n_heads=n_heads)
+
+
+@pytest.mark.parametrize("missing", ["wte.weight", "h.0.ln_1.weight", "h.1.mlp.c_fc.bias", "ln_f.bias"])
+def test_a_missing_array_is_an_error_that_names_it(missing: str) -> None:
+    weights = {name: array for name, array in initial(TINY).items() if name != missing}
+    with pytest.raises(ParamcountError, match=f"^weights: no array {missing} "):
+        forward(weights, TOKENS, n_heads=2)
+
+
+def test_arrays_without_any_layer_are_an_error() -> None:
+    weights = {name: array for name, array in initial(TINY).items() if not name.startswith("h.")}
+    with pytest.raises(ParamcountError, match=r"^weights: no array h\.0\.ln_1\.weight "):
+        forward(weights, TOKENS, n_heads=2)
+
+
+# ---- what `paramcount verify` says of it
+
+
+def verdicts(sizes: Any) -> dict[str, tuple[str, int | None, str]]:
+    return {check.what.removeprefix("NumPy pass: "): check[1:4] for check in forward_checks(sizes, count_sizes(sizes))}
+
+
+def test_all_checks_of_a_tiny_model_are_exact() -> None:
+    assert verdicts(TINY) == {
+        "tensors": ("28", 28, "exact"),
+        "sum": ("1,624", 1624, "exact"),  # 23·8 + 11·8 + 2·(2·16 + 8·24 + 24 + 8·8 + 8 + 2·8·20 + 20 + 8) + 16
+        "reads": ("28", 28, "exact"),
+        "shapes": ("31", 31, "exact"),
+        "causal": ("0", 0, "exact"),
+    }
+
+
+class Wrong(GPT2):
+    """GPT-2 declared with one mistake."""
+
+    def forward(c, tokens: Data) -> Data:
+        x = lookup(tokens, "wte.weight", "embedding", c.vocab_size, c.d_model)
+        x = x + lookup(tokens, "wpe.weight", "position", c.n_positions, c.d_model)
+        x = layers(x, "h.{layer}.", [("layer", c.n_layers)], lambda kind, x: pre_norm(x, c.attention, c.mlp, ("ln_1", "ln_2"), bias=True))
+        return c.end(norm(x, "ln_f", bias=True))
+
+    def attention(c, x: Data) -> Data:
+        return gpt_attention(c, x)
+
+    def mlp(c, x: Data) -> Data:
+        return gpt_mlp(c, x)
+
+    def end(c, x: Data) -> Data:
+        return head(c, x, "wte.weight")
+
+
+class NoBias(Wrong):
+    def mlp(c, x: Data) -> Data:
+        h = linear(x, "mlp.c_fc", "mlp.up", c.d_ff, transposed=True)
+        return linear(Data("gelu", (h,), h.shape), "mlp.c_proj", "mlp.down", c.d_model, bias=True, transposed=True)
+
+
+class NotTransposed(Wrong):
+    def mlp(c, x: Data) -> Data:
+        h = linear(x, "mlp.c_fc", "mlp.up", c.d_ff, bias=True)
+        return linear(Data("gelu", (h,), h.shape), "mlp.c_proj", "mlp.down", c.d_model, bias=True, transposed=True)
+
+
+class NoActivation(Wrong):
+    def mlp(c, x: Data) -> Data:
+        h = linear(x, "mlp.c_fc", "mlp.up", c.d_ff, bias=True, transposed=True)
+        return linear(h, "mlp.c_proj", "mlp.down", c.d_model, bias=True, transposed=True)
+
+
+class NormTwice(Wrong):
+    def end(c, x: Data) -> Data:
+        return head(c, norm(x, "extra"), "wte.weight")
+
+
+@pytest.mark.parametrize(
+    ("declaration", "differing", "says"),
+    [
+        (Wrong, set(), ""),
+        (NoBias, {"tensors", "sum", "reads"}, "not declared: ('h.0.mlp.c_fc.bias', (20,))"),
+        (NotTransposed, {"tensors"}, "not declared: ('h.0.mlp.c_fc.weight', (8, 20))"),
+        (NoActivation, {"shapes"}, "not declared: (13, ('gelu', (5, 20)))"),
+        (NormTwice, {"tensors", "sum", "reads", "shapes"}, "not in the pass: ('extra.weight', (8,))"),
+    ],
+)
+def test_a_wrong_declaration_differs_where_it_is_wrong(declaration: type[GPT2], differing: set[str], says: str) -> None:
+    sizes = declaration(**TINY.model_dump())
+    found = [check for check in forward_checks(sizes, count_sizes(sizes)) if check.verdict == "differs"]
+    assert {check.what.removeprefix("NumPy pass: ") for check in found} == differing
+    assert says in (found[0].source if found else "")
+
+
+def test_a_pass_that_sees_the_future_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpt2_numpy, "attend", lambda q, k, v, at, see: 0 * v + v.mean(axis=0))
+    expected, found, verdict = verdicts(TINY)["causal"]
+    assert (expected, verdict) == ("0", "differs")
+    assert isinstance(found, int)
+    assert found > 0
+
+
+def test_a_model_too_small_for_a_later_token_is_not_checked_for_one() -> None:
+    assert set(verdicts(TINY.model_copy(update={"n_positions": 1}))) == {"tensors", "sum", "reads", "shapes"}
+    assert set(verdicts(TINY.model_copy(update={"vocab_size": 1}))) == {"tensors", "sum", "reads", "shapes"}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "why"),
+    [
+        (zoo.entry("gpt2-xl").sizes, "not run: arrays of 6.2 GB, the most is 2.0 GB"),
+        (zoo.entry("gpt-3").sizes, "not run: arrays of 698.4 GB, the most is 2.0 GB"),
+        (TINY.model_copy(update={"tie_word_embeddings": False}), "not run: its head is the token table, this model's is not"),
+        (TINY.model_copy(update={"n_layers": 10_000}), "not run: more than 100,000 arrays"),
+        (TINY.model_copy(update={"n_layers": 2**31}), "not run: arrays of 5,738.1 GB, the most is 2.0 GB"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_not_run_is_not_checkable_and_says_why(sizes: GPT2, why: str) -> None:
+    count = count_sizes(sizes)
+    (check,) = forward_checks(sizes, count)
+    assert check.ok is None
+    assert check == ("NumPy pass", f"{count.total:,}", None, "not checkable", why)

@@ -1,0 +1,118 @@
+"""The package as a whole: what imports what, what each import loads, and names that stay."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import paramcount as pc
+
+ROOT = Path(pc.__file__).parent
+
+# From the ground floor up; what stands on one floor may import only what stands below.
+FLOORS = [
+    ["errors"],
+    ["flow", "polynomials", "figures", "strict_yaml", "tables"],
+    ["sizes", "parts"],
+    ["architectures", "formulas"],
+    ["zoo"],
+    ["names"],
+    ["counting"],
+    ["arithmetic", "checking", "comparing", "gpt2_numpy"],
+    ["gpt2_checks"],
+    ["cli"],
+]
+FLOOR = {name: i for i, names in enumerate(FLOORS) for name in names}
+
+
+def modules() -> list[str]:
+    return [info.name for info in pkgutil.walk_packages([str(ROOT)], "paramcount.")]
+
+
+def imported(path: Path) -> set[str]:
+    """What a file imports when it is itself imported; type checking and functions left out."""
+    found: set[str] = set()
+    nodes = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"paramcount.{alias.name}" for alias in node.names} if node.module == "paramcount" else {node.module}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, (ast.If, ast.Try)) and "TYPE_CHECKING" not in ast.dump(node):
+            nodes += node.body
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_down_only(path: Path) -> None:
+    own = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    for name in imported(path):
+        target = name.split(".")[1] if name.startswith("paramcount.") else None
+        if target and target != own and target != "__version__":
+            assert FLOOR[target] < FLOOR[own], f"{own} imports {target}"
+
+
+def loaded_by(code: str) -> set[str]:
+    """Top-level packages that a fresh interpreter has loaded after running some code."""
+    script = f"{code}\nimport sys; print(' '.join({{name.partition('.')[0] for name in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.split("\n")[-2].split())
+
+
+def test_the_formulas_load_nothing_heavy() -> None:
+    assert loaded_by("import paramcount.formulas") & {"numpy", "pandas", "pydantic", "yaml", "click", "tabulate", "sympy"} == set()
+
+
+def test_importing_the_package_loads_nothing_of_it() -> None:
+    assert loaded_by("import paramcount") & {"numpy", "pandas", "pydantic", "yaml", "click", "tabulate"} == set()
+
+
+@pytest.mark.parametrize("line", [["gpt2-small"], ["deepseek-v3", "--json"], ["compare", "llama", "--csv"], ["list"], ["verify", "mixtral-8x7b"]])
+def test_the_commands_load_neither_numpy_nor_pandas(line: list[str]) -> None:
+    code = f"from paramcount.cli import main\ntry:\n    main({line!r})\nexcept SystemExit: pass"
+    assert loaded_by(code) & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"} == set()
+
+
+def test_showing_one_model_loads_one_architecture() -> None:
+    code = "import sys\nfrom paramcount.cli import main\ntry:\n    main(['gpt2-small'])\nexcept SystemExit: pass\nprint(*[m for m in sys.modules if m.startswith('paramcount.architectures.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "paramcount.architectures.gpt2"
+
+
+def test_the_public_names_answer_twice_and_after_importing_every_submodule() -> None:
+    for name in modules():
+        importlib.import_module(name)
+    for _ in range(2):
+        assert pc.count("gpt2-small").total == 124439808
+        assert pc.load("gpt2-small").id == "gpt2-small"
+        assert list(pc.compare(["gpt2-small"]).index) == ["gpt2-small"]
+        assert issubclass(pc.ParamcountError, ValueError)
+    for name in pc.__all__:
+        assert getattr(pc, name) is getattr(pc, name)
+        assert name in dir(pc)
+
+
+def test_no_module_bears_the_name_of_a_public_function() -> None:
+    import paramcount.formulas
+
+    functions = {name for module in (pc, paramcount.formulas) for name in dir(module) if callable(getattr(module, name)) and not name.startswith("_")}
+    assert {name.rpartition(".")[2] for name in modules() if "cli" not in name} & functions == set()
+
+
+def test_an_unknown_public_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'cuont'"):
+        pc.cuont  # noqa: B018
+
+
+def test_every_module_says_what_it_is_for_and_is_short() -> None:
+    for path in ROOT.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert ast.get_docstring(ast.parse(text)), path
+        assert text.count("\n") <= 400, path

@@ -1,0 +1,166 @@
+"""The zoo is complete, sourced and equal to its independent truth, tensor shape by tensor shape."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount import names, zoo
+from paramcount.checking import checks
+from paramcount.sizes import read, validated
+from paramcount.strict_yaml import load_file
+from paramcount.architectures import architecture
+from paramcount.counting import count_sizes
+from tests.comparison import differences
+
+DATA = Path(__file__).parent / "data"
+IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+TRUTH = sorted(path.stem for path in (DATA / "truth").glob("*.json"))
+
+FIELDS = (
+    "id", "name", "family", "publisher", "released", "hf", "aliases", "architecture", "context_length", "config",
+    "checked", "release", "sources", "published", "notes",
+)  # fmt: skip
+ESTIMATE_FIELDS = ("id", "name", "family", "publisher", "released", "hf", "aliases", "estimate", "claims", "sources", "notes")
+
+# Nobody has counted these independently, and the tables say so.
+UNVERIFIED = {"qwen-1.8b"}
+
+# Published figures that are wrong or follow a convention of their own: (id, what it says it counts, figure).
+MISFITS = {
+    ("deepseek-v2-lite", "active", "2.4B"),  # without the input table: 2,451,435,008
+    ("deepseek-v3", "active", "36.7B"),  # with one of the two tables it would be 36.6
+    ("gpt-3-13b", "total", "13.0B"),  # Table 2.1; Table D.1 of the same paper says 12,850 M
+    ("gpt-3-medium", "total", "350M"),  # Table 2.1; Table D.1 says 356 M
+    ("gpt-3", "total", "175.0B"),  # Table 2.1; Table D.1 says 174,600 M
+    ("llama-3.2-90b-vision", "total", "88.8B"),  # the released files hold 88,593,355,323
+    ("mathstral-7b", "total", "7.3B"),  # 7.248 B rounded up
+    ("mistral-7b-v0.3", "total", "7.3B"),
+    ("qwen2-7b", "total", "7.07B"),  # one table of 545 M left out
+    ("qwen2-7b", "non_embedding", "5.98B"),  # a third table subtracted
+    ("qwen2.5-14b", "non_embedding", "13.1B"),
+    ("qwen2.5-32b", "total", "32.5B"),
+    ("qwen2.5-32b", "non_embedding", "31.0B"),
+    ("qwen2.5-72b", "non_embedding", "70.0B"),
+    ("qwq-32b", "total", "32.5B"),
+    ("qwq-32b", "non_embedding", "31.0B"),
+}
+
+
+def shapes_of(count: pc.Count) -> Counter[str]:
+    """How many tensors of each shape the model has: tied ones, buffers and MTP layers left out."""
+    shapes: Counter[str] = Counter()
+    for tensor in count.tensors:
+        if tensor.parameters and tensor.part != "mtp":
+            shapes["×".join(map(str, tensor.shape))] += tensor.copies
+    return shapes
+
+
+def truth(name: str) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads((DATA / "truth" / f"{name}.json").read_text(encoding="utf-8"))
+    return facts
+
+
+@pytest.mark.parametrize("id", sorted(set(IDS) - UNVERIFIED))
+def test_an_entry_equals_the_reference_in_every_total_and_every_tensor_shape(id: str) -> None:
+    assert differences(id) == []
+
+
+@pytest.mark.parametrize("name", TRUTH)
+def test_an_entry_equals_the_truth_of_its_published_config(name: str) -> None:
+    facts = truth(name)
+    count = pc.count(facts["zoo_id"])
+    assert (count.total, count.embedding, count.lm_head, count.buffers) == (facts["total"], facts["embedding"], facts["lm_head"], facts["buffers"])
+    assert shapes_of(count) == Counter(facts["shapes"])
+
+
+@pytest.mark.parametrize("name", TRUTH)
+def test_a_published_config_json_reads_as_the_truth(name: str) -> None:
+    facts = truth(name)
+    cls = architecture(facts["config"]["model_type"])
+    values, _, _ = read(cls, facts["config"])
+    count = count_sizes(validated(cls, values))
+    assert (count.total, count.embedding, count.lm_head, count.buffers) == (facts["total"], facts["embedding"], facts["lm_head"], facts["buffers"])
+    assert shapes_of(count) == Counter(facts["shapes"])
+
+
+def test_the_zoo_holds_more_than_a_hundred_models_and_every_architecture() -> None:
+    from paramcount.architectures import ARCHITECTURES
+
+    assert len(IDS) >= 100
+    assert {zoo.entry(id).architecture for id in IDS} == set(ARCHITECTURES)
+
+
+@pytest.mark.parametrize("path", sorted(zoo.CONFIGS.glob("*/*.yaml")), ids=lambda path: path.stem)
+def test_every_field_is_written_out_in_schema_order(path: Path) -> None:
+    document = load_file(path)
+    assert tuple(document) == (ESTIMATE_FIELDS if document.get("estimate") else FIELDS)
+    assert (document["id"], document["family"]) == (path.stem, path.parent.name)
+    if "config" in document:
+        model = zoo.entry(path.stem)
+        assert list(document["config"]) == list(type(model.sizes).model_fields)
+        assert "config" in [source["id"] for source in document["sources"]]
+
+
+@pytest.mark.parametrize("id", list(zoo.ids()))
+def test_every_source_is_used_and_every_entry_has_one(id: str) -> None:
+    model = zoo.entry(id)
+    used = {figure.source for figure in model.published} | {claim.source for claim in model.claims} | {"config"}
+    spare = [source.id for source in model.sources if source.id not in used]
+    assert model.sources
+    assert spare == ([] if model.released is None else [source for source in spare if source.startswith("release")])
+    assert model.released is None or spare or "release" in used or len(model.sources) > 0
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_published_figures_fit_the_count_or_are_listed_as_misfits(id: str) -> None:
+    model = zoo.entry(id)
+    wrong = {(id, check.what, check.expected) for check in checks(model, pc.count(id)) if check.ok is False}
+    assert wrong == {misfit for misfit in MISFITS if misfit[0] == id}
+
+
+def test_only_the_entries_that_nobody_counted_are_unverified() -> None:
+    assert {id for id in IDS if isinstance(zoo.entry(id).checked, str)} == UNVERIFIED
+
+
+def test_estimates_have_claims_and_no_sizes() -> None:
+    estimates = [zoo.entry(id) for id in zoo.ids() if zoo.entry(id).estimate]
+    assert [model.id for model in estimates] == ["gpt-4", "gpt-4o"]
+    for model in estimates:
+        assert model.claims and model.config is None
+        with pytest.raises(pc.ParamcountError, match="an estimate"):
+            pc.count(model.id)
+
+
+def test_no_spelling_means_two_models_and_no_family_equals_one() -> None:
+    owners: dict[str, set[str]] = {}
+    for id in zoo.ids():
+        model = zoo.entry(id)
+        for name in (id, model.name, *([model.hf] if model.hf else []), *model.aliases):
+            owners.setdefault(names.folded(name), set()).add(id)
+    assert {name: ids for name, ids in owners.items() if len(ids) > 1} == {}
+    assert {family for family in zoo.families() if names.folded(family) in owners} == set()
+    assert set(names.COMMANDS) & (set(owners) | set(zoo.families())) == set()
+
+
+def test_every_model_of_the_seeds_is_in_the_zoo() -> None:
+    seeds = [
+        "GPT-2 Small", "GPT-2 Medium", "GPT-2 Large", "GPT-2 XL", "GPT-1", "GPT-3", "GPT-4", "GPT-4o", "Llama 2 7B", "Llama 2 13B", "Llama 2 70B",
+        "Llama 3 8B", "Llama 3 70B", "Llama 3.1 8B", "Llama 3.1 70B", "Llama 3.1 405B", "Llama 3.2 1B", "Llama 3.2 3B", "Llama 3.2 11B", "Llama 3.2 90B",
+        "Llama 3.3 70B", "Qwen-7B", "Qwen-14B", "Qwen-72B", "Qwen1.5-MoE-A2.7B", "Qwen2-0.5B", "Qwen2-7B", "Qwen2-72B", "Qwen2.5-0.5B", "Qwen2.5-7B",
+        "Qwen2.5-72B", "DeepSeek-LLM 7B", "DeepSeek-LLM 67B", "DeepSeek-MoE", "DeepSeek-Math", "DeepSeek-V2", "DeepSeek-V3", "DeepSeek-R1",
+    ]  # fmt: skip
+    assert {name: names.find(name) for name in seeds}
+
+
+def test_the_citable_table_is_fresh() -> None:
+    from paramcount.comparing import rows_of, table
+    from paramcount.tables import render
+
+    fresh = render(table(rows_of(names.select(["*"])), full=True), "csv", 80)
+    assert (zoo.CONFIGS / "zoo.csv").read_text(encoding="utf-8") == fresh, "make it anew: paramcount compare '*' --csv -o configs/zoo.csv"
