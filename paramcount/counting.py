@@ -42,7 +42,8 @@ class Tensor(NamedTuple):
     @property
     def copies(self) -> int:
         """How many such tensors there are."""
-        return prod(r.count for r in self.repeats)
+        n: int = prod(r.count for r in self.repeats)
+        return n
 
     @property
     def elements(self) -> int:

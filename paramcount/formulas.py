@@ -191,7 +191,7 @@ def _mixture(
 
 def _count(part: Callable[[Any, Data], Data], *components: str, active: bool = False, **sizes: Size | None) -> Size:
     """Parameters of a part of these sizes. int64 arrays wrap silently, so their largest corner is counted in Python ints first."""
-    checked = {name: None if value is None else _size(name, value) for name, value in sizes.items()}
+    checked: dict[str, Any] = {name: None if value is None else _size(name, value) for name, value in sizes.items()}
     if any(hasattr(value, "dtype") for value in checked.values()):
         corner = {name: int(value.max()) if hasattr(value, "dtype") else value for name, value in checked.items()}
         largest = flow.parameters(_build(part, corner), *components, active=active)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -156,7 +157,7 @@ def _markdown(table: Table) -> str:
     from html import escape
 
     def safe(text: str) -> str:
-        return escape(text, quote=False).replace("\\", "\\\\").replace("|", "\\|").replace("`", "\\`").replace("[", "\\[").replace("*", "\\*").replace("_", "\\_")
+        return re.sub(r"([\\|`*_\[\]])", r"\\\1", escape(text, quote=False))
 
     columns, cells = _cells(table)
     body = _tabulate([Column(c.name, safe(c.label), c.right) for c in columns], [[safe(cell) for cell in row] for row in cells], "pipe")
@@ -194,7 +195,8 @@ def chosen_format(format: str | None, flags: Sequence[str], output: str | None) 
         return "table"
     ending = Path(str(output)).suffix.lower()
     if ending not in ENDINGS:
-        raise ParamcountError(f"no format has the ending {printable(ending or 'none', 20)!r}", where="-o", accepted=f"{', '.join(ENDINGS)}, or --format", nearest=near(ending, ENDINGS))
+        accepted = f"{', '.join(ENDINGS)}, or --format"
+        raise ParamcountError(f"no format has the ending {printable(ending or 'none', 20)!r}", where="-o", accepted=accepted, nearest=near(ending, ENDINGS))
     return ENDINGS[ending]
 
 

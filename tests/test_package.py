@@ -59,11 +59,19 @@ def test_imports_point_down_only(path: Path) -> None:
             assert FLOOR[target] < FLOOR[own], f"{own} imports {target}"
 
 
-def loaded_by(code: str) -> set[str]:
-    """Top-level packages that a fresh interpreter has loaded after running some code."""
-    script = f"{code}\nimport sys; print(' '.join({{name.partition('.')[0] for name in sys.modules}}))"
+def modules_after(code: str) -> list[str]:
+    """What a fresh interpreter has loaded after running some code."""
+    script = f"{code}\nimport sys\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return set(done.stdout.split("\n")[-2].split())
+    return done.stdout.splitlines()[-1].split()
+
+
+def loaded_by(code: str) -> set[str]:
+    return {name.partition(".")[0] for name in modules_after(code)}
+
+
+def command(line: list[str]) -> str:
+    return f"from paramcount.cli import main\ntry:\n    main({line!r})\nexcept SystemExit: pass"
 
 
 def test_the_formulas_load_nothing_heavy() -> None:
@@ -76,14 +84,12 @@ def test_importing_the_package_loads_nothing_of_it() -> None:
 
 @pytest.mark.parametrize("line", [["gpt2-small"], ["deepseek-v3", "--json"], ["compare", "llama", "--csv"], ["list"], ["verify", "mixtral-8x7b"]])
 def test_the_commands_load_neither_numpy_nor_pandas(line: list[str]) -> None:
-    code = f"from paramcount.cli import main\ntry:\n    main({line!r})\nexcept SystemExit: pass"
-    assert loaded_by(code) & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"} == set()
+    assert loaded_by(command(line)) & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"} == set()
 
 
 def test_showing_one_model_loads_one_architecture() -> None:
-    code = "import sys\nfrom paramcount.cli import main\ntry:\n    main(['gpt2-small'])\nexcept SystemExit: pass\nprint(*[m for m in sys.modules if m.startswith('paramcount.architectures.')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "paramcount.architectures.gpt2"
+    loaded = modules_after(command(["gpt2-small"]))
+    assert [name for name in loaded if name.startswith("paramcount.architectures.")] == ["paramcount.architectures.gpt2"]
 
 
 def test_the_public_names_answer_twice_and_after_importing_every_submodule() -> None:

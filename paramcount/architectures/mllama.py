@@ -61,15 +61,15 @@ class Mllama(Sizes):
 def layer(c: Any, kind: str, x: Data, image: Data) -> Data:
     if kind == "self":
         return pre_norm(x, lambda h: attention(c, h, "self_attn."), lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff))
-    return pre_norm(
-        x,
-        lambda h: weigh(block(h, "cross_attn.", lambda h, image: cross(c, h, image), reads=(image,), part="cross_attention"), "gate", "cross_attn_attn_gate", "other", 1),
-        lambda h: weigh(gated_mlp(h, "mlp.", "mlp", c.d_ff), "gate", "cross_attn_mlp_gate", "other", 1),
-    )
+    return pre_norm(x, lambda h: gated(look(c, h, image), "cross_attn_attn_gate"), lambda h: gated(gated_mlp(h, "mlp.", "mlp", c.d_ff), "cross_attn_mlp_gate"))
 
 
-def cross(c: Any, x: Data, image: Data) -> Data:
-    return attention(c, x, "", qk_norm=True, memory=image)
+def look(c: Any, x: Data, image: Data) -> Data:
+    return block(x, "cross_attn.", lambda x, image: attention(c, x, "", qk_norm=True, memory=image), reads=(image,), part="cross_attention")
+
+
+def gated(x: Data, name: str) -> Data:
+    return weigh(x, "gate", name, "other", 1)
 
 
 def vision(c: Any, pixels: Data, ratio: Data) -> Data:
@@ -79,7 +79,8 @@ def vision(c: Any, pixels: Data, ratio: Data) -> Data:
     x = Data("convolve", (pixels,), ("patches", d), (patch,))
     x = tile_positions(c, x, ratio, "pre_tile_positional_embedding")
     x = weigh(x, "class token", "class_embedding", "embedding", d)
-    x = weigh(weigh(x, "positions", "gated_positional_embedding.embedding", "position", c.n_patches + 1, d), "gate", "gated_positional_embedding.gate", "other", 1)
+    x = weigh(x, "positions", "gated_positional_embedding.embedding", "position", c.n_patches + 1, d)
+    x = gated(x, "gated_positional_embedding.gate")
     x = x + lookup_tiles(x, ratio, "gated_positional_embedding.tile_embedding", c.n_aspect_ratios + 1, c.n_tiles * (c.n_patches + 1) * d)
     x = norm(x, "layernorm_pre", bias=True)
     local = layers(x, "transformer.layers.{layer}.", [("local", c.n_layers)], lambda kind, x: vision_layer(c, kind, x))
@@ -90,7 +91,7 @@ def vision(c: Any, pixels: Data, ratio: Data) -> Data:
 
 def tile_positions(c: Any, x: Data, ratio: Data, name: str) -> Data:
     x = x + lookup_tiles(x, ratio, name + ".embedding", c.n_aspect_ratios + 1, c.n_tiles * c.d_model)
-    return weigh(x, "gate", name + ".gate", "other", 1)
+    return gated(x, name + ".gate")
 
 
 def lookup_tiles(x: Data, ratio: Data, name: str, rows: int, width: int) -> Data:
@@ -100,12 +101,12 @@ def lookup_tiles(x: Data, ratio: Data, name: str, rows: int, width: int) -> Data
 
 
 def vision_layer(c: Any, kind: str, x: Data) -> Data:
-    def gated(y: Data, name: str) -> Data:
-        return weigh(y, "gate", name, "other", 1) if kind == "global" else y
+    def gate(y: Data, name: str) -> Data:
+        return gated(y, name) if kind == "global" else y
 
     return pre_norm(
         x,
-        lambda h: gated(attention(c, h, "self_attn."), "gate_attn"),
-        lambda h: gated(plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True), "gate_ffn"),
+        lambda h: gate(attention(c, h, "self_attn."), "gate_attn"),
+        lambda h: gate(plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True), "gate_ffn"),
         bias=True,
     )

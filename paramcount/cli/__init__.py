@@ -87,8 +87,9 @@ def cli() -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line. Exit codes: 0; 1 checked, and it does not match; 2 bad input; 130 Ctrl-C."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # "≠" on a terminal that has none
+    stdout = sys.stdout
+    if isinstance(stdout, io.TextIOWrapper):
+        stdout.reconfigure(errors="replace")  # "≠" on a terminal that has none
     try:
         code = cli.main(args, prog_name="paramcount", standalone_mode=False)
         if sys.stdout:
@@ -105,8 +106,8 @@ def main(args: list[str] | None = None) -> None:
     except OSError as error:
         code = 0 if isinstance(error, BrokenPipeError) else fail(f"{printable(error.filename or 'stdout')}: {error.strerror}")
         silence()
-    except SystemExit as leaving:  # a command's own exit code; where whoever read has seen enough, click's
-        if not isinstance(leaving.__context__, BrokenPipeError):
+    except SystemExit:  # a command's own exit code; or click's, which has put stdout away as nobody reads it any more
+        if sys.stdout is stdout:
             raise
         code = 0
         silence()
