@@ -29,7 +29,7 @@ LABELS = {
 }  # fmt: skip
 PEOPLE = (
     "id", "total", "active", "bytes_fp32", "bytes_bf16", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff",
-    "n_routed_experts", "n_active_experts", "vocab_size", "context_length", "tied",
+    "n_routed_experts", "n_active_experts", "d_expert", "vocab_size", "context_length", "tied",
 )  # fmt: skip
 LEFT = ("id", "name", "family", "publisher", "released", "hf", "architecture", "claimed_total")
 
@@ -121,4 +121,4 @@ def _picked(columns: str) -> tuple[str, ...]:
 def _for_people(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     """The columns people compare, without those that say nothing about these models."""
     mixtures = any(row["n_routed_experts"] for row in rows)
-    return tuple(name for name in PEOPLE if mixtures or name not in ("active", "n_routed_experts", "n_active_experts"))
+    return tuple(name for name in PEOPLE if mixtures or name not in ("active", "n_routed_experts", "n_active_experts", "d_expert"))

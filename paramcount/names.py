@@ -128,8 +128,8 @@ def expand(word: object) -> list[str] | None:
         return list(zoo.ids(word.casefold()))
     if "*" not in word and "?" not in word:
         return None
-    pattern = folded(word[:LONGEST])
-    matching = [id for id in zoo.ids() if fnmatchcase(folded(id), pattern)]
+    exact, loose = word[:LONGEST].casefold(), folded(word[:LONGEST])
+    matching = [id for id in zoo.ids() if fnmatchcase(id, exact) or fnmatchcase(folded(id), loose)]
     if not matching:
         raise ParamcountError(f"no model matches {quoted(word)}", accepted="a pattern over the ids of `paramcount list`: 'qwen3-*'")
     return matching

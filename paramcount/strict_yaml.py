@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
+from math import isinf
 from pathlib import Path
 from typing import Any
 
@@ -131,4 +132,9 @@ def _scalar(text: str, where: str) -> Any:
         raise ParamcountError(f"a number of {len(text):,} characters", where=where, accepted=f"at most {LONGEST_NUMBER}")
     if INTEGER.fullmatch(text):
         return int(text)
-    return text if text.lstrip("+-").isdigit() else float(text)  # 012 is a text: eight to some, ten to others
+    if text.lstrip("+-").isdigit():
+        return text  # 012: ten to some readers, twelve to others
+    value = float(text)
+    if isinf(value):
+        raise ParamcountError(f"{text} is beyond every number", where=where, accepted="a whole number")
+    return value

@@ -1,8 +1,9 @@
-"""A zoo entry against the reference implementation, as tests/data/reference.json has frozen it."""
+"""A zoo entry against the reference implementation, as tests/data/reference.json and named_shapes.json have frozen it."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from functools import lru_cache
 from pathlib import Path
@@ -40,3 +41,58 @@ def differences(id: str) -> list[str]:
     found = [f"{name}: {getattr(count, name):,} instead of {expected[name]:,}" for name in TOTALS if getattr(count, name) != expected[name]]
     has, wants = shapes(count), Counter(expected["shapes"])
     return found + [f"{shape}: {has[shape]} tensors instead of {wants[shape]}" for shape in sorted(has | wants) if has[shape] != wants[shape]]
+
+
+# ---- tensor by tensor: the reference's names and shapes of one or two entries of each architecture
+
+NAMED = Path(__file__).parent / "data" / "named_shapes.json"
+Named = dict[str, tuple[tuple[int, ...], int]]  # {name without indices: (shape, how many)}
+MIXTRAL = {"gate_proj": "w1", "down_proj": "w2", "up_proj": "w3", ".mlp.": ".block_sparse_moe."}
+
+
+@lru_cache(maxsize=1)
+def reference_names() -> dict[str, dict[str, Any]]:
+    """{zoo id: {name in the reference implementation: [shape, how many]}}"""
+    frozen: dict[str, dict[str, Any]] = json.loads(NAMED.read_text(encoding="utf-8"))
+    return frozen
+
+
+def released(architecture: str, name: str) -> str:
+    """A name in transformers 5 as the released files have it."""
+    if architecture in ("gpt2", "openai-gpt"):
+        return name.removeprefix("transformer.")
+    if architecture == "mllama":
+        return f"language_model.{name}" if name.startswith("lm_head") else name.removeprefix("model.").replace("language_model.", "language_model.model.")
+    if architecture == "mixtral":
+        for new, old in MIXTRAL.items():
+            name = name.replace(new, old)
+    return name
+
+
+def expected_names(id: str) -> Named:
+    """The reference's tensors; stacked and fused experts one by one, as released files hold them (gpt-oss's stay stacked)."""
+    architecture = str(zoo.entry(id).architecture)
+    found: Named = {}
+    for name, (shape, copies) in reference_names()[id].items():
+        stem, stacked, projection = name.partition(".mlp.experts.")
+        if not stacked or len(shape) != 3 or architecture == "gpt_oss":
+            found[released(architecture, name)] = tuple(shape), copies
+            continue
+        n, rows, columns = shape
+        halves = ("gate_proj", "up_proj") if projection == "gate_up_proj" else (projection,)
+        for half in halves:
+            found[released(architecture, f"{stem}.mlp.experts.{{}}.{half}.weight")] = (rows // len(halves), columns), n * copies
+    return found
+
+
+def misnamed(id: str) -> list[str]:
+    """Tensors of a zoo entry that differ from its reference's of the same name; empty where all are equal or none are recorded."""
+    if id not in reference_names():
+        return []
+    has: Named = {}
+    for tensor in count_sizes(zoo.entry(id).sizes).tensors:
+        if tensor.part != "mtp" and tensor.role == "parameter" and tensor.tied_to is None:
+            name = re.sub(r"\{\w+\}", "{}", tensor.name)
+            has[name] = tensor.shape, tensor.copies + has.get(name, (tensor.shape, 0))[1]
+    wants = expected_names(id)
+    return [f"{name}: {has.get(name)} instead of {wants.get(name)}" for name in sorted(has | wants) if has.get(name) != wants.get(name)]

@@ -1,12 +1,9 @@
-"""Bad sizes, fields, mappings and options: each one line that names the place, exit code 2, nothing printed and nothing written."""
+"""Bad sizes, fields and mappings: each is refused in one line that names the place, and nothing is printed or written."""
 
 from __future__ import annotations
 
 import datetime
 import itertools
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -18,11 +15,8 @@ import yaml
 import paramcount as pc
 from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES
-from paramcount.cli import main
-from tests.refusing import assert_one_line, command_refusal, refusal
+from tests.refusing import command_refusal, refusal
 
-MAIN = "from paramcount.cli import main; main()"
-HOME = str(Path(pc.__file__).parents[1])
 MOST = 2**31
 OPTIONAL_PARTS = {"n_dense_layers", "n_shared_experts", "n_mtp_layers"}  # a model may have none of these
 
@@ -332,105 +326,3 @@ def test_an_estimate_has_nothing_to_count() -> None:
             ask(spec)
         assert str(caught.value) == expected
     assert refusal(spec | {"config": LLAMA}) == "config: stands in an estimate (accepted: claims)"
-
-
-# ---- options
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["gpt2-small", "--csv", "--json"], "two formats at once: csv and json (accepted: one of them)"),
-        (["gpt2-small", "--format", "html", "--markdown"], "two formats at once: html and markdown (accepted: one of them)"),
-        (["gpt2-small", "--format", "nonsense"], "Invalid value for '--format': 'nonsense' is not one of 'table', 'markdown', 'csv', 'json', 'latex', 'html'."),
-        (["gpt2-small", "--format"], "Option '--format' requires an argument."),
-        (["gpt2-small", "-o", "out.cvs"], "-o: no format has the ending '.cvs' (accepted: .txt, .md, .markdown, .csv, .json, .tex, .html, .htm, or --format); "
-         "did you mean .csv?"),
-        (["gpt2-small", "-o", "out"], "-o: no format has the ending 'none' (accepted: .txt, .md, .markdown, .csv, .json, .tex, .html, .htm, or --format)"),
-        (["gpt2-small", "--jsno"], "no option --jsno (accepted: see --help); did you mean --json?"),
-        (["--jsno"], "no option --jsno (accepted: see --help); did you mean --json?"),
-        (["show", "gpt2-small", "-x"], "no option -x (accepted: see --help)"),
-        (["show"], "Missing argument 'MODEL'."),
-        (["--"], "Missing argument 'MODEL'."),
-        (["compare"], "Missing argument 'MODEL...'."),
-        (["verify", "gpt2-small", "gpt2-xl"], "Got unexpected extra argument (gpt2-xl)"),
-        (["list", "llamas"], "unknown model 'llamas' (accepted: what `paramcount list` names, or a path such as ./model.yaml); did you mean llama or llama-7b or "
-         "llama-65b?"),
-    ],
-)  # fmt: skip
-def test_a_wrong_option_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_refusal(capsys, *args) == message
-
-
-@pytest.mark.parametrize("option", ["--columns", "--sort"])
-@pytest.mark.parametrize(("name", "nearest"), [("totl", "total"), ("-totl", "total"), ("n_head", "n_heads"), ("total,d_modle", "d_model"), ("\x1b", "")])
-def test_an_unknown_column_is_refused_with_the_nearest(option: str, name: str, nearest: str, capsys: pytest.CaptureFixture[str]) -> None:
-    message = command_refusal(capsys, "compare", "gpt2-small", f"{option}={name}", "-o", "out.csv")
-    word = name.split(",")[-1].removeprefix("-" if option == "--sort" else "")
-    assert message.startswith("unknown column '")
-    assert word.replace("\x1b", "x1b") in message
-    assert "(accepted: id, total, active, non_embedding, " in message
-    assert f"did you mean {nearest}" in message if nearest else "did you mean" not in message
-
-
-def test_no_words_at_all_are_answered_with_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as leaving:
-        main([])
-    out, err = capsys.readouterr()
-    assert (leaving.value.code, err) == (0, "")
-    assert out.startswith("Usage: paramcount [OPTIONS] COMMAND [ARGS]...\n")
-
-
-# ---- whole processes
-
-
-def run(*args: str | bytes, code: str = MAIN, stdout: Any = subprocess.PIPE, **env: str) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-c", code, *args]
-    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False, env={**os.environ, "PYTHONPATH": HOME, **env})
-
-
-def test_a_whole_process_refuses_in_one_line() -> None:
-    done = run("gpt2-smal")
-    expected = (
-        b"paramcount: unknown model 'gpt2-smal' (accepted: what `paramcount list` names, or a path such as ./model.yaml); "
-        b"did you mean gpt2-small or gpt-3-small or gpt2-xl?\n"
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (2, b"", expected)
-
-
-def test_a_word_that_is_not_text_is_refused() -> None:
-    done = run(b"gpt\xff\x1b[2J")
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.startswith(rb"paramcount: unknown model 'gpt\udcff\x1b[2J' (accepted: ")
-    assert_one_line(done.stderr.decode().removesuffix("\n"))
-
-
-@pytest.mark.parametrize("args", [("*", "--json"), ("--help",), ("gpt2-small",), ("verify", "gpt2-small"), ("gpt2-small", "--csv", "-o", "/dev/stdout")])
-def test_a_closed_pipe_is_silent(args: tuple[str, ...]) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        done = run(*args, stdout=writing)
-    finally:
-        os.close(writing)
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
-def test_a_full_disk_under_stdout_is_said_in_one_line() -> None:
-    with Path("/dev/full").open("wb") as full:
-        done = run("gpt2-small", stdout=full)
-    assert (done.returncode, done.stderr) == (2, b"paramcount: stdout: No space left on device\n")
-
-
-def test_a_terminal_without_the_signs_gets_question_marks() -> None:
-    done = run("gpt2-small", PYTHONIOENCODING="latin-1")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert "embedding          38,597,376  31.0%  50,257 × 768\n".encode("latin-1") in done.stdout
-
-
-def test_an_interrupt_leaves_with_130_and_nothing_written() -> None:
-    code = f"import os, signal, paramcount.cli.show as s; s.counted = lambda m: os.kill(os.getpid(), signal.SIGINT); {MAIN}"
-    done = run("gpt2-small", "-o", "out.csv", code=code)
-    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"")
-    assert not Path("out.csv").exists()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import emit, names, output_options
+from paramcount.cli.options import emit, names, output_options, remark_on_folders
 
 
 @click.command("compare", epilog="Example: paramcount compare gpt2-small llama-3.1-8b deepseek-v3")
@@ -28,5 +28,6 @@ def command(
     from paramcount.comparing import rows_of, table
     from paramcount.names import select
 
+    remark_on_folders(names)
     rows = rows_of(select(names, estimates=estimates))
     emit(lambda chosen: table(rows, columns=columns, sort=sort, transpose=transpose, full=chosen in ("csv", "json")), format, flags, output)

@@ -6,13 +6,16 @@ import click
 
 from paramcount.cli.options import emit, names, output_options
 
+PEOPLE = "id,total,released,publisher"
+FULL = "id,total,active,family,publisher,released,hf"
+
 
 @click.command("list", epilog="Example: paramcount list gpt deepseek")
 @names(required=False, metavar="[FAMILY]...")
 @click.option("--estimates", is_flag=True, help="With models of which there are only claims, marked ~.")
 @output_options
 def command(names: tuple[str, ...], estimates: bool, format: str | None, flags: tuple[str, ...], output: str | None) -> None:
-    """The models of the zoo, or of some families: id, total, family, Hugging Face id."""
+    """The models of the zoo, or of some families: id, total, date, publisher; in files the Hugging Face id too."""
     from paramcount import zoo
     from paramcount.comparing import rows_of, table
     from paramcount.names import select
@@ -20,4 +23,4 @@ def command(names: tuple[str, ...], estimates: bool, format: str | None, flags: 
     rows = rows_of(select(names or list(zoo.families()), estimates=estimates))
     families = list(dict.fromkeys(row["family"] for row in rows))
     rows.sort(key=lambda row: (families.index(row["family"]), row["total"] is None, row["total"]))
-    emit(lambda chosen: table(rows, columns="id,total,family,hf"), format, flags, output)
+    emit(lambda chosen: table(rows, columns=PEOPLE if chosen == "table" else FULL), format, flags, output)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
 
-from paramcount.errors import LONGEST
+from paramcount.errors import LONGEST, printable
+from paramcount.names import is_path
 from paramcount.tables import FORMATS, Table, chosen_format, render, terminal_width, write_whole
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -20,14 +22,28 @@ def complete_names(ctx: click.Context, param: click.Parameter | None, incomplete
     return [name for name in (*zoo.families(), *zoo.ids()) if name.startswith(incomplete[:LONGEST])]
 
 
+def remark_on_folders(words: Iterable[str]) -> None:
+    """A name is a name, whatever lies here; but whoever has a folder of that name may have meant it."""
+    for word in words:
+        if not is_path(word) and os.path.isdir(word):
+            click.echo(f"remark: {printable(word)} is taken as a name; the folder here would be ./{printable(word)}/", err=True)
+
+
 def names(nargs: int = -1, *, required: bool = True, metavar: str = "MODEL...") -> Callable[[F], F]:
     return click.argument("names", nargs=nargs, required=required, metavar=metavar, shell_complete=complete_names)
+
+
+class File(click.Path):
+    """A path that is completed as one and not looked at: what is wrong with it, `write_whole` says."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value
 
 
 def output_options(command: F) -> F:
     """--format and its short forms, and -o."""
     for option in (
-        click.option("-o", "output", metavar="FILE", type=click.Path(), help="Write to FILE; its ending chooses the format."),
+        click.option("-o", "output", metavar="FILE", type=File(), help="Write to FILE; its ending chooses the format."),
         click.option("--json", "flags", flag_value="json", multiple=True, help="Short for --format json."),
         click.option("--markdown", "flags", flag_value="markdown", multiple=True, help="Short for --format markdown."),
         click.option("--csv", "flags", flag_value="csv", multiple=True, help="Short for --format csv."),

@@ -6,7 +6,7 @@ import click
 
 from paramcount.arithmetic import arithmetic
 from paramcount.checking import proof
-from paramcount.cli.options import emit, names, output_options
+from paramcount.cli.options import emit, names, output_options, remark_on_folders
 from paramcount.counting import SCHEMA_VERSION, Count, counted
 from paramcount.errors import ParamcountError
 from paramcount.figures import short, short_bytes
@@ -21,6 +21,7 @@ from paramcount.zoo import Model
 @output_options
 def command(names: str, estimates: bool, format: str | None, flags: tuple[str, ...], output: str | None) -> None:
     """One model: its total with the proof, a row per component with the arithmetic."""
+    remark_on_folders([names])
     model = load(names)
     if model.estimate and estimates:
         emit(lambda chosen: claims(model), format, flags, output)

@@ -1,0 +1,403 @@
+"""Declarations broken on purpose: each mutant must be caught in the entries it strikes, and in no other.
+
+What catches it is the comparison with the reference implementation, tensor shape by tensor shape, or a known figure where the
+reference has none: active parameters, MTP layers, legacy buffers.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from math import prod
+from typing import Any, NamedTuple
+
+import pytest
+
+from paramcount import flow, zoo
+from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.counting import count_sizes
+from paramcount.flow import Data, Weight
+from paramcount.parts import attentions, decoders, feed_forward
+from tests.comparison import TOTALS, differences, expected_names, misnamed, reference, reference_names
+
+for name in ARCHITECTURES:
+    architecture(name)  # imported, so that a mutant reaches it
+
+IDS = sorted(reference())
+NAMED = sorted(reference_names())
+Patch = pytest.MonkeyPatch
+Operation = Callable[..., Any]
+
+
+def everywhere(patch: Patch, original: Operation, mutant: Operation) -> None:
+    """Replace a function in every module of the package that has imported it."""
+    for module in list(sys.modules.values()):
+        if module.__name__.partition(".")[0] == "paramcount":
+            for name in [name for name, value in vars(module).items() if value is original]:
+                patch.setattr(module, name, mutant)
+
+
+class Seen:
+    """Sizes with some of them wrong."""
+
+    def __init__(self, sizes: Any, **wrong: Any) -> None:
+        self._sizes = sizes
+        self.__dict__.update(wrong)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sizes, name)
+
+
+# ---- mutants
+
+
+def norm_without_weight(patch: Patch) -> None:
+    everywhere(patch, flow.norm, lambda x, name, *, bias=False: Data("norm", (x,), x.shape))
+
+
+def norm_without_bias(patch: Patch) -> None:
+    original = flow.norm
+    everywhere(patch, original, lambda x, name, *, bias=False: original(x, name))
+
+
+def linear_without_bias(patch: Patch) -> None:
+    original = flow.linear
+    everywhere(patch, original, lambda *a, bias=False, **k: original(*a, **k))
+
+
+def fused_without_bias(patch: Patch) -> None:
+    original = flow.fused
+    everywhere(patch, original, lambda *a, bias=False, **k: original(*a, **k))
+
+
+def linear_with_in_and_out_swapped(patch: Patch) -> None:
+    original = flow.linear
+    everywhere(patch, original, lambda *a, transposed=False, **k: original(*a, transposed=not transposed, **k))
+
+
+def fused_with_in_and_out_swapped(patch: Patch) -> None:
+    original = flow.fused
+    everywhere(patch, original, lambda *a, transposed=False, **k: original(*a, transposed=not transposed, **k))
+
+
+def table_with_rows_and_columns_swapped(patch: Patch) -> None:
+    def lookup(x: Data, name: str, component: str, rows: Any, width: Any, *, tied_to: str | None = None) -> Data:
+        return Data("lookup", (x,), (*x.shape, width), (Weight(name, component, (width, rows), tied_to=tied_to),))
+
+    everywhere(patch, flow.lookup, lookup)
+
+
+def fused_stored_apart(patch: Patch) -> None:
+    linear = flow.linear
+
+    def apart(x: Data, name: str, parts: dict[str, Any], *, bias: bool = False, transposed: bool = False, suffixes: Any = ()) -> tuple[Data, ...]:
+        return tuple(linear(x, f"{name}.{part}", part, width, bias=bias, transposed=transposed) for part, width in parts.items())
+
+    everywhere(patch, flow.fused, apart)
+
+
+def stacked_experts_stored_apart(patch: Patch) -> None:
+    original = flow.experts
+    everywhere(patch, original, lambda *a, stacked=False: original(*a))
+
+
+def head_without_its_tie(patch: Patch) -> None:
+    original = decoders.head
+    everywhere(patch, original, lambda c, x, table, name="lm_head": original(Seen(c, tie_word_embeddings=False), x, table, name))
+
+
+def head_always_tied(patch: Patch) -> None:
+    original = decoders.head
+    everywhere(patch, original, lambda c, x, table, name="lm_head": original(Seen(c, tie_word_embeddings=True), x, table, name))
+
+
+def keys_and_values_for_every_head(patch: Patch) -> None:
+    original = attentions.attention
+    everywhere(patch, original, lambda c, *a, **k: original(Seen(c, n_kv_heads=c.n_heads), *a, **k))
+
+
+def head_width_guessed_from_the_models(patch: Patch) -> None:
+    original = attentions.attention
+    everywhere(patch, original, lambda c, *a, **k: original(Seen(c, d_head=c.d_model // c.n_heads), *a, **k))
+
+
+def attention_without_qk_norm(patch: Patch) -> None:
+    original = attentions.attention
+    everywhere(patch, original, lambda *a, qk_norm=False, **k: original(*a, **k))
+
+
+def output_projection_biased_as_qkv(patch: Patch) -> None:
+    original = attentions.attention
+    everywhere(patch, original, lambda *a, o_bias=None, **k: original(*a, **k))
+
+
+def mlp_without_gate(patch: Patch) -> None:
+    def plain(x: Data, prefix: str, component: str, d_ff: Any, *, bias: bool = False, activation: str = "", names: Any = feed_forward.GATED) -> Data:
+        return feed_forward.plain_mlp(x, (prefix + names[1], prefix + names[2]), component, d_ff, bias=bias)
+
+    everywhere(patch, feed_forward.gated_mlp, plain)
+
+
+def without_weights(patch: Patch, original: Operation, component: str) -> None:
+    """An operation that forgets what it holds, where that is of this component."""
+
+    def mutant(x: Data, name: str, of: str, *a: Any, **k: Any) -> Data:
+        out: Data = original(x, name, of, *a, **k)
+        return Data(out.op, out.inputs, out.shape) if of == component else out
+
+    everywhere(patch, original, mutant)
+
+
+def router_left_out(patch: Patch) -> None:
+    without_weights(patch, flow.linear, "router")
+
+
+def shared_experts_left_out(patch: Patch) -> None:
+    without_weights(patch, feed_forward.gated_mlp, "shared_experts")
+
+
+def position_table_left_out(patch: Patch) -> None:
+    without_weights(patch, flow.lookup, "position")
+
+
+def weigh_left_out(patch: Patch, op: str) -> None:
+    original = flow.weigh
+
+    def mutant(x: Data, name: str, *a: Any, **k: Any) -> Data:
+        return x if name == op else original(x, name, *a, **k)
+
+    everywhere(patch, original, mutant)
+
+
+def sinks_left_out(patch: Patch) -> None:
+    weigh_left_out(patch, "sinks")
+
+
+def gates_left_out(patch: Patch) -> None:
+    weigh_left_out(patch, "gate")
+
+
+def buffer_counted_as_parameter(patch: Patch) -> None:
+    original = flow.weigh
+    everywhere(patch, original, lambda *a, role="parameter": original(*a))
+
+
+def buffer_left_out(patch: Patch) -> None:
+    weigh_left_out(patch, "correct")
+
+
+def a_layer_too_many(patch: Patch) -> None:
+    original = flow.layers
+
+    def layers(x: Data, prefix: str, kinds: Any, body: Operation, **k: Any) -> Data:
+        (kind, n), *rest = kinds
+        return original(x, prefix, [(kind, n + 1), *rest], body, **k)
+
+    everywhere(patch, original, layers)
+
+
+def first_layers_like_the_rest(patch: Patch) -> None:
+    original = flow.layers
+
+    def layers(x: Data, prefix: str, kinds: Any, body: Operation, **k: Any) -> Data:
+        return original(x, prefix, [(list(kinds)[-1][0], n) for _, n in kinds], body, **k)
+
+    everywhere(patch, original, layers)
+
+
+def an_expert_too_few(patch: Patch) -> None:
+    original = flow.experts
+    everywhere(patch, original, lambda x, scores, prefix, count, *a, **k: original(x, scores, prefix, count - 1, *a, **k))
+
+
+def table_as_long_as_the_head(patch: Patch) -> None:
+    original = decoders.decoder
+    everywhere(patch, original, lambda *a, extra_rows=0, **k: original(*a, **k))
+
+
+def queries_without_latent(patch: Patch) -> None:
+    from paramcount.parts import latent
+
+    original = latent.latent_attention
+    everywhere(patch, original, lambda c, *a, **k: original(Seen(c, d_q_lora=None), *a, **k))
+
+
+# ---- what each strikes
+
+
+def of(*architectures: str) -> Callable[[str], bool]:
+    return lambda id: zoo.entry(id).architecture in architectures
+
+
+def every(id: str) -> bool:
+    return True
+
+
+def where(test: Callable[[Any], bool]) -> Callable[[str], bool]:
+    return lambda id: test(zoo.entry(id).sizes)
+
+
+class Mutant(NamedTuple):
+    apply: Callable[[Patch], None]
+    strikes: Callable[[str], bool]  # id to whether it must be caught there
+    seen_in: frozenset[str]  # totals it changes wherever it strikes; none where shapes alone tell
+
+
+TOTAL = frozenset({"total"})
+SHAPES_ALONE: frozenset[str] = frozenset()
+MIXTURES = of("mixtral", "qwen2_moe", "qwen3_moe", "deepseek", "deepseek_v2", "deepseek_v3", "gpt_oss")
+MUTANTS = [
+    Mutant(norm_without_weight, every, TOTAL),
+    Mutant(norm_without_bias, of("gpt2", "openai-gpt", "mllama"), TOTAL),
+    Mutant(linear_without_bias, of("gpt2", "openai-gpt", "qwen2", "qwen2_moe", "gpt_oss", "mllama"), TOTAL),
+    Mutant(fused_without_bias, of("gpt2", "openai-gpt", "qwen", "gpt_oss"), TOTAL),
+    # GPT's up and down are each other's transpose: where both are swapped, only names tell.
+    Mutant(linear_with_in_and_out_swapped, lambda id: id in NAMED or not of("gpt2", "openai-gpt")(id), SHAPES_ALONE),
+    Mutant(fused_with_in_and_out_swapped, of("gpt2", "openai-gpt", "qwen", "gpt_oss"), SHAPES_ALONE),
+    Mutant(table_with_rows_and_columns_swapped, every, SHAPES_ALONE),
+    Mutant(fused_stored_apart, of("gpt2", "openai-gpt", "qwen", "gpt_oss"), SHAPES_ALONE),
+    Mutant(stacked_experts_stored_apart, of("gpt_oss"), SHAPES_ALONE),
+    Mutant(head_without_its_tie, where(lambda c: c.tie_word_embeddings), TOTAL | {"lm_head"}),
+    Mutant(head_always_tied, where(lambda c: not c.tie_word_embeddings), TOTAL | {"lm_head"}),
+    Mutant(keys_and_values_for_every_head, where(lambda c: getattr(c, "n_kv_heads", c.n_heads) != c.n_heads), TOTAL),
+    Mutant(head_width_guessed_from_the_models, where(lambda c: hasattr(c, "n_kv_heads") and c.n_heads * c.d_head != c.d_model), TOTAL),
+    Mutant(attention_without_qk_norm, of("qwen3", "qwen3_moe", "mllama"), TOTAL),
+    Mutant(output_projection_biased_as_qkv, of("qwen2", "qwen2_moe"), TOTAL),
+    Mutant(mlp_without_gate, lambda id: not of("gpt2", "openai-gpt", "gpt_oss")(id), TOTAL),
+    Mutant(router_left_out, MIXTURES, TOTAL),
+    Mutant(shared_experts_left_out, of("qwen2_moe", "deepseek", "deepseek_v2", "deepseek_v3"), TOTAL),
+    Mutant(position_table_left_out, of("gpt2", "openai-gpt", "mllama"), TOTAL),
+    Mutant(sinks_left_out, of("gpt_oss"), TOTAL),
+    Mutant(gates_left_out, of("mllama"), TOTAL),
+    Mutant(buffer_counted_as_parameter, of("deepseek_v3"), TOTAL | {"buffers"}),
+    Mutant(buffer_left_out, of("deepseek_v3"), frozenset({"buffers"})),
+    Mutant(a_layer_too_many, every, TOTAL),
+    Mutant(first_layers_like_the_rest, of("deepseek", "deepseek_v2", "deepseek_v3", "mllama"), TOTAL),
+    Mutant(an_expert_too_few, MIXTURES, TOTAL),
+    Mutant(table_as_long_as_the_head, of("mllama"), TOTAL | {"embedding"}),
+    Mutant(queries_without_latent, where(lambda c: getattr(c, "d_q_lora", None) is not None), TOTAL),
+]
+
+
+def caught() -> dict[str, list[str]]:
+    """{id: where it differs}"""
+    found = {id: differences(id) + misnamed(id) for id in IDS}
+    return {id: lines for id, lines in found.items() if lines}
+
+
+def test_without_a_mutant_no_entry_differs_from_its_reference() -> None:
+    assert caught() == {}
+
+
+@pytest.mark.parametrize("id", NAMED)
+def test_an_entry_has_the_tensors_of_its_reference_name_by_name(id: str) -> None:
+    assert misnamed(id) == []
+
+
+def test_names_are_recorded_for_every_architecture() -> None:
+    assert {zoo.entry(id).architecture for id in NAMED} == set(ARCHITECTURES)
+    for id in NAMED:  # what is recorded is the whole model
+        assert sum(prod(shape) * copies for shape, copies in expected_names(id).values()) == reference()[id]["total"]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.apply.__name__)
+def test_a_mutant_is_caught_in_the_entries_it_strikes_and_in_no_other(mutant: Mutant, monkeypatch: Patch) -> None:
+    mutant.apply(monkeypatch)
+    found = caught()
+    assert set(found) == {id for id in IDS if mutant.strikes(id)}
+    for lines in found.values():
+        facts = {line.partition(":")[0] for line in lines} & set(TOTALS)
+        assert facts >= mutant.seen_in
+        assert facts == SHAPES_ALONE or mutant.seen_in
+
+
+def test_every_mutant_strikes_some_entry() -> None:
+    assert [mutant.apply.__name__ for mutant in MUTANTS if not any(mutant.strikes(id) for id in IDS)] == []
+
+
+def test_every_architecture_is_struck_by_a_mutant_that_leaves_its_total_as_it_was() -> None:
+    struck = {zoo.entry(id).architecture for mutant in MUTANTS if mutant.seen_in == SHAPES_ALONE for id in IDS if mutant.strikes(id)}
+    assert struck == set(ARCHITECTURES)
+
+
+def test_an_entry_without_reference_differs() -> None:
+    assert differences("no-such-model") == ["no-such-model is not in reference.json"]
+
+
+# ---- what the reference does not have: known figures catch it
+
+ACTIVE = {"mixtral-8x7b": 12_879_925_248, "qwen3-30b-a3b": 3_353_032_704, "deepseek-v3": 37_552_282_624}  # as Mistral and Qwen count it
+MTP = {"deepseek-v3": (11_610_067_968, 256, 2 * 129_280 * 7_168)}  # own parameters, own buffers, copies of table and head
+LEGACY = {"gpt2-small": 12 * 1024 * 1024, "llama-2-7b": 32 * 64}  # causal masks; inv_freq
+
+
+def known() -> dict[str, dict[str, Any]]:
+    """What the package says of the known figures, counted anew."""
+    counts = {id: count_sizes(zoo.entry(id).sizes) for id in (*ACTIVE, *MTP, *LEGACY)}
+    return {
+        "active": {id: counts[id].active for id in ACTIVE},
+        "mtp": {id: (counts[id].mtp, counts[id].mtp_buffers, counts[id].mtp_copies) for id in MTP},
+        "legacy": {id: counts[id].legacy_buffers for id in LEGACY},
+    }
+
+
+def missed() -> set[tuple[str, str]]:
+    """(which figure, of which entry) is not what it should be."""
+    expected: dict[str, dict[str, Any]] = {"active": ACTIVE, "mtp": MTP, "legacy": LEGACY}
+    return {(what, id) for what, figures in known().items() for id in figures if figures[id] != expected[what][id]}
+
+
+def all_experts_active(patch: Patch) -> None:
+    original = flow.experts
+    everywhere(patch, original, lambda x, scores, prefix, count, active, *a, **k: original(x, scores, prefix, count, count, *a, **k))
+
+
+def an_active_expert_too_many(patch: Patch) -> None:
+    original = flow.experts
+    everywhere(patch, original, lambda x, scores, prefix, count, active, *a, **k: original(x, scores, prefix, count, active + 1, *a, **k))
+
+
+def mtp_left_out(patch: Patch) -> None:
+    patch.setattr(architecture("deepseek_v3"), "mtp", lambda c, tokens, x: None)
+
+
+def mtp_with_copies_of_its_own(patch: Patch) -> None:
+    linear = flow.linear
+    patch.setattr(sys.modules["paramcount.architectures.deepseek_v3"], "linear", lambda *a, tied_to=None, **k: linear(*a, **k))
+
+
+def mtp_without_join(patch: Patch) -> None:
+    patch.setattr(sys.modules["paramcount.architectures.deepseek_v3"], "join", lambda a, b: b)
+
+
+def masks_left_out(patch: Patch) -> None:
+    original = flow.attend
+    everywhere(patch, original, lambda *a, mask=None, **k: original(*a, **k))
+
+
+def frequencies_left_out(patch: Patch) -> None:
+    patch.setattr(architecture("llama"), "legacy_buffers", lambda c: ())
+
+
+BEYOND: list[tuple[Callable[[Patch], None], set[tuple[str, str]]]] = [
+    (all_experts_active, {("active", id) for id in ACTIVE}),
+    (an_active_expert_too_many, {("active", id) for id in ACTIVE}),
+    (mtp_left_out, {("mtp", "deepseek-v3")}),
+    (mtp_with_copies_of_its_own, {("mtp", "deepseek-v3")}),
+    (mtp_without_join, {("mtp", "deepseek-v3")}),
+    (masks_left_out, {("legacy", "gpt2-small")}),
+    (frequencies_left_out, {("legacy", "llama-2-7b")}),
+]
+
+
+def test_without_a_mutant_every_known_figure_is_met() -> None:
+    assert missed() == set()
+
+
+@pytest.mark.parametrize(("mutant", "expected"), BEYOND, ids=[mutant.__name__ for mutant, _ in BEYOND])
+def test_a_mutant_beyond_the_reference_misses_a_known_figure_and_nothing_else(
+    mutant: Callable[[Patch], None], expected: set[tuple[str, str]], monkeypatch: Patch
+) -> None:
+    mutant(monkeypatch)
+    assert missed() == expected
+    assert caught() == {}

@@ -1,0 +1,205 @@
+"""What a typed name means: spellings that find an entry, names that find none, and that nothing outside the zoo is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount import names, zoo
+from paramcount.cli import main
+from paramcount.names import expand, find, is_path, select
+from paramcount.strict_yaml import load_file
+from tests.refusing import assert_one_line, command_refusal, refusal
+
+ACCEPTED = "(accepted: what `paramcount list` names, or a path such as ./model.yaml)"
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "id"),
+    [
+        ("gpt2", "gpt2-small"), ("GPT2-small", "gpt2-small"), ("GPT-2 small", "gpt2-small"), ("gpt2_small", "gpt2-small"), (" gpt2-small\n", "gpt2-small"),
+        ("openai-community/gpt2", "gpt2-small"), ("Llama 3.1 8B", "llama-3.1-8b"), ("meta-llama/Llama-3.1-8B", "llama-3.1-8b"), ("LLAMA3.1-8B", "llama-3.1-8b"),
+    ],
+)  # fmt: skip
+def test_common_spellings_find_the_entry(name: str, id: str) -> None:
+    assert find(name) == pc.load(name).id == id
+
+
+@pytest.mark.parametrize("name", ["012", "1e3", "0", "-1", "nan", "true", "null", " ", "\u00a0", "é", "中", "💥", "a" * 50, "gpt 5", "llama/llama-3.1-8b", "*", "?", "[a]"])
+def test_a_name_that_is_in_no_zoo_is_unknown(name: str) -> None:
+    with pytest.raises(pc.ParamcountError) as caught:
+        pc.load(name)
+    assert str(caught.value).startswith(f"unknown model '{name.replace(chr(0xA0), chr(92) + 'xa0')}' {ACCEPTED}")
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("gpt2-smal", "gpt2-small or gpt-3-small or gpt2-xl"), ("llama-3.1-8", "llama-3.1-8b or llama-3.2-1b or llama-3-8b"),
+        ("lama", "llama"), ("qwem", "qwen"), ("comprae", "compare"), ("verfiy", "verify"), ("lst", "list"), ("depseek", "deepseek"),
+        ("meta-lama/Llama-3.1-8B", "llama-3.1-8b"),
+    ],
+)  # fmt: skip
+def test_an_unknown_name_gets_the_nearest_models_families_and_commands(name: str, nearest: str, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = f"unknown model '{name}' {ACCEPTED}; did you mean {nearest}"
+    assert refusal(name).startswith(expected)
+    assert command_refusal(capsys, name).startswith(expected)
+    assert command_refusal(capsys, "compare", "gpt2-small", name, "-o", "out.md").startswith(expected)
+    assert command_refusal(capsys, "verify", name, "--json").startswith(expected)
+
+
+def test_of_an_endless_name_both_ends_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a" * 100_000, "gpt2-small" * 10_000, "ab" * 130):
+        expected = f"unknown model '{name[:28]}…{name[-29:]}' {ACCEPTED}"
+        assert refusal(name).startswith(expected)
+        assert command_refusal(capsys, name).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("gpt2\0-small", r"gpt2\x00-small"), ("\x1b[31mgpt2", r"\x1b[31mgpt2"), ("\u202e2tpg", r"\u202e2tpg"), ("gpt2\x9b31m", r"gpt2\x9b31m"),
+        ("a\nb", r"a\nb"), ("\r", r"\r"), ("\u2028", r"\u2028"), ("\ud800", r"\ud800"), ("\udcff", r"\udcff"), ("gpt2\u200b!", r"gpt2\u200b!"), ("\\", "\\\\"),
+    ],
+)  # fmt: skip
+def test_a_name_with_control_characters_is_refused_in_printable_ones(name: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = f"unknown model '{shown}' {ACCEPTED}"
+    assert refusal(name).startswith(expected)
+    assert command_refusal(capsys, name).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("-", "-: is not a zoo entry (accepted: a .yaml file)"),
+        (".", ".: is not a zoo entry (accepted: a .yaml file)"),
+        ("..", "..: is not a zoo entry (accepted: a .yaml file)"),
+        ("~", "~: is not a zoo entry (accepted: a .yaml file)"),
+        ("/", "/: is not a zoo entry (accepted: a .yaml file)"),
+        ("../x", "../x: is not a zoo entry (accepted: a .yaml file)"),
+        ("..%2fx", "..%2fx: is not a zoo entry (accepted: a .yaml file)"),
+        ("/etc/passwd", "/etc/passwd: is not a zoo entry (accepted: a .yaml file)"),
+        ("gpt2-small/", "gpt2-small/: is not a zoo entry (accepted: a .yaml file)"),
+        ("model.safetensors", "model.safetensors: is not a zoo entry (accepted: a .yaml file)"),
+        ("../x.yaml", "../x.yaml: cannot be read: No such file or directory"),
+        ("gpt2-small.yaml", "gpt2-small.yaml: cannot be read: No such file or directory"),
+        ("GPT2-SMALL.YAML", "GPT2-SMALL.YAML: cannot be read: No such file or directory"),
+    ],
+)
+def test_what_looks_like_a_path_is_one_whatever_the_zoo_holds(name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert is_path(name)
+    assert expand(name) is None
+    assert refusal(name) == message
+    assert command_refusal(capsys, name) == message
+
+
+def test_no_name_at_all_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert refusal("") == command_refusal(capsys, "") == f"unknown model '' {ACCEPTED}"
+
+
+def test_a_folder_of_a_models_name_changes_nothing() -> None:
+    Path("gpt2-small").mkdir()
+    assert pc.count("gpt2-small").total == 124_439_808
+
+
+@pytest.mark.parametrize("command", [(), ("compare",), ("list",)])
+def test_a_family_and_a_wildcard_stand_for_all_their_models(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    for word in ("GPT-OSS", "gpt-oss*", "gpt?oss-*"):
+        with pytest.raises(SystemExit) as leaving:
+            main([*command, word, "--csv"])
+        out, err = capsys.readouterr()
+        assert (leaving.value.code, err) == (0, "")
+        assert [line.partition(",")[0] for line in out.splitlines()] == ["id", "gpt-oss-20b", "gpt-oss-120b"]
+
+
+def test_a_star_stands_for_the_whole_zoo_without_its_estimates() -> None:
+    counted = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+    assert len(counted) >= 100
+    assert [model.id for model in select(["*"])] == [model.id for model in select("*")] == counted
+    assert {model.id for model in select(["*"], estimates=True)} - set(counted) == {"gpt-4", "gpt-4o"}
+
+
+@pytest.mark.parametrize("word", ["?", "x*x", "*[", "*[!a", "(*", "*\\", "*{}", "*\ud800", "*\0", "**\x1b", "*" + "a" * 300, "*a" * 5000, "[[" * 50 + "*"])
+def test_a_wildcard_that_fits_nothing_is_refused(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    message = command_refusal(capsys, word, "-o", "out.csv")
+    assert message.startswith("no model matches '")
+    assert message.endswith("' (accepted: a pattern over the ids of `paramcount list`: 'qwen3-*')")
+    with pytest.raises(pc.ParamcountError) as caught:
+        pc.compare([word])
+    assert str(caught.value) == message
+
+
+def test_one_model_is_asked_for_and_a_family_given(capsys: pytest.CaptureFixture[str]) -> None:
+    expected = "gpt-oss is a family of 2 models (accepted: one of them: gpt-oss-20b, gpt-oss-120b)"
+    assert command_refusal(capsys, "show", "gpt-oss") == expected
+    with pytest.raises(pc.ParamcountError) as caught:
+        pc.count("gpt-oss")
+    assert str(caught.value) == expected
+
+
+def test_an_estimate_is_shown_only_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    expected = "gpt-4: is an estimate: claims and no sizes, so there is nothing to count (accepted: --estimates shows the claims)"
+    for args in (["gpt-4"], ["show", "gpt-4"], ["verify", "gpt-4"], ["compare", "gpt-4", "gpt2-small"]):
+        assert command_refusal(capsys, *args) == expected
+
+
+# ---- nothing outside configs/
+
+
+@pytest.fixture
+def _a_zoo_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """configs/tiny/tiny-1.yaml, and beside configs/ an entry that no name may reach."""
+    (tmp_path / "configs/tiny").mkdir(parents=True)
+    sizes = "vocab_size: 9, n_positions: 9, d_model: 4, n_layers: 1, n_heads: 2, d_head: 2, d_ff: 8, tie_word_embeddings: true"
+    text = f"architecture: gpt2\nfamily: tiny\nconfig: {{{sizes}}}\n"
+    for name in ("configs/tiny/tiny-1.yaml", "configs/tiny/tiny-2.yml", "secret.yaml", "configs/secret.yaml"):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(zoo, "CONFIGS", tmp_path / "configs")
+    caches: tuple[Any, ...] = (zoo.families, vars(zoo)["_load"], names.spellings)
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.mark.usefixtures("_a_zoo_of_one")
+@pytest.mark.parametrize(
+    "name",
+    ["secret", "../secret", "../../secret", "tiny/../../secret", "tiny/../secret", "tiny/tiny-1", "..%2fsecret", "%2e%2e/secret", "..\\secret", "tiny-1.yaml/../../secret",
+     "tiny-2", "TINY-1\0", "tiny-1.yaml\0", "SECRET", "s?cret", "*secret", "*/secret", ""],
+)  # fmt: skip
+def test_no_name_leaves_the_zoo(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Path] = []
+
+    def load(path: Path) -> dict[str, Any]:
+        opened.append(path)
+        return load_file(path)
+
+    monkeypatch.setattr(zoo, "load_file", load)
+    assert zoo.path_of(name) is None
+    with pytest.raises(pc.ParamcountError) as caught:
+        zoo.entry(name)
+    assert_one_line(str(caught.value))
+    with pytest.raises(pc.ParamcountError):
+        select([name])
+    assert {path.name for path in opened} <= {"tiny-1.yaml"}
+
+
+@pytest.mark.usefixtures("_a_zoo_of_one")
+def test_an_entry_in_the_wrong_place_is_refused_by_name(tmp_path: Path) -> None:
+    assert pc.count("tiny-1").embedding == 36
+    path = tmp_path / "configs/tiny/tiny-3.yaml"
+    path.write_text((tmp_path / "secret.yaml").read_text(encoding="utf-8").replace("tiny", "small"), encoding="utf-8")
+    with pytest.raises(pc.ParamcountError) as caught:
+        pc.load("tiny-3")
+    assert str(caught.value) == "id tiny-3 of family small stands in tiny/tiny-3.yaml (accepted: configs/<family>/<id>.yaml)"

@@ -1,0 +1,195 @@
+"""-o FILE: written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import paramcount as pc
+from paramcount.cli import main
+from paramcount.tables import ENDINGS, write_whole
+from tests.refusing import command_refusal, listing
+
+MAIN = "from paramcount.cli import main; main()"
+HOME = str(Path(pc.__file__).parents[1])
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def output(*args: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What the command line prints where all is well."""
+    with pytest.raises(SystemExit) as leaving:
+        main(list(args))
+    out, err = capsys.readouterr()
+    assert (leaving.value.code, err) == (0, "")
+    return out
+
+
+def process(*args: str, code: str = MAIN, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", code, *args]
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False, env={**os.environ, "PYTHONPATH": HOME})
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_file_holds_what_the_screen_would_show(ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = output("gpt2-small", "--format", ENDINGS[ending], capsys=capsys)
+    assert output("gpt2-small", "-o", f"out{ending.upper()}", capsys=capsys) == ""
+    assert Path(f"out{ending.upper()}").read_bytes().decode() == expected
+    assert len(listing()) == 1
+
+
+def test_a_new_file_takes_the_mode_of_others_and_an_old_one_keeps_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    before = os.umask(0o027)
+    try:
+        output("gpt2-small", "-o", "new.csv", capsys=capsys)
+        Path("old.csv").write_text("old", encoding="utf-8")
+        Path("old.csv").chmod(0o604)
+        output("gpt2-small", "-o", "old.csv", capsys=capsys)
+    finally:
+        os.umask(before)
+    assert [Path(name).stat().st_mode & 0o777 for name in ("new.csv", "old.csv")] == [0o640, 0o604]
+    assert Path("old.csv").read_bytes() == Path("new.csv").read_bytes() != b"old"
+
+
+@pytest.mark.parametrize("target", ["target.csv", "sub/target.csv"])
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_link_stays_a_link_and_what_it_points_to_is_written(target: str, exists: bool, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: FBT001
+    Path("sub").mkdir()
+    if exists:
+        Path(target).write_text("old", encoding="utf-8")
+    Path("link.csv").symlink_to(target)
+    output("gpt2-small", "-o", "link.csv", capsys=capsys)
+    assert os.readlink("link.csv") == target
+    assert Path(target).read_text(encoding="utf-8").startswith("component,parameters,active\n")
+
+
+def make(path: str) -> None:
+    """What stands in the way of some of the paths below."""
+    Path("folder.csv").mkdir()
+    Path("file").touch()
+    Path("loop.csv").symlink_to("loop.csv")
+    Path("lost.csv").symlink_to("nowhere/lost.csv")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("folder.csv", "-o folder.csv: cannot be written: Is a directory"),
+        ("nowhere/out.csv", "-o nowhere/out.csv: cannot be written: No such file or directory"),
+        ("lost.csv", "-o lost.csv: cannot be written: No such file or directory"),
+        ("file/out.csv", "-o file/out.csv: cannot be written: Not a directory"),
+        ("loop.csv", "-o loop.csv: cannot be written: Too many levels of symbolic links"),
+        ("x\0.csv", r"-o x\x00.csv: cannot be written: embedded null byte"),
+        ("\x1b[2J/out.csv", r"-o \x1b[2J/out.csv: cannot be written: No such file or directory"),
+        ("x" * 300 + ".csv", f"-o {'x' * 99}…{'x' * 96}.csv: cannot be written: File name too long"),
+        ("~no-such-person/out.csv", "-o ~no-such-person/out.csv: cannot be written: Could not determine home directory."),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused(path: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    make(path)
+    for command in (["gpt2-small"], ["compare", "gpt2-*"], ["list", "gpt"], ["verify", "llama-3.1-8b"]):
+        assert command_refusal(capsys, *command, "-o", path) == message
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="the system has no /proc")
+def test_a_file_system_that_takes_no_files_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_refusal(capsys, "gpt2-small", "-o", "/proc/x.csv") == "-o /proc/x.csv: cannot be written: No such file or directory"
+
+
+def test_a_name_that_no_file_can_have_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    message = command_refusal(capsys, "gpt2-small", "-o", "\ud800.csv")
+    assert message.startswith(r"-o \ud800.csv: cannot be written: ")
+
+
+def test_a_file_that_is_read_only_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("out.csv").write_text("old", encoding="utf-8")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everything
+    assert command_refusal(capsys, "gpt2-small", "-o", "out.csv") == "-o out.csv: cannot be written: is read-only"
+
+
+@pytest.mark.parametrize("args", [("gpt2-smal",), ("gpt2-small", "--csv", "--json"), ("compare", "gpt2-small", "--sort", "totl"), ("verify", "./none.yaml")])
+def test_bad_input_leaves_an_older_file_as_it_is(args: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    Path("out.csv").write_text("old", encoding="utf-8")
+    assert command_refusal(capsys, *args, "-o", "out.csv")
+    assert Path("out.csv").read_text(encoding="utf-8") == "old"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits on a file's size")
+@pytest.mark.parametrize("exists", [True, False])
+def test_where_the_space_ends_nothing_is_half_written(exists: bool) -> None:  # noqa: FBT001
+    if exists:
+        Path("out.csv").write_text("old", encoding="utf-8")
+    before = listing()
+    done = process("*", "-o", "out.csv", code=f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); {MAIN}")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr == b"paramcount: -o out.csv: cannot be written: File too large\n"
+    assert listing() == before
+
+
+@pytest.mark.parametrize("broken", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_what_breaks_at_the_last_moment_leaves_no_trace(broken: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    def replace(*_: object) -> None:
+        raise broken
+
+    Path("out.csv").write_text("old", encoding="utf-8")
+    before = listing()
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises((pc.ParamcountError, KeyboardInterrupt)):
+        write_whole("out.csv", "new")
+    assert listing() == before
+
+
+def test_a_text_that_is_none_is_not_written() -> None:
+    with pytest.raises(pc.ParamcountError, match=r"^-o out.csv: cannot be written: .*surrogates not allowed$"):
+        write_whole("out.csv", "\ud800")
+    assert listing() == {}
+
+
+# ---- devices and pipes
+
+
+def test_nowhere_is_a_place_to_write_to(capsys: pytest.CaptureFixture[str]) -> None:
+    assert output("gpt2-small", "--csv", "-o", os.devnull, capsys=capsys) == ""
+    assert listing() == {}
+
+
+def test_a_dash_is_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert output("gpt2-small", "--csv", "-o", "-", capsys=capsys) == output("gpt2-small", "--csv", capsys=capsys)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_full_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_refusal(capsys, "gpt2-small", "--csv", "-o", "/dev/full") == "-o /dev/full: cannot be written: No space left on device"
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="the system has no /dev/stdout")
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_what_is_written_to_already_is_written_on(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = output("gpt2-small", "--csv", capsys=capsys)
+    assert process("gpt2-small", "--csv", "-o", name).stdout.decode() == expected
+    Path("log").write_text("old\n", encoding="utf-8")
+    with Path("log").open("ab") as log:
+        done = process("gpt2-small", "--csv", "-o", name, stdout=log.fileno())
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert Path("log").read_text(encoding="utf-8") == "old\n" + expected
+    assert len(listing()) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes with names")
+def test_a_pipe_takes_the_text_as_it_comes(capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo("pipe.csv")
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(Path("pipe.csv").read_text(encoding="utf-8")), daemon=True)
+    reader.start()
+    output("gpt2-small", "-o", "pipe.csv", capsys=capsys)
+    reader.join(10)
+    assert Path("pipe.csv").is_fifo()
+    assert read == [output("gpt2-small", "--csv", capsys=capsys)]

@@ -1,0 +1,326 @@
+"""Integer polynomials: the ring laws against SymPy, what they print, what they refuse, and every architecture run on symbols."""
+
+from __future__ import annotations
+
+import operator
+import pickle
+from collections.abc import Callable
+from copy import copy, deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import paramcount
+from paramcount import flow, zoo
+from paramcount.architectures import ARCHITECTURES
+from paramcount.errors import ParamcountError
+from paramcount.flow import parameters
+from paramcount.polynomials import Polynomial, symbols
+from tests.symbolic import symbolic
+
+sympy = pytest.importorskip("sympy", reason="the second opinion")
+
+NAMES = ("d_model", "n_heads", "vocab_size")
+ENTRIES = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+Values = st.fixed_dictionaries({name: st.integers(-(10**6), 10**6) for name in NAMES})
+
+
+def quick(test: Callable[..., None]) -> Callable[..., None]:
+    return settings(max_examples=40, deadline=None)(test)
+
+
+class Both:
+    """One expression in both algebras."""
+
+    def __init__(self, ours: Any, theirs: Any) -> None:
+        self.ours, self.theirs = ours, theirs
+
+    def __repr__(self) -> str:
+        return repr(self.theirs)
+
+
+def leaf(name: str) -> Both:
+    return Both(symbols(name)[0], sympy.Symbol(name))
+
+
+def combined(pair: tuple[Both, Both], sign: str) -> Both:
+    a, b = pair
+    return Both(ARITHMETIC[sign](a.ours, b.ours), ARITHMETIC[sign](a.theirs, b.theirs))
+
+
+LEAVES = st.one_of(st.sampled_from(NAMES).map(leaf), st.integers(-9, 9).map(lambda n: Both(n, sympy.Integer(n))))
+EXPRESSIONS = st.recursive(LEAVES, lambda inner: st.builds(combined, st.tuples(inner, inner), st.sampled_from(sorted(ARITHMETIC))), max_leaves=7)
+
+
+def terms_of(theirs: Any) -> dict[tuple[tuple[str, int], ...], int]:
+    """SymPy's expansion in the shape of Polynomial.terms."""
+    expanded = sympy.Poly(sympy.expand(theirs), *(sympy.Symbol(name) for name in NAMES))
+    return {tuple((name, power) for name, power in zip(NAMES, powers, strict=True) if power): int(c) for powers, c in expanded.terms() if c}
+
+
+def polynomial(value: Any) -> Polynomial:
+    return value if isinstance(value, Polynomial) else Polynomial({(): value})
+
+
+@given(both=EXPRESSIONS)
+@quick
+def test_every_expression_expands_to_the_terms_that_sympy_finds(both: Both) -> None:
+    assert polynomial(both.ours).terms == terms_of(both.theirs)
+
+
+@given(both=EXPRESSIONS, values=Values)
+@quick
+def test_every_expression_evaluates_to_what_sympy_substitutes(both: Both, values: dict[str, int]) -> None:
+    ours = polynomial(both.ours)
+    found = ours.evaluate(**{name: values[name] for name in ours.names})
+    assert type(found) is int
+    assert found == int(both.theirs.subs(values))
+
+
+@given(a=EXPRESSIONS, b=EXPRESSIONS, c=EXPRESSIONS)
+@quick
+def test_the_laws_of_a_commutative_ring_hold(a: Both, b: Both, c: Both) -> None:
+    x, y, z = (polynomial(both.ours) for both in (a, b, c))
+    assert x + y == y + x
+    assert x * y == y * x
+    assert (x + y) + z == x + (y + z)
+    assert (x * y) * z == x * (y * z)
+    assert x * (y + z) == x * y + x * z
+    assert x + 0 == 0 + x == x * 1 == 1 * x == x
+    assert x * 0 == x - x == x + -x == 0
+    assert x - y == -(y - x)
+
+
+@given(a=EXPRESSIONS, b=EXPRESSIONS)
+@quick
+def test_equal_polynomials_hash_alike_and_others_differ(a: Both, b: Both) -> None:
+    x, y = polynomial(a.ours), polynomial(b.ours)
+    assert (x == y) == (sympy.expand(a.theirs - b.theirs) == 0)
+    assert (x != y) is not (x == y)
+    if x == y:
+        assert hash(x) == hash(y)
+
+
+@given(a=EXPRESSIONS, b=EXPRESSIONS)
+@quick
+def test_arithmetic_leaves_its_operands_as_they_were(a: Both, b: Both) -> None:
+    x, y = polynomial(a.ours), polynomial(b.ours)
+    before = dict(x.terms), dict(y.terms)
+    for combine in ARITHMETIC.values():
+        combine(x, y)
+    assert (x.terms, y.terms) == before
+
+
+@given(n=st.integers(1, 10**40))
+@quick
+def test_coefficients_have_no_limit(n: int) -> None:
+    (d,) = symbols("d_model")
+    assert (n * d * d).evaluate(d_model=10**20) == n * 10**40
+
+
+# ---- what is printed
+
+
+def test_a_polynomial_prints_highest_powers_first_and_how_many_before_how_wide() -> None:
+    n, d, f = symbols("n_layers d_model d_ff")
+    text = "4·n_layers·d_model² + 2·n_layers·d_ff·d_model + n_layers·d_ff + 50,257·d_model"
+    assert str(50257 * d + f * n + n * (2 * d * f + 4 * d * d)) == text
+
+
+def test_signs_units_and_constants_print_as_people_write_them() -> None:
+    n, d = symbols("n d")
+    assert str(d - d) == "0"
+    assert str(polynomial(7)) == "7"
+    assert str(polynomial(-7)) == "-7"
+    assert str(1 * d) == "d"
+    assert str(-d) == "-d"
+    assert str(3 - d) == "-d + 3"
+    assert str(d - 3) == "d - 3"
+    assert str(-1 * d * n - 1) == "-d·n - 1"
+    assert str(1_000_000 * d) == "1,000,000·d"
+    assert str(d * d * d * d * d * d * d * d * d * d) == "d¹⁰"
+    assert repr(d * d) == "d²"
+
+
+@given(both=EXPRESSIONS, values=Values)
+@quick
+def test_what_is_printed_is_the_polynomial(both: Both, values: dict[str, int]) -> None:
+    ours = polynomial(both.ours)
+    text = str(ours).replace(",", "").replace("·", "*")
+    for digit, power in zip("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹", strict=True):
+        text = text.replace(power, f"**{digit}")
+    assert eval(text, {"__builtins__": {}}, values) == ours.evaluate(**{name: values[name] for name in ours.names})  # noqa: S307 - our own text
+
+
+def test_names_are_the_sizes_a_polynomial_depends_on() -> None:
+    n, d = symbols("n_layers d_model")
+    assert (n * d + d).names == ("d_model", "n_layers")
+    assert (n * d - d * n + 3).names == ()
+    assert symbols("") == ()
+
+
+def test_a_polynomial_survives_copying_and_pickling() -> None:
+    n, d = symbols("n_layers d_model")
+    p = n * d * d - 3
+    assert copy(p) == deepcopy(p) == pickle.loads(pickle.dumps(p)) == p  # noqa: S301 - our own bytes
+
+
+# ---- evaluation
+
+
+def test_evaluation_takes_ints_symbols_and_arrays() -> None:
+    n, d = symbols("n_layers d_model")
+    p = n * (4 * d * d + 2 * d)
+    assert p.evaluate(n_layers=12, d_model=768) == 28_329_984
+    assert p.evaluate(n_layers=n, d_model=d) == p
+    assert p.evaluate(n_layers=2, d_model=n * n) == 8 * n * n * n * n + 4 * n * n
+    found = p.evaluate(n_layers=np.array([[1], [2]]), d_model=np.array([3, 5]))
+    assert (found.dtype, found.tolist()) == (np.int64, [[42, 110], [84, 220]])
+
+
+def test_a_missing_size_is_one_line_that_names_it() -> None:
+    n, d = symbols("n_layers d_model")
+    with pytest.raises(ParamcountError, match=r"^evaluate: d_model is missing \(accepted: d_model, n_layers\)$"):
+        (n * d).evaluate(n_layers=3)
+
+
+def test_an_unknown_size_is_one_line_with_the_nearest() -> None:
+    n, d = symbols("n_layers d_model")
+    with pytest.raises(ParamcountError, match=r"^evaluate: unknown size d_modle \(accepted: d_model, n_layers\); did you mean d_model\?$"):
+        (n * d).evaluate(n_layers=3, d_model=4, d_modle=5)
+
+
+def test_a_constant_evaluates_without_sizes_and_refuses_any() -> None:
+    (d,) = symbols("d_model")
+    assert (d - d + 7).evaluate() == 7
+    assert (d - d).evaluate() == 0
+    with pytest.raises(ParamcountError, match=r"^evaluate: unknown size d_model"):
+        (d - d).evaluate(d_model=3)
+
+
+@pytest.mark.parametrize("value", [1.5, True, None, "7", [3], np.array([1.5])], ids=repr)
+def test_a_value_that_is_no_whole_number_is_refused_by_the_name_of_its_size(value: object) -> None:
+    (d,) = symbols("d_model")
+    with pytest.raises(ParamcountError, match="d_model"):
+        (d * d).evaluate(d_model=value)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8"])
+def test_evaluation_on_arrays_is_exact_or_refused_and_never_wraps(dtype: str) -> None:
+    (d,) = symbols("d_model")
+    assert (d * d).evaluate(d_model=np.array([200], dtype=dtype)).tolist() == [40_000]
+    with pytest.raises(ParamcountError):
+        (d * d * d * d * d * d * d * d * d).evaluate(d_model=np.array([1, 200], dtype=dtype))
+
+
+# ---- structure must not depend on a symbol
+
+REFUSED: dict[str, Callable[[Any], object]] = {
+    "bool": bool,
+    "not": operator.not_,
+    "if": lambda d: 1 if d else 0,
+    "and": lambda d: d and 1,
+    "<": lambda d: d < 3,
+    "<=": lambda d: d <= 3,
+    ">": lambda d: d > 3,
+    ">=": lambda d: d >= 3,
+    "reflected <": lambda d: operator.lt(3, d),
+    "symbol < symbol": lambda d: d < symbols("d_ff")[0],
+    "max": lambda d: max(d, 3),
+    "min": lambda d: min(3, d),
+    "sorted": lambda d: sorted([d, d * d]),
+    "range": range,
+    "int": int,
+    "float": float,
+    "index": lambda d: [1, 2, 3][d],
+    "slice": lambda d: [1, 2, 3][:d],
+    "iter": list,
+    "in": lambda d: 3 in d,
+    "//": lambda d: d // 2,
+    "/": lambda d: d / 2,
+    "%": lambda d: d % 2,
+    "**": lambda d: d**2,
+    "divmod": lambda d: divmod(d, 2),
+    "reflected //": lambda d: 2 // d,
+    "reflected /": lambda d: 2 / d,
+    "reflected %": lambda d: 2 % d,
+    "reflected **": lambda d: 2**d,
+    "reflected divmod": lambda d: divmod(2, d),
+    "pow": lambda d: pow(d, 2),
+    "a constant's bool": lambda d: bool(d - d),
+    "a constant's int": lambda d: int(d - d + 3),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_would_branch_on_a_symbol_or_divide_it_is_refused(name: str) -> None:
+    with pytest.raises(ParamcountError, match=r"structure must not depend on its value \(accepted: \+, - and \*\)$"):
+        REFUSED[name](symbols("d_model")[0])
+
+
+@pytest.mark.parametrize("combine", ARITHMETIC.values(), ids=list(ARITHMETIC))
+@pytest.mark.parametrize("other", [1.5, True, None, "7", [1]], ids=repr)
+def test_a_symbol_meets_nothing_but_whole_numbers_and_symbols(combine: Callable[[Any, Any], Any], other: object) -> None:
+    (d,) = symbols("d_model")
+    for pair in ((d, other), (other, d)):
+        with pytest.raises((TypeError, ParamcountError), match="is not a whole number or a symbol"):
+            combine(*pair)
+
+
+@pytest.mark.parametrize("other", [1.5, True, False, None, "d_model", [1]], ids=repr)
+def test_a_symbol_equals_nothing_that_is_no_number_or_symbol(other: object) -> None:
+    (d,) = symbols("d_model")
+    assert d != other
+    assert (d == other) is False
+
+
+# ---- declarations on symbols
+
+
+@pytest.mark.parametrize("id", ENTRIES)
+def test_a_declaration_run_on_symbols_evaluates_to_the_count_of_its_entry(id: str) -> None:
+    sizes, count = zoo.entry(id).sizes, paramcount.count(id)
+    c, values = symbolic(sizes)
+    out = type(sizes).forward(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
+    for formula, expected in ((parameters(out), count.total), (parameters(out, active=True), count.active)):
+        assert formula.evaluate(**{name: values[name] for name in formula.names}) == expected
+
+
+@pytest.mark.parametrize("id", sorted({zoo.entry(id).architecture: id for id in ENTRIES}.values()))
+def test_each_component_run_on_symbols_evaluates_to_that_of_the_count(id: str) -> None:
+    sizes, count = zoo.entry(id).sizes, paramcount.count(id)
+    c, values = symbolic(sizes)
+    out = type(sizes).forward(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
+    if count.components["vision"]:
+        pytest.skip("its towers are one component each in a count and several in a flow")
+    for component, expected in count.components.items():
+        formula = polynomial(parameters(out, component))
+        assert formula.evaluate(**{name: values[name] for name in formula.names}) == expected
+
+
+@pytest.mark.parametrize("id", [id for id in ENTRIES if getattr(zoo.entry(id).sizes, "n_mtp_layers", 0)])
+def test_mtp_layers_run_on_symbols_evaluate_to_those_of_the_count(id: str) -> None:
+    sizes = zoo.entry(id).sizes
+    c, values = symbolic(sizes)
+    out = type(sizes).mtp(c, flow.given("tokens", "tokens"), flow.given("hidden", "tokens", c.d_model))  # type: ignore[arg-type]
+    assert out is not None
+    formula = parameters(out)
+    assert formula.evaluate(**{name: values[name] for name in formula.names}) == paramcount.count(id).mtp
+
+
+def test_every_architecture_has_an_entry_that_runs_on_symbols() -> None:
+    assert {zoo.entry(id).architecture for id in ENTRIES} == set(ARCHITECTURES)
+
+
+def test_the_formula_of_a_whole_model_reads_as_people_write_it() -> None:
+    sizes = zoo.entry("llama-3.1-8b").sizes
+    c, _ = symbolic(sizes)
+    assert str(parameters(type(sizes).forward(c, flow.given("tokens", "tokens")))) == (  # type: ignore[arg-type]
+        "2·n_heads·n_layers·d_head·d_model + 2·n_kv_heads·n_layers·d_head·d_model + 3·n_layers·d_ff·d_model"
+        " + 2·n_layers·d_model + 2·d_model·vocab_size + d_model"
+    )

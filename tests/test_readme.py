@@ -1,0 +1,51 @@
+"""The README is true: its commands print what it says, and its Python runs."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from paramcount import zoo
+from paramcount.cli import main
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+CONSOLE = [block for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL)]
+COMMANDS = [run for block in CONSOLE for run in re.split(r"^\$ ", block, flags=re.MULTILINE) if run]
+PYTHON = re.findall(r"```python\n(>>> .*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize("run", COMMANDS, ids=lambda run: run.partition("\n")[0])
+def test_a_command_prints_what_the_readme_says(run: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    command, _, expected = run.partition("\n")
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main(shlex.split(command)[1:])
+    captured = capsys.readouterr()
+    assert captured.out + captured.err == expected
+
+
+@pytest.mark.parametrize("example", PYTHON, ids=range(len(PYTHON)))
+def test_a_python_example_runs(example: str) -> None:
+    test = doctest.DocTestParser().get_doctest(example, {}, "README.md", None, None)
+    assert doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(test).failed == 0
+
+
+def test_the_readme_has_its_examples_and_says_how_many_models_there_are() -> None:
+    models = sum(not zoo.entry(id).estimate for id in zoo.ids())
+    assert (len(COMMANDS), len(PYTHON)) == (7, 2)
+    assert f"{models} models of {len(zoo.families())} families" in README
+
+
+def test_every_word_of_a_count_is_in_the_table_of_conventions() -> None:
+    table = README[README.index("## What the words mean") : README.index("## How to add a model")]
+    for word in ("total", "active", "embedding", "non_embedding", "lm_head", "qkv", "mlp", "router", "experts", "norm", "buffers", "mtp", "checkpoint"):
+        assert f"`{word}`" in table
+
+
+def test_no_line_of_an_example_is_wider_than_80_columns() -> None:
+    for block in CONSOLE:
+        assert max(len(line) for line in block.splitlines() if not line.startswith("paramcount: ")) <= 80  # an error is one line

@@ -1,0 +1,265 @@
+"""YAML for data and nothing more, with libyaml's parser and with Python's; files that are none; bombs."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import paramcount as pc
+from paramcount import strict_yaml, zoo
+from paramcount.strict_yaml import load_file, loads
+from tests.refusing import assert_one_line, command_refusal, refusal
+
+PARSERS = [parser for parser in (getattr(yaml, "CLoader", None), yaml.Loader) if parser]
+WRITTEN_OUT = "an anchor or alias (accepted: every value written out)"
+TOO_DEEP = "nested too deep (accepted: at most 12 levels)"
+PRINTABLE = "(accepted: printable text)"
+LAUGHS = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+
+
+@pytest.fixture(params=PARSERS, ids=lambda parser: str(parser.__name__))
+def _each_parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strict_yaml, "LOADER", request.param)
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def message_of(text: str) -> str:
+    with pytest.raises(pc.ParamcountError) as caught:
+        loads(text)
+    assert_one_line(str(caught.value))
+    return str(caught.value)
+
+
+@pytest.mark.usefixtures("_each_parser")
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a: 12", 12), ("a: -12", -12), ("a: +12", 12), ("a: 0", 0), ("a: " + "9" * 100, int("9" * 100)),
+        ("a: 1e-5", 1e-5), ("a: 1.5", 1.5), ("a: 12.", 12.0),
+        ("a: 012", "012"), ("a: 0x1F", "0x1F"), ("a: 1_000", "1_000"), ("a: 1:30", "1:30"), ("a: .5", ".5"), ("a: .inf", ".inf"), ("a: １２", "１２"),
+        ("a: no", "no"), ("a: Yes", "Yes"), ("a: on", "on"), ("a: True", "True"), ("a: true", True), ("a: false", False),
+        ("a: ~", None), ("a: null", None), ("a:", None), ("a: ''", ""), ("a: 'null'", "null"), ("a: '12'", "12"), ('a: "true"', "true"),
+        ("a: 2024-07-23", "2024-07-23"), ("a: =", "="), ("a: '<<'", "<<"), ("a: |\n  x\n", "x\n"), ("a: [1, [x, ~]]", [1, ["x", None]]),
+        ("a: {b: 1, c: {}}", {"b": 1, "c": {}}), ("a: 12\r\nb: 3\r\n", 12), ("\ufeffa: 1", 1), ("---\na: 1\n...\n", 1), ("%YAML 1.1\n---\na: 1", 1),
+        ('a: "\\u0041\\x41"', "AA"), ("a: é中😀", "é中😀"),
+    ],
+)  # fmt: skip
+def test_only_what_is_written_as_a_number_is_one(text: str, found: object) -> None:
+    value = loads(text)["a"]
+    assert (type(value), value) == (type(found), found)
+
+
+@pytest.mark.usefixtures("_each_parser")
+def test_a_merge_key_is_a_key_like_any_other() -> None:
+    assert loads("<<: {a: 1}") == {"<<": {"a": 1}}
+
+
+@pytest.mark.usefixtures("_each_parser")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\na: 2", "line 2: the key a a second time (accepted: every key once)"),
+        ("a:\n  b: 1\n  'b': 1", "line 3: the key b a second time (accepted: every key once)"),
+        ("a: {b: 1, b: 2}", "line 1: the key b a second time (accepted: every key once)"),
+        ("\n1: a", "line 2: a key that is not a text (accepted: the name of a field)"),
+        ("null: a", "line 1: a key that is not a text (accepted: the name of a field)"),
+        ("'': a", "line 1: a key that is not a text (accepted: the name of a field)"),
+        ("? [a]\n: 1", "line 1: a key that is not a text (accepted: the name of a field)"),
+        ("a: !!int 12", "line 1: the tag tag:yaml.org,2002:int (accepted: no tags)"),
+        ("a: 1\nb: !x 12", "line 2: the tag !x (accepted: no tags)"),
+        ("!!map {a: 1}", "line 1: the tag tag:yaml.org,2002:map (accepted: no tags)"),
+        ("a: !!set {b}", "line 1: the tag tag:yaml.org,2002:set (accepted: no tags)"),
+        ("a: !!python/object/apply:os.system [id]", "line 1: the tag tag:yaml.org,2002:python/object/apply:os.system (accepted: no tags)"),
+        ("a: &b 12", f"line 1: {WRITTEN_OUT}"),
+        ("a: &b [1]", f"line 1: {WRITTEN_OUT}"),
+        ("&b a: 1", f"line 1: {WRITTEN_OUT}"),
+        ("a: *b", f"line 1: {WRITTEN_OUT}"),
+        ("*b : 1", f"line 1: {WRITTEN_OUT}"),
+        ("a: &b {c: *b}", f"line 1: {WRITTEN_OUT}"),
+        (LAUGHS, f"line 1: {WRITTEN_OUT}"),
+        ("a: 1\n---\nb: 2", "line 2: a second document (accepted: one document a file)"),
+        ("", "is empty (accepted: a mapping of fields)"),
+        (" \n# nothing\n", "is empty (accepted: a mapping of fields)"),
+        ("---\n...\n", "is empty (accepted: a mapping of fields)"),
+        ("null", "is empty (accepted: a mapping of fields)"),
+        ("[a]", "holds no mapping (accepted: a mapping of fields)"),
+        ("gpt2-small", "holds no mapping (accepted: a mapping of fields)"),
+        ("12", "holds no mapping (accepted: a mapping of fields)"),
+        ("a: " + "1" * 1_000_000, "line 1: a number of 1,000,000 characters (accepted: at most 100)"),
+        ("a: -" + "1" * 100_000, "line 1: a number of 100,001 characters (accepted: at most 100)"),
+        ("a: 1\nb: 1." + "1" * 100_000, "line 2: a number of 100,002 characters (accepted: at most 100)"),
+        ("a: 1e999", "line 1: 1e999 is beyond every number (accepted: a whole number)"),
+        ("[" * 10_000, f"line 1: {TOO_DEEP}"),
+        ("a: " + "{a: " * 10_000, f"line 1: {TOO_DEEP}"),
+        ("[" * 10_000 + "]" * 10_000, f"line 1: {TOO_DEEP}"),
+        ("- " * 10_000, f"line 1: {TOO_DEEP}"),
+        ("".join(f"{' ' * i}a:\n" for i in range(1000)), f"line 13: {TOO_DEEP}"),
+        ("".join(f"{' ' * i}- \n" for i in range(1000)), f"line 13: {TOO_DEEP}"),
+        ("a: 1\nb: \0", rf"line 2: the character '\x00' {PRINTABLE}"),
+        ("a: \x1b[31m", rf"line 1: the character '\x1b' {PRINTABLE}"),
+        ("a: 1\n\n\x07: \x08", rf"line 3: the character '\x07' {PRINTABLE}"),
+        ("é: é\nb: \x7f", rf"line 2: the character '\x7f' {PRINTABLE}"),
+        ("a: \ud800", rf"line 1: the character '\ud800' {PRINTABLE}"),
+        ("a: \ufffe", rf"line 1: the character '\ufffe' {PRINTABLE}"),
+    ],
+)  # fmt: skip
+def test_what_is_no_plain_data_is_refused_where_it_stands(text: str, message: str) -> None:
+    assert message_of(text) == message
+
+
+@pytest.mark.usefixtures("_each_parser")
+@pytest.mark.parametrize("text", ["a: [1,2", "a: {b", "a: 'b", "a: b: c", "\t- a", "@a: 1", "a: %b\n%", "a:\n b\n- c", "]", "k" * 1_000_000 + ": 1", "%YAML 3.0\n---\na: 1"])
+def test_what_is_not_yaml_is_refused_with_its_line(text: str) -> None:
+    message = message_of(text)
+    assert message.startswith("line ")
+    assert ": is not YAML: " in message
+    assert message.endswith("(accepted: a mapping of fields)")
+
+
+@pytest.mark.usefixtures("_each_parser")
+def test_twelve_levels_are_enough_and_thirteen_too_many() -> None:
+    assert loads("a: " + "[" * 11 + "]" * 11)
+    assert message_of("a: " + "[" * 12 + "]" * 12) == f"line 1: {TOO_DEEP}"
+
+
+@pytest.mark.usefixtures("_each_parser")
+@pytest.mark.parametrize("id", ["gpt2-small", "llama-3.2-11b-vision", "gpt-oss-20b", "gpt-4"])
+def test_real_entries_are_read_as_any_yaml_reader_reads_them(id: str) -> None:
+    path = zoo.path_of(id)
+    assert path
+    ours = load_file(path)
+    theirs: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+    as_text = {True: "true", False: "false", None: "null"}
+
+    def worded(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: worded(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [worded(inner) for inner in value]
+        return as_text[value] if value is None or isinstance(value, bool) else str(value)
+
+    assert worded(ours) == theirs
+
+
+def test_a_key_of_a_megabyte_is_an_unknown_field(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.yaml").write_text("architecture: llama\nconfig:\n  ? " + "k" * 1_000_000 + "\n  : 1\n", encoding="utf-8")
+    message = command_refusal(capsys, "./x.yaml")
+    assert message.startswith("x.yaml: config.kkkk")
+    assert "…" in message
+    assert message.endswith("mlp_bias, tie_word_embeddings)")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty (accepted: a mapping of fields)"),
+        (b"\n\n", "is empty (accepted: a mapping of fields)"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is not text (accepted: a YAML file in UTF-8)"),
+        (b"\x1f\x8b\x08\0\0\0\0\0", "is not text (accepted: a YAML file in UTF-8)"),
+        (b"a: \xff", "is not text (accepted: a YAML file in UTF-8)"),
+        (b"a: \xed\xa0\x80", "is not text (accepted: a YAML file in UTF-8)"),  # a surrogate
+        ("a: 1".encode("utf-16"), "is not text (accepted: a YAML file in UTF-8)"),
+        ("a: 1".encode("utf-16-le"), rf"line 1: the character '\x00' {PRINTABLE}"),
+        (b"\x7fELF\x02\x01\x01\0", rf"line 1: the character '\x7f' {PRINTABLE}"),
+        (b"a: 1\na: 2\n", "line 2: the key a a second time (accepted: every key once)"),
+        (b"#" * (2**20 + 1), "is too large (accepted: a YAML file of at most 1,048,576 bytes)"),
+        (b"a: 1", "architecture: is missing (accepted: architecture and config, or estimate: true and claims)"),
+    ],
+)
+def test_a_file_that_holds_no_entry_is_refused_by_name(content: bytes, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.yaml").write_bytes(content)
+    assert command_refusal(capsys, "x.yaml", "-o", "out.csv") == f"x.yaml: {message}"
+    assert refusal(Path("x.yaml")) == refusal("./x.yaml") == f"x.yaml: {message}"
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> None:
+    path = zoo.path_of("gpt2-small")
+    assert path
+    copy = tmp_path / "gpt2-small.yaml"
+    copy.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert pc.load(copy) == pc.load("gpt2-small")
+
+
+def test_of_an_endless_file_only_the_beginning_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.yaml").touch()
+    os.truncate("x.yaml", 2**40)
+    assert command_refusal(capsys, "x.yaml") == "x.yaml: is too large (accepted: a YAML file of at most 1,048,576 bytes)"
+
+
+NOT_A_FILE = "is not a file (accepted: a YAML file)"
+
+
+@pytest.fixture
+def _in_five_seconds() -> Iterator[None]:
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(5)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("_in_five_seconds")
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("nothing", "cannot be read: No such file or directory"),
+        ("directory", NOT_A_FILE),
+        ("pipe", NOT_A_FILE),
+        ("link to nothing", "cannot be read: No such file or directory"),
+        ("link to itself", "cannot be read: Too many levels of symbolic links"),
+        ("link to /dev/zero", NOT_A_FILE),
+        ("link to /dev/null", NOT_A_FILE),
+        ("link to .", NOT_A_FILE),
+    ],
+)
+def test_what_is_not_a_file_is_refused_and_never_waited_for(kind: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    match kind:
+        case "directory":
+            Path("x.yaml").mkdir()
+        case "pipe":
+            os.mkfifo("x.yaml")
+        case _ if kind.startswith("link"):
+            Path("x.yaml").symlink_to({"itself": "x.yaml"}.get(kind[8:], kind[8:]))
+    assert command_refusal(capsys, "x.yaml") == f"x.yaml: {message}"
+    assert refusal(Path("x.yaml")) == f"x.yaml: {message}"
+
+
+def test_a_file_that_may_not_be_read_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def denied(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    Path("x.yaml").write_text("a: 1", encoding="utf-8")
+    monkeypatch.setattr(Path, "open", denied)  # root may read everything
+    assert command_refusal(capsys, "x.yaml") == "x.yaml: cannot be read: Permission denied"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("x\0.yaml", r"x\x00.yaml: cannot be read: no file can have this name"),
+        ("\ud800.yaml", r"\ud800.yaml: cannot be read: no file can have this name"),
+        ("x" * 300 + ".yaml", f"{'x' * 99}…{'x' * 95}.yaml: cannot be read: File name too long"),
+        ("x.yaml/y.yaml", "x.yaml/y.yaml: cannot be read: Not a directory"),
+        ("~\0/x.yaml", r"~\x00/x.yaml: cannot be read: no such home directory"),
+        ("~no-such-person/x.yaml", "~no-such-person/x.yaml: cannot be read: no such home directory"),
+        ("\x1b[31m\u202e.yaml", r"\x1b[31m\u202e.yaml: cannot be read: No such file or directory"),
+        ("/" + "x/" * 50_000 + "y.yaml", f"/{'x/' * 49}…{'x/' * 47}y.yaml: cannot be read: File name too long"),
+    ],
+)
+def test_a_path_that_no_file_can_have_is_refused(name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.yaml").touch()
+    assert command_refusal(capsys, name) == message
+    assert refusal(Path(name)) == refusal(name) == message
