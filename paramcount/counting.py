@@ -48,7 +48,8 @@ class Tensor(NamedTuple):
     @property
     def elements(self) -> int:
         """Numbers in all copies, tied or not."""
-        return prod(self.shape) * self.copies
+        n: int = prod(self.shape) * self.copies
+        return n
 
     @property
     def parameters(self) -> int:
@@ -61,7 +62,8 @@ class Tensor(NamedTuple):
         one = self.parameters // self.copies if self.copies else 0
         if self.stacked:
             one = one // self.stacked.count * self.stacked.active
-        return one * prod(r.active for r in self.repeats)
+        n: int = one * prod(r.active for r in self.repeats)
+        return n
 
     def to_dict(self) -> dict[str, Any]:
         return {

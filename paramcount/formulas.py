@@ -5,17 +5,16 @@ Each is a reading of the same parts that the architectures are made of. Sizes ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from paramcount import flow
-from paramcount.errors import ParamcountError, shown
+from paramcount import flow, sweeps
 from paramcount.flow import Data, Size, given
 from paramcount.parts import attentions, feed_forward, latent
 from paramcount.polynomials import Polynomial
 
-LARGEST_INT64 = 2**63 - 1
+OPTIONAL = ("d_q_lora", "n_shared_experts")  # None says that there is no such part: structure, not a size
 
 
 def embedding(*, vocab_size: Size, d_model: Size) -> Size:
@@ -120,7 +119,7 @@ def experts(*, d_model: Size, d_expert: Size, n_experts: Size, bias: bool = Fals
     >>> experts(d_model=7168, d_expert=2048, n_experts=256)
     11274289152
     """
-    return _mixture("experts", d_model=d_model, d_expert=d_expert, n_routed_experts=n_experts, options={"bias": bias})
+    return _mixture("experts", d_model=d_model, d_expert=d_expert, n_routed_experts=sweeps.checked({"n_experts": n_experts}, Polynomial)["n_experts"], options={"bias": bias})
 
 
 def moe(
@@ -181,38 +180,23 @@ def _mixture(
     n_shared_experts: Size | None = None,
 ) -> Size:
     def mixture(c: Any, x: Data) -> Data:
-        y = feed_forward.mixture(c, x, "", **options)
-        return y if c.n_shared_experts is None else y + feed_forward.shared_experts(c, x, "", bias=options.get("bias", False))
+        if c.n_shared_experts is None:
+            return feed_forward.mixture(c, x, "", **options)
+        return feed_forward.shared_mixture(c, x, "", shared_bias=options.get("bias", False), **options)
 
     sizes = {"d_model": d_model, "n_routed_experts": n_routed_experts, "d_expert": d_expert, "n_shared_experts": n_shared_experts}
     visited = n_routed_experts if n_active_experts is None else n_active_experts
-    return _count(mixture, *components, active=n_active_experts is not None, n_active_experts=visited, **sizes)
+    return _count(mixture, *components, **sizes, n_active_experts=visited, active=n_active_experts is not None)
 
 
 def _count(part: Callable[[Any, Data], Data], *components: str, active: bool = False, **sizes: Size | None) -> Size:
-    """Parameters of a part of these sizes. int64 arrays wrap silently, so their largest corner is counted in Python ints first."""
-    checked: dict[str, Any] = {name: None if value is None else _size(name, value) for name, value in sizes.items()}
-    if any(hasattr(value, "dtype") for value in checked.values()):
-        corner = {name: int(value.max()) if hasattr(value, "dtype") else value for name, value in checked.items()}
-        largest = flow.parameters(_build(part, corner), *components, active=active)
-        if isinstance(largest, int) and largest > LARGEST_INT64:
-            raise ParamcountError(f"the largest of these counts is {largest:,}", accepted=f"at most {LARGEST_INT64:,} in arrays; ints have no limit")
-    return flow.parameters(_build(part, checked), *components, active=active)
+    """Parameters of a part of these sizes."""
 
+    def count(sizes: Mapping[str, Any]) -> Size:
+        c = SimpleNamespace(**absent, **sizes)
+        return flow.parameters(part(c, given("x", "tokens", sizes["d_model"])), *components, active=active)
 
-def _build(part: Callable[[Any, Data], Data], sizes: dict[str, Any]) -> Data:
-    return part(SimpleNamespace(**sizes), given("x", "tokens", sizes["d_model"]))
-
-
-def _size(name: str, value: Any) -> Any:
-    """A size as the declarations take it: an int, an int64 array, a symbol."""
-    accepted = "a whole number from 1, an array of them or a symbol"
-    if isinstance(value, Polynomial):
-        return value
-    if hasattr(value, "dtype") and getattr(value.dtype, "kind", "") in "iu" and value.size:
-        if value.min() < 1 or value.max() > LARGEST_INT64:
-            raise ParamcountError(f"{name} holds {value.min()} to {value.max()}", accepted=accepted)
-        return value.astype("int64") if value.ndim else int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
-        return value
-    raise ParamcountError(f"{name} = {shown(value)}", accepted=accepted)
+    absent = dict.fromkeys(name for name in OPTIONAL if name in sizes and sizes[name] is None)
+    checked = sweeps.checked({name: value for name, value in sizes.items() if name not in absent}, Polynomial)
+    sweeps.refuse_overflow(count, checked)
+    return count(checked)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
+from paramcount import sweeps
 from paramcount.errors import ParamcountError, near
 
 Monomial = tuple[tuple[str, int], ...]  # (("d_model", 2), ("n_layers", 1)): names in order, powers from 1
@@ -58,7 +59,7 @@ class Polynomial:
     __radd__, __rmul__ = __add__, __mul__
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, (Polynomial, int)) and self.terms == _polynomial(other).terms
+        return isinstance(other, (Polynomial, int)) and not isinstance(other, bool) and self.terms == _polynomial(other).terms
 
     def __hash__(self) -> int:
         return hash(frozenset(self.terms.items()))
@@ -86,6 +87,11 @@ class Polynomial:
         for name in sizes:
             if name not in self.names:
                 raise ParamcountError(f"unknown size {name}", where="evaluate", accepted=", ".join(self.names), nearest=near(name, self.names))
+        values = sweeps.checked(sizes, Polynomial, least=None)
+        sweeps.refuse_overflow(Polynomial({monomial: abs(c) for monomial, c in self.terms.items()})._at, values)
+        return self._at(values)
+
+    def _at(self, sizes: Mapping[str, Any]) -> Any:
         total: Any = 0
         for monomial, c in self.terms.items():
             value: Any = c

@@ -26,17 +26,73 @@ Words = Annotated[tuple[Word, ...], Field(max_length=10_000)]
 REQUIRED: Any = object()
 
 
+# The config.json key that most architectures read a field from. Where one differs, its own file says so.
+USUAL = {
+    "vocab_size": "vocab_size",
+    "d_model": "hidden_size",
+    "n_layers": "num_hidden_layers",
+    "n_heads": "num_attention_heads",
+    "n_kv_heads": "num_key_value_heads",
+    "d_head": "head_dim",
+    "d_ff": "intermediate_size",
+    "d_expert": "moe_intermediate_size",
+    "n_active_experts": "num_experts_per_tok",
+    "n_routed_experts": "n_routed_experts",
+    "n_shared_experts": "n_shared_experts",
+    "n_dense_layers": "first_k_dense_replace",
+    "n_positions": "n_positions",
+    "d_q_lora": "q_lora_rank",
+    "d_kv_lora": "kv_lora_rank",
+    "d_nope": "qk_nope_head_dim",
+    "d_rope": "qk_rope_head_dim",
+    "d_v": "v_head_dim",
+    "window": "sliding_window",
+    "layer_types": "layer_types",
+    "cross_attention_layers": "cross_attention_layers",
+    "attention_bias": "attention_bias",
+    "qkv_bias": "qkv_bias",
+    "mlp_bias": "mlp_bias",
+    "tie_word_embeddings": "tie_word_embeddings",
+}
+
+Absent = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]  # (config.json, sizes read so far) to a size
+
+
 class Key(NamedTuple):
     """Where a field stands in a config.json."""
 
-    names: tuple[str, ...]  # the first one present counts
-    absent: Any  # the reference's default, or a function of (config.json, sizes read so far)
+    names: tuple[str, ...] | None  # the first one present counts; empty: the one of USUAL; None: it has no key
+    absent: Any  # the reference's default, or an Absent
     null_is_absent: bool
+
+    def spellings(self, field: str) -> tuple[str, ...]:
+        return () if self.names is None else self.names or (USUAL[field],)
 
 
 def hf(*names: str, absent: Any = REQUIRED, null_is_absent: bool = False) -> Any:
-    """A field with its config.json keys. `absent` serves config.json alone: in a zoo entry every field is written out."""
+    """A field and the config.json keys it is read from. `absent` serves config.json alone: in a zoo entry every field is written out."""
     return Field(json_schema_extra={"hf": Key(names, absent, null_is_absent)})  # type: ignore[dict-item]
+
+
+def derived(absent: Absent) -> Any:
+    """A field that no key of config.json gives: the reference works it out."""
+    return Field(json_schema_extra={"hf": Key(None, absent, False)})  # type: ignore[dict-item]
+
+
+def key_of(architecture: type[Sizes], field: str) -> Key:
+    """Where a field of an architecture stands in a config.json."""
+    key: Key = architecture.model_fields[field].json_schema_extra["hf"]  # type: ignore[index,assignment]
+    return key
+
+
+def equal_to(field: str) -> Absent:
+    return lambda js, c: c[field]
+
+
+def d_model_per_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    """The width of a head where the heads share d_model."""
+    d_head: int = c["d_model"] // c["n_heads"]
+    return d_head
 
 
 class Sizes(BaseModel):
@@ -151,14 +207,14 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> tuple[dict[s
         if isinstance(inner, type) and issubclass(inner, Sizes):
             values[field], origin[field] = read(inner, document)[0], inner.section or ""
             continue
-        assert isinstance(info.json_schema_extra, dict)
-        key: Key = info.json_schema_extra["hf"]  # type: ignore[assignment]
-        name = next((k for k in key.names if k in config and not (key.null_is_absent and config[k] is None)), None)
+        key = key_of(architecture, field)
+        names = key.spellings(field)
+        name = next((k for k in names if k in config and not (key.null_is_absent and config[k] is None)), None)
         if name is not None:
             values[field], origin[field] = config[name], name
             unread.discard(name)
         elif key.absent is REQUIRED:
-            raise ParamcountError(f"{key.names[0]} is missing", accepted=" or ".join(key.names))
+            raise ParamcountError("is missing", where=names[0], accepted=" or ".join(names))
         elif callable(key.absent):
             values[field], origin[field] = key.absent(config, values), "derived"
         else:
@@ -228,7 +284,7 @@ def _accepted(error: ErrorDetails) -> str:
             return error["msg"].removeprefix("Input should be ")
 
 
-def scattered_dense_layers(js: Mapping[str, Any], n_layers: int) -> tuple[int, ...]:
+def scattered_dense_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     """Qwen's two keys for which layers have no experts."""
     only, step = js.get("mlp_only_layers") or (), js.get("decoder_sparse_step", 1)
-    return tuple(i for i in range(n_layers) if i in only or (i + 1) % step)
+    return tuple(i for i in range(c["n_layers"]) if i in only or (i + 1) % step)

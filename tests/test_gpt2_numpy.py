@@ -16,6 +16,7 @@ import pytest
 
 from paramcount import gpt2_numpy, zoo
 from paramcount.architectures.gpt2 import GPT2
+from paramcount.checking import Check
 from paramcount.counting import count_sizes
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, given, layers, linear, lookup, norm, steps
@@ -310,4 +311,4 @@ def test_what_is_not_run_is_not_checkable_and_says_why(sizes: GPT2, why: str) ->
     count = count_sizes(sizes)
     (check,) = forward_checks(sizes, count)
     assert check.ok is None
-    assert check == ("NumPy pass", f"{count.total:,}", None, "not checkable", why)
+    assert check == Check("NumPy pass", f"{count.total:,}", None, "not checkable", why)

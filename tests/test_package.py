@@ -18,7 +18,8 @@ ROOT = Path(pc.__file__).parent
 # From the ground floor up; what stands on one floor may import only what stands below.
 FLOORS = [
     ["errors"],
-    ["flow", "polynomials", "figures", "strict_yaml", "tables"],
+    ["flow", "sweeps", "figures", "strict_yaml", "tables"],
+    ["polynomials"],
     ["sizes", "parts"],
     ["architectures", "formulas"],
     ["zoo"],

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder, pre_norm
-from paramcount.parts.feed_forward import gated_mlp, mixture, shared_experts
-from paramcount.sizes import Flag, Natural, Positive, Sizes, hf
+from paramcount.parts.decoders import decoder, dense_first, usual_layer
+from paramcount.parts.feed_forward import shared_mixture
+from paramcount.sizes import Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 
 
 class DeepseekMoE(Sizes):
@@ -16,33 +15,24 @@ class DeepseekMoE(Sizes):
 
     reference: ClassVar[str] = "DeepseekForCausalLM of deepseek-ai/deepseek-moe-16b-base"
 
-    vocab_size: Positive = hf("vocab_size", absent=102400)
-    d_model: Positive = hf("hidden_size", absent=4096)
-    n_layers: Positive = hf("num_hidden_layers", absent=30)
-    n_heads: Positive = hf("num_attention_heads", absent=32)
-    n_kv_heads: Positive = hf("num_key_value_heads", absent=lambda js, c: c["n_heads"], null_is_absent=True)
-    d_head: Positive = hf(absent=lambda js, c: c["d_model"] // c["n_heads"])
-    d_ff: Positive = hf("intermediate_size", absent=11008)
-    n_dense_layers: Natural = hf("first_k_dense_replace", absent=0)
-    d_expert: Positive = hf("moe_intermediate_size", absent=1407)
-    n_routed_experts: Positive = hf("n_routed_experts")
-    n_active_experts: Positive = hf("num_experts_per_tok")
-    n_shared_experts: Natural = hf("n_shared_experts")
-    attention_bias: Flag = hf("attention_bias", absent=False)
-    tie_word_embeddings: Flag = hf("tie_word_embeddings", absent=False)
+    vocab_size: Positive = hf(absent=102400)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=30)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null_is_absent=True)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=11008)
+    n_dense_layers: Natural = hf(absent=0)
+    d_expert: Positive = hf(absent=1407)
+    n_routed_experts: Positive = hf()
+    n_active_experts: Positive = hf()
+    n_shared_experts: Natural = hf()
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [("dense", c.n_dense_layers), ("moe", c.n_layers - c.n_dense_layers)])
-
+        return decoder(c, tokens, layer, dense_first(c))
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(
-        x,
-        lambda h: attention(c, h, "self_attn.", bias=c.attention_bias),
-        lambda h: moe(c, h) if kind == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff),
-    )
-
-
-def moe(c: Any, x: Data) -> Data:
-    return mixture(c, x, "mlp.") + shared_experts(c, x, "mlp.")
+    return usual_layer(c, x, (lambda h: shared_mixture(c, h, "mlp.")) if kind == "moe" else None, bias=c.attention_bias)

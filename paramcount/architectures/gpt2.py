@@ -8,7 +8,7 @@ from paramcount.flow import Data, layers, lookup, norm
 from paramcount.parts.attentions import gpt_attention
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gpt_mlp
-from paramcount.sizes import Flag, Positive, Sizes, heads_fill, hf
+from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, heads_fill, hf
 
 
 class GPT2(Sizes):
@@ -16,14 +16,14 @@ class GPT2(Sizes):
 
     reference: ClassVar[str] = "GPT2LMHeadModel"
 
-    vocab_size: Positive = hf("vocab_size", absent=50257)
-    n_positions: Positive = hf("n_positions", absent=1024)
+    vocab_size: Positive = hf(absent=50257)
+    n_positions: Positive = hf(absent=1024)
     d_model: Positive = hf("n_embd", absent=768)
     n_layers: Positive = hf("n_layer", absent=12)
     n_heads: Positive = hf("n_head", absent=12)
-    d_head: Positive = hf(absent=lambda js, c: c["d_model"] // c["n_heads"])
+    d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null_is_absent=True)
-    tie_word_embeddings: Flag = hf("tie_word_embeddings", absent=True)
+    tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:
         x = lookup(tokens, "wte.weight", "embedding", c.vocab_size, c.d_model)

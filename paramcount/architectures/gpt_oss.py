@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.flow import Data, act, experts, fused, linear
-from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import Flag, Positive, Sizes, Words, hf, one_of_each
 
 KINDS = ("sliding_attention", "full_attention")
@@ -17,19 +16,19 @@ class GptOss(Sizes):
 
     reference: ClassVar[str] = "GptOssForCausalLM"
 
-    vocab_size: Positive = hf("vocab_size", absent=201088)
-    d_model: Positive = hf("hidden_size", absent=2880)
-    n_layers: Positive = hf("num_hidden_layers", absent=36)
-    n_heads: Positive = hf("num_attention_heads", absent=64)
-    n_kv_heads: Positive = hf("num_key_value_heads", absent=8)
-    d_head: Positive = hf("head_dim", absent=64)
+    vocab_size: Positive = hf(absent=201088)
+    d_model: Positive = hf(absent=2880)
+    n_layers: Positive = hf(absent=36)
+    n_heads: Positive = hf(absent=64)
+    n_kv_heads: Positive = hf(absent=8)
+    d_head: Positive = hf(absent=64)
     d_expert: Positive = hf("intermediate_size", absent=2880)
     n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=128)
-    n_active_experts: Positive = hf("num_experts_per_tok", absent=4)
-    layer_types: Words = hf("layer_types", absent=lambda js, c: tuple(KINDS[i % 2] for i in range(c["n_layers"])), null_is_absent=True)
-    window: Positive = hf("sliding_window", absent=128)
-    attention_bias: Flag = hf("attention_bias", absent=True)
-    tie_word_embeddings: Flag = hf("tie_word_embeddings", absent=False)
+    n_active_experts: Positive = hf(absent=4)
+    layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[i % 2] for i in range(c["n_layers"])), null_is_absent=True)
+    window: Positive = hf(absent=128)
+    attention_bias: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types])
@@ -38,14 +37,9 @@ class GptOss(Sizes):
         one_of_each(c, "layer_types", "n_layers", KINDS)
 
 
-
 def layer(c: Any, kind: str, x: Data) -> Data:
     window = c.window if kind == "sliding_attention" else None
-    return pre_norm(
-        x,
-        lambda h: attention(c, h, "self_attn.", bias=c.attention_bias, sinks=True, window=window),
-        lambda h: moe(c, h),
-    )
+    return usual_layer(c, x, lambda h: moe(c, h), bias=c.attention_bias, sinks=True, window=window)
 
 
 def moe(c: Any, x: Data) -> Data:

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data, Weight, block, given, layers, linear, lookup, norm, weigh
 from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.decoders import decoder, pre_norm, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
-from paramcount.sizes import Flag, Indices, Positive, Sizes, hf
+from paramcount.sizes import Flag, Indices, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 
 
 class MllamaVision(Sizes):
@@ -16,18 +16,18 @@ class MllamaVision(Sizes):
 
     section: ClassVar[str | None] = "vision_config"
 
-    d_model: Positive = hf("hidden_size", absent=1280)
-    n_layers: Positive = hf("num_hidden_layers", absent=32)
+    d_model: Positive = hf(absent=1280)
+    n_layers: Positive = hf(absent=32)
     n_global_layers: Positive = hf("num_global_layers", absent=8)
     n_heads: Positive = hf("attention_heads", absent=16)
-    n_kv_heads: Positive = hf(absent=lambda js, c: c["n_heads"])
-    d_head: Positive = hf(absent=lambda js, c: c["d_model"] // c["n_heads"])
-    d_ff: Positive = hf("intermediate_size", absent=5120)
+    n_kv_heads: Positive = derived(equal_to("n_heads"))
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=5120)
     n_channels: Positive = hf("num_channels", absent=3)
     patch_size: Positive = hf("patch_size", absent=14)
-    n_patches: Positive = hf(absent=lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
+    n_patches: Positive = derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
     n_tiles: Positive = hf("max_num_tiles", absent=4)
-    n_aspect_ratios: Positive = hf(absent=lambda js, c: len(js.get("supported_aspect_ratios") or [0] * 8))
+    n_aspect_ratios: Positive = derived(lambda js, c: len(js.get("supported_aspect_ratios") or [0] * 8))
     intermediate_layers: Indices = hf("intermediate_layers_indices", absent=(3, 7, 15, 23, 30), null_is_absent=True)
 
 
@@ -37,15 +37,15 @@ class Mllama(Sizes):
     reference: ClassVar[str] = "MllamaForConditionalGeneration"
     section: ClassVar[str | None] = "text_config"
 
-    vocab_size: Positive = hf("vocab_size", absent=128256)
-    d_model: Positive = hf("hidden_size", absent=4096)
-    n_layers: Positive = hf("num_hidden_layers", absent=40)
-    n_heads: Positive = hf("num_attention_heads", absent=32)
-    n_kv_heads: Positive = hf("num_key_value_heads", absent=8)
-    d_head: Positive = hf(absent=lambda js, c: c["d_model"] // c["n_heads"])
-    d_ff: Positive = hf("intermediate_size", absent=14336)
-    cross_attention_layers: Indices = hf("cross_attention_layers", absent=(3, 8, 13, 18, 23, 28, 33, 38), null_is_absent=True)
-    tie_word_embeddings: Flag = hf("tie_word_embeddings", absent=False)
+    vocab_size: Positive = hf(absent=128256)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=40)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=8)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=14336)
+    cross_attention_layers: Indices = hf(absent=(3, 8, 13, 18, 23, 28, 33, 38), null_is_absent=True)
+    tie_word_embeddings: Flag = hf(absent=False)
     vision: MllamaVision
 
     def forward(c, tokens: Data) -> Data:
@@ -60,7 +60,7 @@ class Mllama(Sizes):
 
 def layer(c: Any, kind: str, x: Data, image: Data) -> Data:
     if kind == "self":
-        return pre_norm(x, lambda h: attention(c, h, "self_attn."), lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff))
+        return usual_layer(c, x)
     return pre_norm(x, lambda h: gated(look(c, h, image), "cross_attn_attn_gate"), lambda h: gated(gated_mlp(h, "mlp.", "mlp", c.d_ff), "cross_attn_mlp_gate"))
 
 

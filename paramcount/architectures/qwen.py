@@ -8,7 +8,7 @@ from paramcount.flow import Data, attend, linear, rope
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Flag, Positive, Sizes, heads_fill, hf
+from paramcount.sizes import Flag, Positive, Sizes, derived, heads_fill, hf
 
 
 class Qwen(Sizes):
@@ -16,13 +16,13 @@ class Qwen(Sizes):
 
     reference: ClassVar[str] = "QWenLMHeadModel of Qwen/Qwen-7B"
 
-    vocab_size: Positive = hf("vocab_size", absent=151936)
-    d_model: Positive = hf("hidden_size", absent=4096)
-    n_layers: Positive = hf("num_hidden_layers", absent=32)
-    n_heads: Positive = hf("num_attention_heads", absent=32)
+    vocab_size: Positive = hf(absent=151936)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=32)
+    n_heads: Positive = hf(absent=32)
     d_head: Positive = hf("kv_channels", absent=128)
-    d_ff: Positive = hf(absent=lambda js, c: js.get("intermediate_size", 22016) // 2)
-    tie_word_embeddings: Flag = hf("tie_word_embeddings", absent=False)
+    d_ff: Positive = derived(lambda js, c: js.get("intermediate_size", 22016) // 2)
+    tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, prefix="transformer.", names=("wte", "h", "ln_f"))

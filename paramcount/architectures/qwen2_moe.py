@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.flow import Data, act, linear, scale
-from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder, dense_or_moe, pre_norm
+from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import Flag, Indices, Positive, Sizes, hf, scattered_dense_layers
+from paramcount.sizes import Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
 
 
 class Qwen2MoE(Sizes):
@@ -16,32 +15,27 @@ class Qwen2MoE(Sizes):
 
     reference: ClassVar[str] = "Qwen2MoeForCausalLM"
 
-    vocab_size: Positive = hf("vocab_size", absent=151936)
-    d_model: Positive = hf("hidden_size", absent=2048)
-    n_layers: Positive = hf("num_hidden_layers", absent=24)
-    n_heads: Positive = hf("num_attention_heads", absent=16)
-    n_kv_heads: Positive = hf("num_key_value_heads", absent=16)
-    d_head: Positive = hf("head_dim", absent=lambda js, c: c["d_model"] // c["n_heads"], null_is_absent=True)
-    d_ff: Positive = hf("intermediate_size", absent=5632)
-    dense_layers: Indices = hf(absent=lambda js, c: scattered_dense_layers(js, c["n_layers"]))
-    d_expert: Positive = hf("moe_intermediate_size", absent=1408)
+    vocab_size: Positive = hf(absent=151936)
+    d_model: Positive = hf(absent=2048)
+    n_layers: Positive = hf(absent=24)
+    n_heads: Positive = hf(absent=16)
+    n_kv_heads: Positive = hf(absent=16)
+    d_head: Positive = hf(absent=d_model_per_head, null_is_absent=True)
+    d_ff: Positive = hf(absent=5632)
+    dense_layers: Indices = derived(scattered_dense_layers)
+    d_expert: Positive = hf(absent=1408)
     n_routed_experts: Positive = hf("num_experts", absent=60)
-    n_active_experts: Positive = hf("num_experts_per_tok", absent=4)
+    n_active_experts: Positive = hf(absent=4)
     d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=5632)
-    qkv_bias: Flag = hf("qkv_bias", absent=True)
-    tie_word_embeddings: Flag = hf("tie_word_embeddings", absent=False)
+    qkv_bias: Flag = hf(absent=True)
+    tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers))
 
 
-
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(
-        x,
-        lambda h: attention(c, h, "self_attn.", bias=c.qkv_bias, o_bias=False),
-        lambda h: moe(c, h) if kind == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff),
-    )
+    return usual_layer(c, x, (lambda h: moe(c, h)) if kind == "moe" else None, bias=c.qkv_bias, o_bias=False)
 
 
 def moe(c: Any, x: Data) -> Data:

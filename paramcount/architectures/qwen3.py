@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder, pre_norm
-from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Flag, Positive, Sizes, hf
+from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.sizes import Flag, Positive, Sizes, equal_to, hf
 
 
 class Qwen3(Sizes):
@@ -16,24 +14,19 @@ class Qwen3(Sizes):
 
     reference: ClassVar[str] = "Qwen3ForCausalLM"
 
-    vocab_size: Positive = hf("vocab_size", absent=151936)
-    d_model: Positive = hf("hidden_size", absent=4096)
-    n_layers: Positive = hf("num_hidden_layers", absent=32)
-    n_heads: Positive = hf("num_attention_heads", absent=32)
-    n_kv_heads: Positive = hf("num_key_value_heads", absent=lambda js, c: c["n_heads"], null_is_absent=True)
-    d_head: Positive = hf("head_dim", absent=128)
-    d_ff: Positive = hf("intermediate_size", absent=22016)
-    attention_bias: Flag = hf("attention_bias", absent=False)
-    tie_word_embeddings: Flag = hf("tie_word_embeddings", absent=False)
+    vocab_size: Positive = hf(absent=151936)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=32)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null_is_absent=True)
+    d_head: Positive = hf(absent=128)
+    d_ff: Positive = hf(absent=22016)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer)
 
 
-
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(
-        x,
-        lambda h: attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm=True),
-        lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff),
-    )
+    return usual_layer(c, x, bias=c.attention_bias, qk_norm=True)

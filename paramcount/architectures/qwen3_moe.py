@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.attentions import attention
-from paramcount.parts.decoders import decoder, dense_or_moe, pre_norm
-from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import Flag, Indices, Positive, Sizes, hf, scattered_dense_layers
+from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
+from paramcount.parts.feed_forward import mixture
+from paramcount.sizes import Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
 
 
 class Qwen3MoE(Sizes):
@@ -16,28 +15,23 @@ class Qwen3MoE(Sizes):
 
     reference: ClassVar[str] = "Qwen3MoeForCausalLM"
 
-    vocab_size: Positive = hf("vocab_size", absent=151936)
-    d_model: Positive = hf("hidden_size", absent=2048)
-    n_layers: Positive = hf("num_hidden_layers", absent=24)
-    n_heads: Positive = hf("num_attention_heads", absent=32)
-    n_kv_heads: Positive = hf("num_key_value_heads", absent=4)
-    d_head: Positive = hf("head_dim", absent=lambda js, c: c["d_model"] // c["n_heads"], null_is_absent=True)
-    d_ff: Positive = hf("intermediate_size", absent=6144)
-    dense_layers: Indices = hf(absent=lambda js, c: scattered_dense_layers(js, c["n_layers"]))
-    d_expert: Positive = hf("moe_intermediate_size", absent=768)
+    vocab_size: Positive = hf(absent=151936)
+    d_model: Positive = hf(absent=2048)
+    n_layers: Positive = hf(absent=24)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=4)
+    d_head: Positive = hf(absent=d_model_per_head, null_is_absent=True)
+    d_ff: Positive = hf(absent=6144)
+    dense_layers: Indices = derived(scattered_dense_layers)
+    d_expert: Positive = hf(absent=768)
     n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=128)
-    n_active_experts: Positive = hf("num_experts_per_tok", absent=8)
-    attention_bias: Flag = hf("attention_bias", absent=False)
-    tie_word_embeddings: Flag = hf("tie_word_embeddings", absent=False)
+    n_active_experts: Positive = hf(absent=8)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers))
 
 
-
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(
-        x,
-        lambda h: attention(c, h, "self_attn.", bias=c.attention_bias, qk_norm=True),
-        lambda h: mixture(c, h, "mlp.") if kind == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff),
-    )
+    return usual_layer(c, x, (lambda h: mixture(c, h, "mlp.")) if kind == "moe" else None, bias=c.attention_bias, qk_norm=True)

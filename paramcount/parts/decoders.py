@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from paramcount.flow import Data, Size, layers, linear, lookup, norm
+from paramcount.parts.attentions import attention
+from paramcount.parts.feed_forward import gated_mlp
 
 
 def decoder(
@@ -46,9 +48,24 @@ def pre_norm(
     return x + feed_forward(norm(x, names[1], bias=bias))
 
 
+def usual_layer(c: Any, x: Data, feed_forward: Callable[[Data], Data] | None = None, *, mlp_bias: bool = False, **options: Any) -> Data:
+    """The layer that most decoders since Llama have: attention over heads (`options` are its), then a gated MLP of width d_ff
+    unless `feed_forward` is another."""
+    return pre_norm(
+        x,
+        lambda h: attention(c, h, "self_attn.", **options),
+        feed_forward or (lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff, bias=mlp_bias)),
+    )
+
+
 def dense_or_moe(dense_layers: Sequence[int], n_layers: Size) -> list[tuple[str, Size]]:
     """Kinds of a decoder whose layers are mixtures of experts but for these."""
     if not dense_layers:
         return [("moe", n_layers)]
     dense = set(dense_layers)
     return [("dense" if i in dense else "moe", 1) for i in range(n_layers)]
+
+
+def dense_first(c: Any) -> list[tuple[str, Size]]:
+    """Kinds of a decoder whose first n_dense_layers have no experts."""
+    return [("dense", c.n_dense_layers), ("moe", c.n_layers - c.n_dense_layers)]

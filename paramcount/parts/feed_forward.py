@@ -21,9 +21,7 @@ def gpt_mlp(c: Any, x: Data) -> Data:
     return plain_mlp(x, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, bias=True, transposed=True)
 
 
-def gated_mlp(
-    x: Data, prefix: str, component: str, d_ff: Size, *, bias: bool = False, activation: str = "silu", names: tuple[str, str, str] = GATED
-) -> Data:
+def gated_mlp(x: Data, prefix: str, component: str, d_ff: Size, *, bias: bool = False, activation: str = "silu", names: tuple[str, str, str] = GATED) -> Data:
     """activation(gate) · up, then down: SwiGLU and its relatives. `names`: of gate, up and down.
 
     Source: Shazeer, arXiv:2002.05202.
@@ -62,3 +60,11 @@ def mixture(
 def shared_experts(c: Any, x: Data, prefix: str, *, bias: bool = False) -> Data:
     """The experts that every token visits, stored as one gated MLP as wide as all n_shared_experts of them."""
     return gated_mlp(x, prefix + "shared_experts.", "shared_experts", c.n_shared_experts * c.d_expert, bias=bias)
+
+
+def shared_mixture(c: Any, x: Data, prefix: str, *, shared_bias: bool = False, **options: Any) -> Data:
+    """A mixture of experts (`options` are its) beside shared ones.
+
+    Source: arXiv:2401.06066, section 3.
+    """
+    return mixture(c, x, prefix, **options) + shared_experts(c, x, prefix, bias=shared_bias)

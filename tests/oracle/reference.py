@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from paramcount.sizes import Key, Sizes
+from paramcount.sizes import Sizes, key_of
 
 FROZEN = Path(__file__).parent.parent / "data" / "reference.json"
 HAND_WRITTEN = ("qwen", "deepseek")  # model types whose modelling code does not ship with transformers
@@ -20,13 +20,10 @@ HAND_WRITTEN = ("qwen", "deepseek")  # model types whose modelling code does not
 def config_json(sizes: Sizes) -> dict[str, Any]:
     """Sizes back to the keys of config.json, first spelling of each."""
     config: dict[str, Any] = {}
-    for field, info in type(sizes).model_fields.items():
+    for field in type(sizes).model_fields:
         value = getattr(sizes, field)
-        if isinstance(value, Sizes):
-            continue
-        key: Key = info.json_schema_extra["hf"]  # type: ignore[index,assignment]
-        if key.names:
-            config[key.names[0]] = list(value) if isinstance(value, tuple) else value
+        if not isinstance(value, Sizes) and (names := key_of(type(sizes), field).spellings(field)):
+            config[names[0]] = list(value) if isinstance(value, tuple) else value
     if "dense_layers" in type(sizes).model_fields:
         config |= {"mlp_only_layers": list(sizes.dense_layers), "decoder_sparse_step": 1}  # type: ignore[attr-defined]
     if hasattr(sizes, "vision"):
