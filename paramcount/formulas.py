@@ -119,7 +119,8 @@ def experts(*, d_model: Size, d_expert: Size, n_experts: Size, bias: bool = Fals
     >>> experts(d_model=7168, d_expert=2048, n_experts=256)
     11274289152
     """
-    return _mixture("experts", d_model=d_model, d_expert=d_expert, n_routed_experts=sweeps.checked({"n_experts": n_experts}, Polynomial)["n_experts"], options={"bias": bias})
+    n = sweeps.checked({"n_experts": n_experts}, Polynomial)["n_experts"]  # an error names it as it was given
+    return _mixture("experts", d_model=d_model, d_expert=d_expert, n_routed_experts=n, options={"bias": bias})
 
 
 def moe(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
+
 from paramcount import zoo
 from paramcount.errors import LONGEST, ParamcountError, near, printable, quoted
 
@@ -110,7 +111,7 @@ def select(words: object, *, estimates: bool = False) -> list[zoo.Model]:
         for model in [load(word)] if many is None else [zoo.entry(id) for id in many]:
             if model.estimate and not estimates:
                 if many is None:
-                    model.sizes  # raises: there is nothing to count
+                    _ = model.sizes  # raises: there is nothing to count
                 continue
             found[model] = None
     return list(found)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import stat
 import re
+import stat
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path

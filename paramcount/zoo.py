@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -184,7 +184,7 @@ def from_file(path: Path) -> Model:
         raise error.at(printable(path)) from None
 
 
-@lru_cache(maxsize=None)
+@cache
 def _load(id: str, path: Path) -> Model:
     model = from_file(path)
     if (model.id, model.family) != (id, path.parent.name):

@@ -77,7 +77,13 @@ def test_every_size_of_every_architecture_is_a_whole_number_in_its_range(archite
             float("nan"): "= nan (accepted: a whole number)",
             float("inf"): "= inf (accepted: a whole number)",
         }
-        odd: tuple[tuple[object, str], ...] = ((True, "true"), (str(size), f"the text '{size}'"), ([size], "a list"), ({}, "a mapping"), (b"1", "a value of type bytes"))
+        odd: tuple[tuple[object, str], ...] = (
+            (True, "true"),
+            (str(size), f"the text '{size}'"),
+            ([size], "a list"),
+            ({}, "a mapping"),
+            (b"1", "a value of type bytes"),
+        )
         cases = [*wrong.items(), *((value, f"= {said} (accepted: a whole number)") for value, said in odd)]
         for value, message in cases:
             with pytest.raises(pc.ParamcountError) as caught:

@@ -343,6 +343,17 @@ def test_arrays_that_do_not_broadcast_are_an_error() -> None:
         formulas.mlp(d_model=np.array([1, 2]), d_ff=np.array([1, 2, 3]))
 
 
+def test_arrays_and_symbols_do_not_mix() -> None:
+    (d,) = symbols("d_model")
+    with pytest.raises(ParamcountError, match=r"^d_ff: an array and d_model a symbol \(accepted: arrays or symbols, not both at once\)$"):
+        formulas.mlp(d_model=d, d_ff=np.array([3, 4]))
+
+
+def test_symbols_and_ints_mix() -> None:
+    (d,) = symbols("d_model")
+    assert formulas.mlp(d_model=d, d_ff=3072, bias=True) == 6145 * d + 3072
+
+
 def test_symbols_of_other_libraries_are_refused_by_name_of_the_size() -> None:
     sympy = pytest.importorskip("sympy")
     with pytest.raises(ParamcountError, match=r"^d_model = .*or a symbol\)$"):

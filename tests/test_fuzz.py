@@ -85,7 +85,11 @@ def test_a_spoilt_entry_is_counted_or_refused(text: str) -> None:
 
 
 @often
-@given(st.text(alphabet=st.sampled_from("ab:-{}[],&*!|>'\"%@#?~<. \n\t019é\\"), max_size=40) | st.text(max_size=40) | st.lists(st.sampled_from(SCRAPS)).map("".join))
+@given(
+    st.text(alphabet=st.sampled_from("ab:-{}[],&*!|>'\"%@#?~<. \n\t019é\\"), max_size=40)
+    | st.text(max_size=40)
+    | st.lists(st.sampled_from(SCRAPS)).map("".join)
+)
 def test_any_text_is_a_mapping_or_refused(text: str) -> None:
     found = answered(lambda: loads(text))
     assert found is None or isinstance(found, dict)
@@ -111,8 +115,12 @@ def test_any_name_is_found_or_refused(name: str) -> None:
 
 
 SIZES = st.integers() | st.integers(-2, 130) | st.sampled_from([2**31, 2**31 + 1, 2**63, 2**64]) | st.just(5000).map(lambda n: 10**n)
-LEAVES: st.SearchStrategy[Any] = st.none() | st.booleans() | SIZES | st.floats() | st.text(max_size=8) | st.binary(max_size=4) | st.dates() | st.datetimes() | st.complex_numbers()
-VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(LEAVES, inner, max_size=3) | st.frozensets(LEAVES, max_size=2), max_leaves=6)
+LEAVES: st.SearchStrategy[Any] = (
+    st.none() | st.booleans() | SIZES | st.floats() | st.text(max_size=8) | st.binary(max_size=4) | st.dates() | st.datetimes() | st.complex_numbers()
+)
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(LEAVES, inner, max_size=3) | st.frozensets(LEAVES, max_size=2), max_leaves=6
+)
 
 
 @often

@@ -20,8 +20,16 @@ HOME = str(Path(pc.__file__).parents[1])
 
 
 @pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_an_empty_directory_and_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect must not put a file in the place of a device: root may do that."""
+    replace = os.replace
+
+    def guarded(source: str, target: Path) -> None:
+        assert Path(target).is_relative_to(tmp_path.resolve())
+        replace(source, target)
+
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "replace", guarded)
 
 
 def output(*args: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -61,7 +69,7 @@ def test_a_new_file_takes_the_mode_of_others_and_an_old_one_keeps_its_own(capsys
 
 @pytest.mark.parametrize("target", ["target.csv", "sub/target.csv"])
 @pytest.mark.parametrize("exists", [True, False])
-def test_a_link_stays_a_link_and_what_it_points_to_is_written(target: str, exists: bool, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: FBT001
+def test_a_link_stays_a_link_and_what_it_points_to_is_written(target: str, exists: bool, capsys: pytest.CaptureFixture[str]) -> None:
     Path("sub").mkdir()
     if exists:
         Path(target).write_text("old", encoding="utf-8")
@@ -124,7 +132,7 @@ def test_bad_input_leaves_an_older_file_as_it_is(args: tuple[str, ...], capsys: 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits on a file's size")
 @pytest.mark.parametrize("exists", [True, False])
-def test_where_the_space_ends_nothing_is_half_written(exists: bool) -> None:  # noqa: FBT001
+def test_where_the_space_ends_nothing_is_half_written(exists: bool) -> None:
     if exists:
         Path("out.csv").write_text("old", encoding="utf-8")
     before = listing()

@@ -218,6 +218,20 @@ def test_evaluation_on_arrays_is_exact_or_refused_and_never_wraps(dtype: str) ->
         (d * d * d * d * d * d * d * d * d).evaluate(d_model=np.array([1, 200], dtype=dtype))
 
 
+def test_negative_values_and_coefficients_do_not_hide_an_overflow() -> None:
+    n, d = symbols("n_layers d_model")
+    for c in (1, -1):
+        for value in (10**10, -(10**10)):
+            with pytest.raises(ParamcountError, match="the largest of these counts is 100,000,000,000,000,000,000 "):
+                (c * n * d).evaluate(n_layers=value, d_model=np.array([10**10, -3]))
+
+
+def test_evaluation_mixes_no_arrays_with_symbols() -> None:
+    n, d = symbols("n_layers d_model")
+    with pytest.raises(ParamcountError, match="an array and n_layers a symbol"):
+        (n * d).evaluate(n_layers=n, d_model=np.array([3, 4]))
+
+
 # ---- structure must not depend on a symbol
 
 REFUSED: dict[str, Callable[[Any], object]] = {

@@ -13,7 +13,7 @@ from paramcount import zoo
 from paramcount.cli import main
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
-CONSOLE = [block for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL)]
+CONSOLE = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
 COMMANDS = [run for block in CONSOLE for run in re.split(r"^\$ ", block, flags=re.MULTILINE) if run]
 PYTHON = re.findall(r"```python\n(>>> .*?)```", README, re.DOTALL)
 

@@ -51,10 +51,9 @@ class Commands(click.Group):
 
     def implied(self, ctx: click.Context, args: list[str]) -> str:
         """show for one model, compare for several, a family or a wildcard."""
+        from paramcount.cli.compare import command as compare
         from paramcount.names import expand
 
-        compare = self.get_command(ctx, "compare")
-        assert compare is not None
         parser = compare.make_parser(click.Context(compare, ignore_unknown_options=True, allow_interspersed_args=True))
         parser.ignore_unknown_options = True
         found = parser.parse_args(list(args))[0].get("names")

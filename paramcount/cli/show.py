@@ -34,9 +34,7 @@ def table(model: Model, count: Count) -> Table:
     """The overview: components that are all zero are left out, but for a tied head."""
     written = arithmetic(count)
     rows = [
-        [name, n, count.active_components[name], _share(n, count.total), written.get(name, "")]
-        for name, n in count.components.items()
-        if n or name in written
+        [name, n, count.active_components[name], _share(n, count.total), written.get(name, "")] for name, n in count.components.items() if n or name in written
     ]
     columns = [
         Column("component", "component", right=False),
