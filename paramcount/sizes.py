@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from paramcount.errors import ParamcountError, near, shown
+from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
     from paramcount.flow import Data
 
 LARGEST = 2**31
@@ -95,6 +93,12 @@ def d_model_per_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return d_head
 
 
+def scattered_dense_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """Qwen's two keys for which layers have no experts."""
+    only, step = js.get("mlp_only_layers") or (), js.get("decoder_sparse_step", 1)
+    return tuple(i for i in range(c["n_layers"]) if i in only or (i + 1) % step)
+
+
 class Sizes(BaseModel):
     """The config of one architecture. A subclass adds the fields and `forward`, the forward pass in shapes."""
 
@@ -116,84 +120,6 @@ class Sizes(BaseModel):
 
     def check(c) -> None:
         """Raises where the sizes contradict each other in a way that only this architecture forbids."""
-
-
-def divides(c: Sizes, small: str, large: str) -> None:
-    a, b = getattr(c, small), getattr(c, large)
-    if b % a:
-        divisors = [d for d in range(1, min(b, 4096) + 1) if b % d == 0]
-        accepted = ", ".join(map(str, divisors[:24])) + (f", … {b}" if divisors[:24][-1] < b else "")
-        raise ParamcountError(f"= {a} does not divide {large} = {b}", where=small, accepted=accepted)
-
-
-def at_most(c: Sizes, small: str, large: str) -> None:
-    if getattr(c, small) > getattr(c, large):
-        raise ParamcountError(f"= {getattr(c, small)} is more than {large} = {getattr(c, large)}", where=small, accepted=f"at most {getattr(c, large)}")
-
-
-def heads_fill(c: Any) -> None:
-    """For architectures whose reference cuts d_model into heads and nothing else."""
-    if c.n_heads * c.d_head != c.d_model:
-        product = f"{c.n_heads} × {c.d_head} = {c.n_heads * c.d_head}"
-        raise ParamcountError(f"= {product} is not d_model = {c.d_model}", where="n_heads × d_head", accepted=f"{c.d_model}")
-
-
-def below(c: Sizes, indices: str, limit: str) -> None:
-    """Layer indices, in order, each once and inside the model."""
-    found, n = getattr(c, indices), getattr(c, limit)
-    if n > MOST_NAMED:
-        raise ParamcountError(f"= {n} beside {indices}", where=limit, accepted=f"at most {MOST_NAMED:,} layers where they are named one by one")
-    if list(found) != sorted(set(found)) or (found and found[-1] >= n):
-        listed = ", ".join([*map(str, found[:8]), *(["…"] if len(found) > 8 else [])])
-        raise ParamcountError(f"= [{listed}] for {limit} = {n}", where=indices, accepted=f"layer indices in rising order, each once, below {n}")
-
-
-def one_of_each(c: Sizes, words: str, limit: str, known: tuple[str, ...]) -> None:
-    """One word a layer, all of them known."""
-    found, n = getattr(c, words), getattr(c, limit)
-    for i, word in enumerate(found):
-        if word not in known:
-            raise ParamcountError(f"= {shown(word)}", where=f"{words}.{i}", accepted=", ".join(known), nearest=near(word, known))
-    if len(found) != n:
-        raise ParamcountError(f"names {len(found)} layers, {limit} = {n}", where=words, accepted="one word a layer")
-
-
-# Rules that hold wherever both fields exist.
-RULES: tuple[tuple[Callable[[Sizes, str, str], None], str, str], ...] = (
-    (divides, "n_kv_heads", "n_heads"),
-    (at_most, "n_active_experts", "n_routed_experts"),
-    (at_most, "n_dense_layers", "n_layers"),
-    (below, "dense_layers", "n_layers"),
-    (below, "cross_attention_layers", "n_layers"),
-)
-
-
-def validated(architecture: type[Sizes], config: object) -> Sizes:
-    """The sizes of a zoo entry's `config` block.
-
-    Raises: ParamcountError that names the field, what was found, what is accepted and the nearest field.
-    """
-    try:
-        sizes = architecture.model_validate(config)
-    except ValidationError as error:
-        raise from_pydantic(error, architecture) from None
-    consistent(sizes)
-    return sizes
-
-
-def consistent(sizes: Sizes) -> None:
-    """Raises where sizes contradict each other, those of an inner config too."""
-    fields = type(sizes).model_fields
-    for rule, small, large in RULES:
-        if small in fields and large in fields:
-            rule(sizes, small, large)
-    sizes.check()
-    for name in fields:
-        if isinstance(inner := getattr(sizes, name), Sizes):
-            try:
-                consistent(inner)
-            except ParamcountError as error:
-                raise error.inside(name) from None
 
 
 def read(architecture: type[Sizes], document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str], set[str]]:
@@ -220,71 +146,3 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> tuple[dict[s
         else:
             values[field], origin[field] = key.absent, "default"
     return values, origin, unread
-
-
-def from_pydantic(error: ValidationError, schema: type[BaseModel]) -> ParamcountError:
-    """The first thing a schema refused, as one line. An unknown field comes first: it is often the missing one, misspelt."""
-    errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
-    first = errors[0]
-    steps, known = _place(first, schema)
-    where = ".".join(steps)
-    if first["type"] == "extra_forbidden":
-        return ParamcountError("is not a field", where=where, accepted=", ".join(known), nearest=near(steps[-1], known))
-    if first["type"] == "missing":
-        return ParamcountError("is missing", where=where, accepted="every field written out")
-    if first["type"] == "invalid_key":
-        return ParamcountError("is not a field", where=where, accepted="names of fields")
-    alike = [e for e in errors if _place(e, schema)[0] == steps]  # a field of several types has an error for each of them
-    return ParamcountError(f"= {shown(first['input'])}", where=where, accepted=" or ".join(dict.fromkeys(map(_accepted, alike))))
-
-
-def _place(error: ErrorDetails, schema: type[BaseModel]) -> tuple[list[str], list[str]]:
-    """The steps to a value as a file has them, without the names pydantic gives to alternatives, and the fields known there."""
-    steps: list[str] = []
-    block, known = schema, list(schema.model_fields)
-    for step in error["loc"]:
-        known = list(block.model_fields)
-        if isinstance(step, int) or step in block.model_fields or (step == error["loc"][-1] and error["type"] in ("extra_forbidden", "invalid_key")):
-            steps.append(str(step))
-        if step in block.model_fields:
-            annotation = block.model_fields[str(step)].annotation
-            types = (annotation, *getattr(annotation, "__args__", ()))
-            block = next((t for t in types if isinstance(t, type) and issubclass(t, BaseModel)), block)
-    return steps, known
-
-
-def _accepted(error: ErrorDetails) -> str:
-    limits = error.get("ctx", {})
-    match error["type"]:
-        case "value_error" if isinstance(limits["error"], ParamcountError):
-            return limits["error"].accepted
-        case "greater_than_equal":
-            return f"a whole number from {limits['ge']}"
-        case "less_than_equal":
-            return f"a whole number up to {limits['le']:,}"
-        case "int_type":
-            return "a whole number"
-        case "bool_type":
-            return "true or false"
-        case "string_type":
-            return "a text"
-        case "string_unicode":
-            return "a text in Unicode"
-        case "string_too_short" | "string_too_long":
-            return f"a text of {limits.get('min_length', 'at most')} {limits.get('max_length', 'or more')} characters"
-        case "too_long":
-            return f"a list of at most {limits['max_length']:,}"
-        case "model_type" | "dict_type":
-            return "a mapping"
-        case "tuple_type":
-            return "a list"
-        case "literal_error":
-            return str(limits["expected"])
-        case _:
-            return error["msg"].removeprefix("Input should be ")
-
-
-def scattered_dense_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
-    """Qwen's two keys for which layers have no experts."""
-    only, step = js.get("mlp_only_layers") or (), js.get("decoder_sparse_step", 1)
-    return tuple(i for i in range(c["n_layers"]) if i in only or (i + 1) % step)

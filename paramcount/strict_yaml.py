@@ -93,7 +93,7 @@ def _document(text: str) -> Any:
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             open_.pop()
             keys.pop()
-        elif kind == "AliasEvent" or getattr(event, "anchor", None):
+        elif getattr(event, "anchor", None):  # an alias has one too
             raise ParamcountError("an anchor or alias", where=where, accepted="every value written out")
         elif getattr(event, "tag", None):
             raise ParamcountError(f"the tag {printable(event.tag, 60)}", where=where, accepted="no tags")

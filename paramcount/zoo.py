@@ -14,7 +14,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from paramcount.architectures import architecture
 from paramcount.errors import ParamcountError, near, printable, quoted, shown
 from paramcount.figures import parse
-from paramcount.sizes import Flag, Positive, Sizes, from_pydantic, validated
+from paramcount.rules import validated
+from paramcount.schema_errors import from_pydantic
+from paramcount.sizes import Flag, Positive, Sizes
 from paramcount.strict_yaml import load_file
 
 HERE = Path(__file__).parent

@@ -21,7 +21,8 @@ from paramcount import formulas, zoo
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting import count_sizes
 from paramcount.flow import given, parameters
-from paramcount.sizes import Sizes, validated
+from paramcount.rules import validated
+from paramcount.sizes import Sizes
 from tests.symbolic import replaced, symbolic
 
 DATA = Path(__file__).parent / "data"

@@ -14,7 +14,8 @@ import paramcount as pc
 from paramcount import zoo
 from paramcount.arithmetic import arithmetic
 from paramcount.counting import COMPONENTS, PARTS, count_sizes
-from paramcount.sizes import Sizes, validated
+from paramcount.rules import validated
+from paramcount.sizes import Sizes
 
 IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
 MIXTURES = [id for id in IDS if hasattr(zoo.entry(id).sizes, "n_routed_experts")]

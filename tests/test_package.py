@@ -19,8 +19,9 @@ ROOT = Path(pc.__file__).parent
 FLOORS = [
     ["errors"],
     ["flow", "sweeps", "figures", "strict_yaml", "tables"],
-    ["polynomials"],
+    ["polynomials", "schema_errors"],
     ["sizes", "parts"],
+    ["rules"],
     ["architectures", "formulas"],
     ["zoo"],
     ["names"],

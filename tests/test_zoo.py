@@ -14,7 +14,8 @@ from paramcount import names, zoo
 from paramcount.architectures import architecture
 from paramcount.checking import checks
 from paramcount.counting import count_sizes
-from paramcount.sizes import read, validated
+from paramcount.rules import validated
+from paramcount.sizes import read
 from paramcount.strict_yaml import load_file
 from tests.comparison import differences, shapes
 

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data, act, experts, fused, linear
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import Flag, Positive, Sizes, Words, hf, one_of_each
+from paramcount.rules import one_of_each
+from paramcount.sizes import Flag, Positive, Sizes, Words, hf
 
 KINDS = ("sliding_attention", "full_attention")
 

@@ -8,7 +8,8 @@ from paramcount.flow import Data, layers, lookup, norm
 from paramcount.parts.attentions import gpt_attention
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gpt_mlp
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, heads_fill, hf
+from paramcount.rules import heads_fill
+from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
 
 
 class OpenAIGPT(Sizes):

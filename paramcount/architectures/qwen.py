@@ -8,7 +8,8 @@ from paramcount.flow import Data, attend, linear, rope
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Flag, Positive, Sizes, derived, heads_fill, hf
+from paramcount.rules import heads_fill
+from paramcount.sizes import Flag, Positive, Sizes, derived, hf
 
 
 class Qwen(Sizes):

@@ -1,0 +1,74 @@
+"""What a schema refused, in one line: where, what was found, what is accepted, what is nearest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ValidationError
+
+from paramcount.errors import ParamcountError, near, shown
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+
+def from_pydantic(error: ValidationError, schema: type[BaseModel]) -> ParamcountError:
+    """The first thing a schema refused, as one line. An unknown field comes first: it is often the missing one, misspelt."""
+    errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
+    first = errors[0]
+    steps, known = _place(first, schema)
+    where = ".".join(steps)
+    if first["type"] == "extra_forbidden":
+        return ParamcountError("is not a field", where=where, accepted=", ".join(known), nearest=near(steps[-1], known))
+    if first["type"] == "missing":
+        return ParamcountError("is missing", where=where, accepted="every field written out")
+    if first["type"] == "invalid_key":
+        return ParamcountError("is not a field", where=where, accepted="names of fields")
+    alike = [e for e in errors if _place(e, schema)[0] == steps]  # a field of several types has an error for each of them
+    return ParamcountError(f"= {shown(first['input'])}", where=where, accepted=" or ".join(dict.fromkeys(map(_accepted, alike))))
+
+
+def _place(error: ErrorDetails, schema: type[BaseModel]) -> tuple[list[str], list[str]]:
+    """The steps to a value as a file has them, without the names pydantic gives to alternatives, and the fields known there."""
+    steps: list[str] = []
+    block, known = schema, list(schema.model_fields)
+    for step in error["loc"]:
+        known = list(block.model_fields)
+        if isinstance(step, int) or step in block.model_fields or (step == error["loc"][-1] and error["type"] in ("extra_forbidden", "invalid_key")):
+            steps.append(str(step))
+        if step in block.model_fields:
+            annotation = block.model_fields[str(step)].annotation
+            types = (annotation, *getattr(annotation, "__args__", ()))
+            block = next((t for t in types if isinstance(t, type) and issubclass(t, BaseModel)), block)
+    return steps, known
+
+
+def _accepted(error: ErrorDetails) -> str:
+    limits = error.get("ctx", {})
+    match error["type"]:
+        case "value_error" if isinstance(limits["error"], ParamcountError):
+            return limits["error"].accepted
+        case "greater_than_equal":
+            return f"a whole number from {limits['ge']}"
+        case "less_than_equal":
+            return f"a whole number up to {limits['le']:,}"
+        case "int_type":
+            return "a whole number"
+        case "bool_type":
+            return "true or false"
+        case "string_type":
+            return "a text"
+        case "string_unicode":
+            return "a text in Unicode"
+        case "string_too_short" | "string_too_long":
+            return f"a text of {limits.get('min_length', 'at most')} {limits.get('max_length', 'or more')} characters"
+        case "too_long":
+            return f"a list of at most {limits['max_length']:,}"
+        case "model_type" | "dict_type":
+            return "a mapping"
+        case "tuple_type":
+            return "a list"
+        case "literal_error":
+            return str(limits["expected"])
+        case _:
+            return error["msg"].removeprefix("Input should be ")
