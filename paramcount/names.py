@@ -36,8 +36,7 @@ def spellings() -> dict[str, str]:
     found: dict[str, str] = {}
     weaker: dict[str, str] = {}
     for id in zoo.ids():
-        model = zoo.entry(id)
-        for name in (id, model.name, *([model.hf] if model.hf else []), *model.aliases):
+        for name in zoo.names_of(id):
             found.setdefault(folded(name), id)
             weaker.setdefault(folded(name.rpartition("/")[2]), id)
     return weaker | found

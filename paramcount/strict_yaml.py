@@ -23,8 +23,8 @@ LONGEST_NUMBER = 100
 FORBIDDEN = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # YAML 1.1, section 4.1.1
 
 
-def load_file(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file.
+def load_file(path: Path, until: str = "") -> dict[str, Any]:
+    """The mapping in a YAML file; with `until`, only what stands before that key.
 
     Raises: ParamcountError that names the file and, where there is one, the line.
     """
@@ -47,13 +47,13 @@ def load_file(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise ParamcountError("is not text", where=place, accepted="a YAML file in UTF-8") from None
     try:
-        return loads(text)
+        return loads(text, until)
     except ParamcountError as error:
         raise error.at(place) from None
 
 
-def loads(text: str) -> dict[str, Any]:
-    """The mapping in a YAML text.
+def loads(text: str, until: str = "") -> dict[str, Any]:
+    """The mapping in a YAML text; with `until`, only what stands before that key.
 
     >>> loads("a: 012\\nb: no\\nc: 1e-5\\nd: [1, 2]")
     {'a': '012', 'b': 'no', 'c': 1e-05, 'd': [1, 2]}
@@ -62,7 +62,7 @@ def loads(text: str) -> dict[str, Any]:
         line = text.count("\n", 0, strange.start()) + 1
         raise ParamcountError(f"the character {quoted(strange[0])}", where=f"line {line}", accepted="printable text")
     try:
-        found = _document(text)
+        found = _document(text, until)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "is not YAML"
@@ -76,7 +76,7 @@ def _line(mark: Any) -> str:
     return f"line {mark.line + 1}" if mark is not None else ""
 
 
-def _document(text: str) -> Any:
+def _document(text: str, until: str) -> Any:
     """Built from events by hand, so that what is refused is refused where it stands and nothing is ever expanded."""
     root: list[Any] = []
     open_: list[Any] = [root]  # the collections being filled
@@ -110,6 +110,8 @@ def _document(text: str) -> Any:
                     raise ParamcountError("a key that is not a text", where=where, accepted="the name of a field")
                 if value in target:
                     raise ParamcountError(f"the key {printable(value, 60)} a second time", where=where, accepted="every key once")
+                if value == until and len(open_) == 2:
+                    break
                 keys[-1] = value
                 continue
             else:

@@ -237,3 +237,11 @@ def entry(id: str) -> Model:
     if path is None:
         raise ParamcountError(f"no model {quoted(id)} in the zoo")
     return _load(id, path)
+
+
+def names_of(id: str) -> list[str]:
+    """What an entry is called: id, name, Hugging Face id, aliases. Read from the head of its file alone, as every file is looked at."""
+    path = path_of(id)
+    head = load_file(path, until="architecture") if path else {}
+    aliases = head.get("aliases")
+    return [name for name in (id, head.get("name"), head.get("hf"), *(aliases if isinstance(aliases, list) else [])) if isinstance(name, str)]

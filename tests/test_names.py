@@ -183,9 +183,9 @@ def _a_zoo_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
 def test_no_name_leaves_the_zoo(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Path] = []
 
-    def load(path: Path) -> dict[str, Any]:
+    def load(path: Path, until: str = "") -> dict[str, Any]:
         opened.append(path)
-        return load_file(path)
+        return load_file(path, until)
 
     monkeypatch.setattr(zoo, "load_file", load)
     assert zoo.path_of(name) is None

@@ -145,6 +145,7 @@ def test_signs_units_and_constants_print_as_people_write_them() -> None:
     assert str(1_000_000 * d) == "1,000,000·d"
     assert str(d * d * d * d * d * d * d * d * d * d) == "d¹⁰"
     assert repr(d * d) == "d²"
+    assert str(Polynomial({(("d", 1_234_567_890),): 1})) == "d¹²³⁴⁵⁶⁷⁸⁹⁰"
 
 
 @given(both=EXPRESSIONS, values=Values)
