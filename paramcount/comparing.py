@@ -50,7 +50,10 @@ def compare(models: Iterable[object], *, estimates: bool = False) -> pandas.Data
     rows = rows_of(select([models] if isinstance(models, str) else models, estimates=estimates))
     frame = pandas.DataFrame([[row[name] for name in COLUMNS] for row in rows], columns=list(COLUMNS)).set_index("id")
     kinds = dict.fromkeys(INTEGERS, "Int64") | {"tied": "boolean", "verified": "boolean", "estimate": "boolean"}
-    return frame.astype(kinds)
+    try:
+        return frame.astype(kinds)
+    except OverflowError:
+        raise ParamcountError("a count of 2⁶³ or more", accepted="smaller sizes, or paramcount.count, which has no limit") from None
 
 
 def rows_of(models: Iterable[Model]) -> list[dict[str, Any]]:
@@ -82,8 +85,8 @@ def table(rows: Sequence[dict[str, Any]], *, columns: str | None = None, sort: s
     """The comparison as a table. `columns`: a list with commas; `sort`: a column, "-" before it for the largest first;
     `full`: every column (for CSV and JSON), unless `columns` picks."""
     picked = _picked(columns) if columns else COLUMNS if full else _for_people(rows)
-    if sort:
-        key = _picked(sort.removeprefix("-"))[-1]
+    if sort is not None:
+        (key,) = _known([sort.removeprefix("-")])
         known = [row for row in rows if row[key] is not None]
         rows = sorted(known, key=lambda row: row[key], reverse=sort.startswith("-")) + [row for row in rows if row[key] is None]
     below = ["~ an estimate: what others claim, never a count"] if any(row["estimate"] for row in rows) else []
@@ -111,11 +114,14 @@ def _marked(row: dict[str, Any], name: str) -> Any:
 
 
 def _picked(columns: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(["id", *(name.strip() for name in columns.split(",") if name.strip())]))
-    for name in names:
+    return _known(["id", *(name.strip() for name in columns.split(",") if name.strip())])
+
+
+def _known(names: Iterable[str]) -> tuple[str, ...]:
+    for name in (found := tuple(dict.fromkeys(names))):
         if name not in COLUMNS:
             raise ParamcountError(f"unknown column {printable(name, 40)!r}", accepted=", ".join(COLUMNS), nearest=near(name, COLUMNS))
-    return names
+    return found
 
 
 def _for_people(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:

@@ -143,6 +143,13 @@ def test_columns_pick_and_sort_sorts(run: Runner) -> None:
     assert out == "id,total,n_layers\ngpt2-xl,1557611200,48\ngpt2-large,774030080,36\ngpt2-medium,354823168,24\ngpt2-small,124439808,12\n"
 
 
+def test_sorting_takes_one_known_column(run: Runner) -> None:
+    for wrong in ("total,active", "totl", ""):
+        done = run("compare", "gpt2-*", "--sort", wrong)
+        assert (done.code, done.out) == (2, "")
+        assert "unknown column" in done.err
+
+
 def test_transposed_models_are_columns(run: Runner) -> None:
     lines = run("compare", "gpt2-small", "llama-3.1-8b", "--transpose").out.splitlines()
     assert lines[0].split() == ["gpt2-small", "llama-3.1-8b"]

@@ -172,3 +172,11 @@ def test_a_family_stands_for_all_its_models_and_estimates_come_only_when_asked_f
     assert str(frame.loc["gpt-4", "claimed_total"]).startswith("1.8T (")
     with pytest.raises(pc.ParamcountError, match="--estimates"):
         pc.compare(["gpt-4"])
+
+
+def test_a_count_that_has_no_room_in_int64_is_refused_by_the_data_frame_alone() -> None:
+    model = pc.load("llama-3.1-8b")
+    huge = {"architecture": "llama", "config": model.sizes.model_dump() | {"d_model": 2**31, "d_ff": 2**31, "n_layers": 2**31}}
+    assert pc.count(huge).total > 2**63
+    with pytest.raises(pc.ParamcountError, match="2⁶³"):
+        pc.compare([huge])
