@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 from paramcount.errors import ParamcountError, near, printable
 
 FORMATS = ("table", "markdown", "csv", "json", "latex", "html")
+STYLE = (
+    "table { border-collapse: collapse } th, td { padding: .15em .6em; text-align: left; font-variant-numeric: tabular-nums } tr { border-bottom: thin solid }"
+)
 NARROWEST = 10  # what a column of running text gets at least
 ENDINGS = {".txt": "table", ".md": "markdown", ".markdown": "markdown", ".csv": "csv", ".json": "json", ".tex": "latex", ".html": "html", ".htm": "html"}
 
@@ -174,9 +177,12 @@ def _latex(table: Table) -> str:
 
 
 def _html(table: Table) -> str:
+    """A page that says its encoding, plain enough to be pasted into another."""
     from html import escape
 
-    lines = [f"<p>{escape(line)}</p>" for line in table.above]
+    title = escape(table.above[0].partition("   ")[0] if table.above else "paramcount")
+    lines = ["<!doctype html>", '<meta charset="utf-8">', f"<title>{title}</title>", f"<style>{STYLE}</style>"]
+    lines += [f"<p>{escape(line)}</p>" for line in table.above]
     lines.append(_tabulate(*_cells(table), "html"))
     return "\n".join([*lines, *(f"<p>{escape(line)}</p>" for line in table.below)]) + "\n"
 

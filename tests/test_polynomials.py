@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 import pickle
 from collections.abc import Callable
@@ -221,10 +222,9 @@ def test_evaluation_on_arrays_is_exact_or_refused_and_never_wraps(dtype: str) ->
 
 def test_negative_values_and_coefficients_do_not_hide_an_overflow() -> None:
     n, d = symbols("n_layers d_model")
-    for c in (1, -1):
-        for value in (10**10, -(10**10)):
-            with pytest.raises(ParamcountError, match="the largest of these counts is 100,000,000,000,000,000,000 "):
-                (c * n * d).evaluate(n_layers=value, d_model=np.array([10**10, -3]))
+    for c, value, swept in itertools.product((1, -1), (10**10, -(10**10)), ([10**10, -3], [-(10**10), 3])):
+        with pytest.raises(ParamcountError, match="the largest of these counts is 100,000,000,000,000,000,000 "):
+            (c * n * d).evaluate(n_layers=value, d_model=np.array(swept))
 
 
 def test_evaluation_mixes_no_arrays_with_symbols() -> None:
