@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 from paramcount import flow, sweeps
+from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Size, given
 from paramcount.parts import attentions, feed_forward, latent
 from paramcount.polynomials import Polynomial
 
+Flags: TypeAlias = dict[str, Any]
+RULES = ((sweeps.dividing, "n_kv_heads", "n_heads"), (sweeps.ordered, "n_active_experts", "n_routed_experts"))
 OPTIONAL = ("d_q_lora", "n_shared_experts")  # None says that there is no such part: structure, not a size
 
 
@@ -48,7 +51,7 @@ def qkv(*, d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None =
     >>> qkv(d_model=768, n_heads=12, d_head=64, bias=True)
     1771776
     """
-    return _attention("qkv", d_model=d_model, n_heads=n_heads, d_head=d_head, n_kv_heads=n_kv_heads, options={"bias": bias})
+    return _attention("qkv", d_model=d_model, n_heads=n_heads, d_head=d_head, n_kv_heads=n_kv_heads, flags={"bias": bias})
 
 
 def output_projection(*, d_model: Size, n_heads: Size, d_head: Size, bias: bool = False) -> Size:
@@ -59,7 +62,7 @@ def output_projection(*, d_model: Size, n_heads: Size, d_head: Size, bias: bool 
     >>> output_projection(d_model=768, n_heads=12, d_head=64)
     589824
     """
-    return _attention("output_projection", d_model=d_model, n_heads=n_heads, d_head=d_head, n_kv_heads=None, options={"bias": bias})
+    return _attention("output_projection", d_model=d_model, n_heads=n_heads, d_head=d_head, n_kv_heads=None, flags={"bias": bias})
 
 
 def attention(
@@ -72,8 +75,8 @@ def attention(
     >>> attention(d_model=12288, n_heads=96, d_head=128)
     603979776
     """
-    options = {"bias": bias, "o_bias": o_bias, "qk_norm": qk_norm}
-    return _attention(d_model=d_model, n_heads=n_heads, d_head=d_head, n_kv_heads=n_kv_heads, options=options)
+    flags = {"bias": bias, "o_bias": o_bias, "qk_norm": qk_norm}
+    return _attention(d_model=d_model, n_heads=n_heads, d_head=d_head, n_kv_heads=n_kv_heads, flags=flags)
 
 
 def latent_attention(*, d_model: Size, n_heads: Size, d_q_lora: Size | None, d_kv_lora: Size, d_nope: Size, d_rope: Size, d_v: Size) -> Size:
@@ -97,7 +100,7 @@ def mlp(*, d_model: Size, d_ff: Size, gated: bool = False, bias: bool = False) -
     >>> mlp(d_model=768, d_ff=3072, bias=True), mlp(d_model=4096, d_ff=14336, gated=True)
     (4722432, 176160768)
     """
-    return _count(lambda c, x: _feed_forward(c, x, gated, bias), d_model=d_model, d_ff=d_ff)
+    return _count(lambda c, x: _feed_forward(c, x, gated, bias), flags={"gated": gated, "bias": bias}, d_model=d_model, d_ff=d_ff)
 
 
 def router(*, d_model: Size, n_routed_experts: Size, bias: bool = False) -> Size:
@@ -108,7 +111,8 @@ def router(*, d_model: Size, n_routed_experts: Size, bias: bool = False) -> Size
     >>> router(d_model=7168, n_routed_experts=256)
     1835008
     """
-    return _mixture("router", d_model=d_model, n_routed_experts=n_routed_experts, options={"router_bias": bias})
+    _check({"bias": bias})  # an error names it as it was given
+    return _mixture("router", d_model=d_model, n_routed_experts=n_routed_experts, flags={"router_bias": bias})
 
 
 def experts(*, d_model: Size, d_expert: Size, n_experts: Size, bias: bool = False) -> Size:
@@ -120,7 +124,7 @@ def experts(*, d_model: Size, d_expert: Size, n_experts: Size, bias: bool = Fals
     11274289152
     """
     n = sweeps.checked({"n_experts": n_experts}, Polynomial)["n_experts"]  # an error names it as it was given
-    return _mixture("experts", d_model=d_model, d_expert=d_expert, n_routed_experts=n, options={"bias": bias})
+    return _mixture("experts", d_model=d_model, d_expert=d_expert, n_routed_experts=n, flags={"bias": bias})
 
 
 def moe(
@@ -137,7 +141,7 @@ def moe(
     352354304
     """
     sizes = {"d_expert": d_expert, "n_active_experts": n_active_experts, "n_shared_experts": n_shared_experts}
-    return _mixture(d_model=d_model, n_routed_experts=n_routed_experts, options={"bias": bias}, **sizes)
+    return _mixture(d_model=d_model, n_routed_experts=n_routed_experts, flags={"bias": bias}, **sizes)
 
 
 def norm(*, d_model: Size, bias: bool = False) -> Size:
@@ -146,7 +150,7 @@ def norm(*, d_model: Size, bias: bool = False) -> Size:
     >>> norm(d_model=768, bias=True)
     1536
     """
-    return _count(lambda c, x: flow.norm(x, "norm", bias=bias), d_model=d_model)
+    return _count(lambda c, x: flow.norm(x, "norm", bias=bias), flags={"bias": bias}, d_model=d_model)
 
 
 def lm_head(*, vocab_size: Size, d_model: Size, tied: bool, bias: bool = False) -> Size:
@@ -156,13 +160,16 @@ def lm_head(*, vocab_size: Size, d_model: Size, tied: bool, bias: bool = False) 
     0
     """
     return _count(
-        lambda c, x: flow.linear(x, "head", "lm_head", c.vocab_size, bias=bias, tied_to="table" if tied else None), vocab_size=vocab_size, d_model=d_model
+        lambda c, x: flow.linear(x, "head", "lm_head", c.vocab_size, bias=bias, tied_to="table" if tied else None),
+        flags={"tied": tied, "bias": bias},
+        vocab_size=vocab_size,
+        d_model=d_model,
     )
 
 
-def _attention(*components: str, options: dict[str, Any], d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None) -> Size:
+def _attention(*components: str, flags: Flags, d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None) -> Size:
     sizes = {"d_model": d_model, "n_heads": n_heads, "d_head": d_head, "n_kv_heads": n_heads if n_kv_heads is None else n_kv_heads}
-    return _count(lambda c, x: attentions.attention(c, x, "", **options), *components, **sizes)
+    return _count(lambda c, x: attentions.attention(c, x, "", **flags), *components, flags=flags, **sizes)
 
 
 def _feed_forward(c: Any, x: Data, gated: bool, bias: bool) -> Data:
@@ -173,7 +180,7 @@ def _feed_forward(c: Any, x: Data, gated: bool, bias: bool) -> Data:
 
 def _mixture(
     *components: str,
-    options: dict[str, Any],
+    flags: Flags,
     d_model: Size,
     n_routed_experts: Size,
     d_expert: Size = 1,
@@ -182,22 +189,32 @@ def _mixture(
 ) -> Size:
     def mixture(c: Any, x: Data) -> Data:
         if c.n_shared_experts is None:
-            return feed_forward.mixture(c, x, "", **options)
-        return feed_forward.shared_mixture(c, x, "", shared_bias=options.get("bias", False), **options)
+            return feed_forward.mixture(c, x, "", **flags)
+        return feed_forward.shared_mixture(c, x, "", shared_bias=flags.get("bias", False), **flags)
 
     sizes = {"d_model": d_model, "n_routed_experts": n_routed_experts, "d_expert": d_expert, "n_shared_experts": n_shared_experts}
     visited = n_routed_experts if n_active_experts is None else n_active_experts
-    return _count(mixture, *components, **sizes, n_active_experts=visited, active=n_active_experts is not None)
+    return _count(mixture, *components, flags=flags, active=n_active_experts is not None, **sizes, n_active_experts=visited)
 
 
-def _count(part: Callable[[Any, Data], Data], *components: str, active: bool = False, **sizes: Size | None) -> Size:
+def _count(part: Callable[[Any, Data], Data], *components: str, flags: Flags | None = None, active: bool = False, **sizes: Size | None) -> Size:
     """Parameters of a part of these sizes."""
 
     def count(sizes: Mapping[str, Any]) -> Size:
         c = SimpleNamespace(**absent, **sizes)
         return flow.parameters(part(c, given("x", "tokens", sizes["d_model"])), *components, active=active)
 
+    _check(flags or {})
     absent = dict.fromkeys(name for name in OPTIONAL if name in sizes and sizes[name] is None)
-    checked = sweeps.checked({name: value for name, value in sizes.items() if name not in absent}, Polynomial)
+    checked = sweeps.checked({name: value for name, value in sizes.items() if name not in absent}, Polynomial, optional=("n_shared_experts",))
+    for rule, small, large in RULES:
+        if small in checked and large in checked:
+            rule(checked, small, large)
     sweeps.refuse_overflow(count, checked)
     return count(checked)
+
+
+def _check(flags: Flags) -> None:
+    for name, flag in flags.items():
+        if not isinstance(flag, bool) and not (flag is None and name == "o_bias"):
+            raise ParamcountError(f"{name} = {shown(flag)}", accepted="True or False")

@@ -62,7 +62,8 @@ class Polynomial:
         return isinstance(other, (Polynomial, int)) and not isinstance(other, bool) and self.terms == _polynomial(other).terms
 
     def __hash__(self) -> int:
-        return hash(frozenset(self.terms.items()))
+        constant = self.terms.get((), 0)
+        return hash(constant) if set(self.terms) <= {()} else hash(frozenset(self.terms.items()))
 
     def _structure(self, *_: object) -> NoReturn:
         raise ParamcountError(f"{self} is a size: structure must not depend on its value", accepted="+, - and *")
@@ -129,6 +130,8 @@ def _polynomial(value: object) -> Polynomial:
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return Polynomial({(): value})
+    if sweeps.is_array(value) and not getattr(value, "ndim", 1) and value.dtype.kind in "iu":  # type: ignore[attr-defined]
+        return Polynomial({(): int(value)})  # type: ignore[call-overload]
     raise TypeError(f"{value!r} is not a whole number or a symbol")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from paramcount.errors import ParamcountError, shown
@@ -10,17 +10,34 @@ from paramcount.errors import ParamcountError, shown
 LARGEST_INT64 = 2**63 - 1
 
 
-def checked(sizes: Mapping[str, Any], symbol: type, *, least: int | None = 1) -> dict[str, Any]:
+def checked(sizes: Mapping[str, Any], symbol: type, *, least: int | None = 1, optional: Container[str] = ()) -> dict[str, Any]:
     """The same sizes, small integer arrays widened to int64. `symbol`: the type of symbols, which are not looked into.
+    `optional`: of these there may be none.
 
-    Raises: ParamcountError that names the first size that is none of the three, or below `least`; for arrays and symbols at once.
+    Raises: ParamcountError that names the first size that is none of the three, or below `least`; for arrays and symbols at
+    once, arrays that do not broadcast, an int beside them that int64 cannot hold.
     """
-    found = {name: value if isinstance(value, symbol) else _whole(name, value, least) for name, value in sizes.items()}
+    found = {name: value if isinstance(value, symbol) else _whole(name, value, 0 if name in optional else least) for name, value in sizes.items()}
     arrays = [name for name, value in found.items() if is_array(value)]
-    symbolic = [name for name, value in found.items() if isinstance(value, symbol)]
-    if arrays and symbolic:
-        raise ParamcountError(f"an array and {symbolic[0]} a symbol", where=arrays[0], accepted="arrays or symbols, not both at once")
+    if arrays:
+        _together(found, arrays, symbol)
     return found
+
+
+def _together(sizes: Mapping[str, Any], arrays: list[str], symbol: type) -> None:
+    from numpy import broadcast_shapes  # whoever brings arrays has loaded it
+
+    for name, value in sizes.items():
+        if isinstance(value, symbol):
+            raise ParamcountError(f"an array and {name} a symbol", where=arrays[0], accepted="arrays or symbols, not both at once")
+        if isinstance(value, int) and abs(value) > LARGEST_INT64:
+            raise ParamcountError(f"{name} = {shown(value)} beside an array", accepted=f"at most {LARGEST_INT64:,}; ints alone have no limit")
+    shapes = {name: sizes[name].shape for name in arrays}
+    try:
+        broadcast_shapes(*shapes.values())
+    except ValueError:
+        listed = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())
+        raise ParamcountError(f"arrays of shapes that do not broadcast: {listed}", accepted="shapes that NumPy broadcasts") from None
 
 
 def is_array(value: object) -> bool:
@@ -46,3 +63,21 @@ def _whole(name: str, value: Any, least: int | None) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and (least is None or value >= least):
         return value
     raise ParamcountError(f"{name} = {shown(value)}", accepted=accepted)
+
+
+def ordered(sizes: Mapping[str, Any], small: str, large: str) -> None:
+    """Raises where one size is somewhere more than another. Symbols are believed."""
+    a, b = sizes[small], sizes[large]
+    if is_array(a) or is_array(b) or (isinstance(a, int) and isinstance(b, int)):
+        more = a > b
+        if more.any() if is_array(more) else more:
+            raise ParamcountError(f"{small} is more than {large}", accepted=f"at most {large}")
+
+
+def dividing(sizes: Mapping[str, Any], small: str, large: str) -> None:
+    """Raises where one size does somewhere not divide another. Symbols are believed."""
+    a, b = sizes[small], sizes[large]
+    if is_array(a) or is_array(b) or (isinstance(a, int) and isinstance(b, int)):
+        rest = b % a
+        if rest.any() if is_array(rest) else rest:
+            raise ParamcountError(f"{small} does not divide {large}", accepted=f"divisors of {large}")

@@ -123,13 +123,15 @@ def some(name: str, value: Any = 3) -> tuple[Sizes, Flags]:
 
 @st.composite
 def arguments(draw: st.DrawFn, name: str, most: int = 10**6) -> tuple[Sizes, Flags]:
-    """Sizes and flags that fit each other: no more experts are active than there are."""
+    """Sizes and flags that fit each other: no more experts are active than there are, KV heads divide heads."""
     formula = FORMULAS[name]
     sizes: Sizes = {}
     for size in formula.sizes:
-        top = sizes["n_routed_experts"] if size == "n_active_experts" else most
+        top = {"n_active_experts": sizes.get("n_routed_experts", most), "n_kv_heads": 64}.get(size, most)
         one: st.SearchStrategy[Any] = st.integers(1, top)
         sizes[size] = draw(st.none() | one if size in formula.optional else one)
+    if sizes.get("n_kv_heads"):
+        sizes["n_heads"] *= sizes["n_kv_heads"]
     return sizes, {flag: draw(st.none() | st.booleans() if flag == "o_bias" else st.booleans()) for flag in formula.flags}
 
 
@@ -182,6 +184,9 @@ def test_a_grid_of_two_swept_sizes_gives_at_each_point_the_count_of_ints(name: s
     if name == "moe" and sizes["n_active_experts"] is not None:  # on every point no more active experts than there are
         points |= {"n_active_experts": [1, 1]} if "n_active_experts" in swept else {}
         sizes["n_active_experts"] = 1
+    if sizes.get("n_kv_heads"):  # on every point one that divides the heads
+        points |= {"n_kv_heads": [1, 1]} if "n_kv_heads" in swept else {}
+        sizes["n_kv_heads"] = 1
     axes = [np.array(points[size], dtype=dtype) for size in swept]
     grid = [axes[0]] if len(axes) == 1 else [axes[0][:, None], axes[1][None, :]]
     found = call(name, sizes | dict(zip(swept, grid, strict=True)), flags)
@@ -311,11 +316,15 @@ WRONG: dict[str, tuple[Any, str]] = {
 def test_a_wrong_size_is_one_line_that_names_it(name: str, size: str, wrong: str) -> None:
     value, said = WRONG[wrong]
     sizes, flags = some(name)
+    least = 0 if size == "n_shared_experts" else 1  # of parts that are optional there may be none
+    if least == 0 and "zero" in wrong:
+        assert np.all(call(name, sizes | {size: value}, flags) <= call(name, sizes | {size: 3}, flags))
+        return
     with pytest.raises(ParamcountError) as error:
         call(name, sizes | {size: value}, flags)
     message = str(error.value)
     assert message.startswith(f"{size} {said}")
-    assert message.endswith("(accepted: a whole number from 1, an array of them or a symbol)")
+    assert message.endswith(f"(accepted: a whole number from {least}, an array of them or a symbol)")
     assert message.isprintable()
 
 
@@ -441,3 +450,33 @@ def test_deepseek_v3_assembled_from_formulas_is_its_count() -> None:
     count = paramcount.count("deepseek-v3")
     assert tables + 61 * around + 3 * dense + 58 * formulas.moe(**mixture) == count.total
     assert tables + 61 * around + 3 * dense + 58 * formulas.moe(**mixture, n_active_experts=8) == count.active
+
+
+# ---- sizes that do not fit each other, flags that are none
+
+
+def test_more_active_experts_than_there_are_is_an_error() -> None:
+    with pytest.raises(ParamcountError, match=r"^n_active_experts is more than n_routed_experts \(accepted: at most n_routed_experts\)$"):
+        formulas.moe(d_model=3, d_expert=3, n_routed_experts=4, n_active_experts=9)
+    with pytest.raises(ParamcountError, match="n_active_experts"):
+        formulas.moe(d_model=3, d_expert=3, n_routed_experts=np.array([9, 4]), n_active_experts=5)
+
+
+def test_key_value_heads_that_do_not_divide_the_heads_are_an_error() -> None:
+    with pytest.raises(ParamcountError, match=r"^n_kv_heads does not divide n_heads \(accepted: divisors of n_heads\)$"):
+        formulas.qkv(d_model=3, n_heads=8, d_head=4, n_kv_heads=3)
+    with pytest.raises(ParamcountError, match="n_kv_heads"):
+        formulas.attention(d_model=3, n_heads=8, d_head=4, n_kv_heads=np.array([4, 3]))
+
+
+def test_arrays_that_do_not_broadcast_are_named_with_their_shapes() -> None:
+    with pytest.raises(ParamcountError, match=r"d_model \[2\], d_ff \[3\]"):
+        formulas.mlp(d_model=np.array([1, 2]), d_ff=np.array([1, 2, 3]))
+
+
+@pytest.mark.parametrize(("name", "flag"), [(name, flag) for name, formula in FORMULAS.items() for flag in formula.flags])
+def test_a_flag_is_true_or_false_and_nothing_else(name: str, flag: str) -> None:
+    sizes, flags = some(name)
+    for wrong in ("no", 0, 1, [], *([None] if flag != "o_bias" else [])):
+        with pytest.raises(ParamcountError, match=rf"^{flag} = .* \(accepted: True or False\)$"):
+            call(name, sizes, flags | {flag: wrong})
