@@ -477,6 +477,7 @@ def test_arrays_that_do_not_broadcast_are_named_with_their_shapes() -> None:
 @pytest.mark.parametrize(("name", "flag"), [(name, flag) for name, formula in FORMULAS.items() for flag in formula.flags])
 def test_a_flag_is_true_or_false_and_nothing_else(name: str, flag: str) -> None:
     sizes, flags = some(name)
-    for wrong in ("no", 0, 1, [], *([None] if flag != "o_bias" else [])):
+    odd: list[object] = ["no", 0, 1, [], *([None] if flag != "o_bias" else [])]
+    for wrong in odd:
         with pytest.raises(ParamcountError, match=rf"^{flag} = .* \(accepted: True or False\)$"):
             call(name, sizes, flags | {flag: wrong})
