@@ -40,8 +40,6 @@ def checks(model: Model, count: Count) -> list[Check]:
 
 
 def _value(what: str, model: Model, count: Count) -> int | None:
-    if what == "checkpoint" and (model.release is None or model.release.quantisation is not None):
-        return None  # scales of quantised weights are not counted
     value: int | None = None if what == "unspecified" else getattr(count, what)
     return value
 
@@ -55,11 +53,11 @@ def proof(model: Model, count: Count) -> str:
     else:
         name = "reference implementation" if reference.source.startswith("transformers") else "derivation by hand"
         words = [f"{'=' if reference.ok else '≠'} {name}"]
-    totals = [check for check in made if check.what in ("total", "checkpoint") and check.ok is not None]
+    totals = [check for check in made if check.what in ("total", "checkpoint") and check.ok]
     if any(check.verdict == "exact" for check in totals):
         words.append("= published")
-    elif fitting := [check for check in totals if check.ok]:
-        words.append(f"fits published {fitting[0].expected}")
     elif totals:
-        words.append(f"≠ published {totals[0].expected}")
+        words.append(f"fits published {totals[0].expected}")
+    if differing := [check for check in made if check.ok is False and check.what != "reference"]:
+        words.append(f"≠ published {', '.join(f'{check.what} {check.expected}'.removeprefix('total ') for check in differing)}")
     return ", ".join(words)

@@ -17,7 +17,20 @@ if TYPE_CHECKING:
 
 COUNTS = ("total", "active", "non_embedding", "active_non_embedding", "language_model")
 BESIDE = ("buffers", "mtp", "bytes_fp32", "bytes_bf16")
-SIZES = ("n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "n_routed_experts", "n_active_experts", "n_shared_experts", "d_expert", "vocab_size")
+SIZES = (
+    "n_layers",
+    "d_model",
+    "n_heads",
+    "n_kv_heads",
+    "d_head",
+    "d_ff",
+    "n_routed_experts",
+    "n_active_experts",
+    "n_shared_experts",
+    "d_expert",
+    "d_shared_expert",
+    "vocab_size",
+)
 FACTS = ("context_length", "tied", "name", "family", "publisher", "released", "hf", "architecture", "verified", "estimate", "claimed_total")
 COLUMNS = ("id", *COUNTS, *COMPONENTS, *BESIDE, *SIZES, *FACTS)
 INTEGERS = (*COUNTS, *COMPONENTS, *BESIDE, *SIZES, "context_length")
@@ -90,12 +103,13 @@ def table(rows: Sequence[dict[str, Any]], *, columns: str | None = None, sort: s
         known = [row for row in rows if row[key] is not None]
         rows = sorted(known, key=lambda row: row[key], reverse=sort.startswith("-")) + [row for row in rows if row[key] is None]
     below = ["~ an estimate: what others claim, never a count"] if any(row["estimate"] for row in rows) else []
+    below += ["* unverified: nobody has counted it independently"] if any(_unverified(row) for row in rows) else []
     data = {"schema_version": SCHEMA_VERSION, "models": [{name: row[name] for name in picked} for row in rows]}
     shown = [Column(name, LABELS.get(name, name), name not in LEFT, short_bytes_or_dash if name.startswith("bytes") else grouped) for name in picked]
     cell = (lambda row, name: row[name]) if full else _marked
     if not transpose:
         return Table(shown, [[cell(row, name) for name in picked] for row in rows], data, below=below)
-    headings = [Column("column", "", False), *(Column(row["id"], row["id"]) for row in rows)]
+    headings = [Column("column", "", False), *(Column(row["id"], _marked(row, "id")) for row in rows)]
     cells = [
         [name if full else column.label, *(row[name] if full else column.show(_marked(row, name)) for row in rows)]
         for name, column in zip(picked, shown, strict=True)
@@ -110,7 +124,13 @@ def short_bytes_or_dash(value: int | None) -> str:
 
 def _marked(row: dict[str, Any], name: str) -> Any:
     """A cell for people. A claimed total must never look like a counted one."""
-    return f"~{row['claimed_total'].partition(' ')[0]}" if name == "total" and row["claimed_total"] else row[name]
+    if name == "total" and row["claimed_total"]:
+        return f"~{row['claimed_total'].partition(' ')[0]}"
+    return f"{row['id']} *" if name == "id" and _unverified(row) else row[name]
+
+
+def _unverified(row: dict[str, Any]) -> bool:
+    return not row["verified"] and not row["estimate"]
 
 
 def _picked(columns: str) -> tuple[str, ...]:

@@ -102,7 +102,8 @@ class Count:
     tied: bool
     scope: str = "model"  # model | language_model
     not_counted: tuple[str, ...] = ()
-    release: Mapping[str, int] = field(default_factory=dict)  # what the released files hold, item by item
+    release: Mapping[str, int] = field(default_factory=dict)  # what the released files hold, item by item; empty where nobody said
+    quantisation: str | None = None  # of the released files; the scales it needs are in no item
     sizes: Any = field(default=None, repr=False, compare=False)
 
     @property
@@ -134,9 +135,10 @@ class Count:
         return self.total - sum(self.components[name] for name in TOWERS)
 
     @property
-    def checkpoint(self) -> int:
-        """Logical values in the released files; quantisation scales are not in it."""
-        return sum(self.release.values()) or self.total + self.buffers
+    def checkpoint(self) -> int | None:
+        """Logical values in the released files: all items of `release`. None where nobody said what they hold, or they hold
+        quantisation scales, which are not counted yet."""
+        return sum(self.release.values()) if self.release and not self.quantisation else None
 
     @property
     def bytes_fp32(self) -> int:
@@ -186,7 +188,10 @@ def count(spec: object) -> Count:
 def counted(model: Model) -> Count:
     """The count of a loaded model."""
     found = _again(model.sizes, model.id)
-    return replace(found, release=released(found, model.release)) if model.release else found
+    fresh = {name: dict(getattr(found, name)) for name in ("components", "active_components", "details", "parts")}  # the caller's to change
+    if model.release is None:
+        return replace(found, **fresh)
+    return replace(found, **fresh, release=released(found, model.release), quantisation=model.release.quantisation)
 
 
 def released(count: Count, release: Release) -> dict[str, int]:
@@ -207,7 +212,7 @@ def flows(sizes: Sizes) -> Iterator[tuple[Data, str]]:
     """The model's own flow, then that of its MTP layers, each with the part its weights belong to unless they say otherwise."""
     tokens = given("tokens", "tokens")
     yield sizes.forward(tokens), "decoder"
-    beside = sizes.mtp(tokens, given("hidden", "tokens", getattr(sizes, "d_model", 0)))
+    beside = sizes.mtp(tokens)
     if beside is not None:
         yield beside, "mtp"
 
@@ -226,7 +231,7 @@ def add(found: dict[tuple[str, str], list[int]], part: str, name: str, n: int, t
 def count_sizes(sizes: Sizes, id: str = "") -> Count:
     """Count the declaration of one config. `sizes` is concrete: structure and numbers alike."""
     found: dict[tuple[str, str], list[int]] = {}  # {(part, component): [parameters, active ones]}
-    beside = {"buffer": 0, "legacy_buffer": 0, "mtp": 0, "mtp_buffer": 0, "mtp_copy": 0}
+    beside = {"buffer": 0, "mtp": 0, "mtp_buffer": 0, "mtp_copy": 0}
     tied = False
     under: tuple[Repeat, ...] = ()
     times = visited = 1
@@ -268,7 +273,7 @@ def count_sizes(sizes: Sizes, id: str = "") -> Count:
         details=details,
         parts=parts,
         buffers=beside["buffer"],
-        legacy_buffers=beside["legacy_buffer"] + legacy,
+        legacy_buffers=legacy,
         mtp=beside["mtp"],
         mtp_buffers=beside["mtp_buffer"],
         mtp_copies=beside["mtp_copy"],

@@ -24,7 +24,7 @@ class Weight(NamedTuple):
     splits: tuple[tuple[str, Size], ...] = ()  # what a fused matrix is made of, along `axis`
     axis: int = 0
     tied_to: str | None = None
-    role: str = "parameter"  # parameter | buffer | legacy_buffer
+    role: str = "parameter"  # parameter | buffer
 
 
 class Repeat(NamedTuple):
@@ -182,9 +182,18 @@ def scale(x: Data, by: Data) -> Data:
     return Data("scale", (x, by), x.shape)
 
 
-def attend(q: Data, k: Data, v: Data, *, window: Size | None = None, cached: tuple[Data, ...] | None = None, mask: Weight | None = None) -> Data:
-    """softmax(QKᵀ)·V in one operation: a trace unfolds it; `cached` says what is kept for later tokens (keys and values by default)."""
-    return Data("attend", (q, k, v), q.shape[:-1] + v.shape[-1:], (mask,) if mask else (), detail=(window, (k, v) if cached is None else cached))
+class Attending(NamedTuple):
+    """What a reader of `attend` wants to know besides its shapes."""
+
+    window: Size | None  # how far back a token looks
+    cached: tuple[Data, ...]  # what is kept for later tokens
+
+
+def attend(q: Data, k: Data, v: Data, *, window: Size | None = None, cached: tuple[Data, ...] | None = None, sinks: Weight | None = None) -> Data:
+    """softmax(QKᵀ)·V in one operation, which a trace unfolds. `cached`: keys and values unless given. `sinks`: a learned logit for
+    each head that the softmax sees beside the tokens'."""
+    detail = Attending(window, (k, v) if cached is None else cached)
+    return Data("attend", (q, k, v), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else (), detail=detail)
 
 
 def block(x: Data, prefix: str, body: Callable[..., Data], *, reads: Sequence[Data] = (), part: str | None = None, tied_to: str | None = None) -> Data:

@@ -9,10 +9,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from paramcount import zoo
+from paramcount.commands import COMMANDS
 from paramcount.errors import LONGEST, ParamcountError, near, printable, quoted
 
 PATH_ENDS = ("/", ".yaml", ".yml", ".json", ".safetensors", ".gguf")
-COMMANDS = ("compare", "list", "show", "verify")
 SPEC_HELP = "a zoo id, a Hugging Face id, a path, a mapping or what paramcount.load returned"
 
 
@@ -27,7 +27,13 @@ def folded(name: str) -> str:
     >>> folded("Llama 3.1 8B") == folded("llama-3.1-8b")
     True
     """
-    return re.sub(r"[\s_\-]+", "", name.casefold())
+    return re.sub(r"[\s_\-]+", lambda gap: "-" if _between_digits(gap) else "", name.casefold())
+
+
+def _between_digits(gap: re.Match[str]) -> bool:
+    """Whether a gap holds two numbers apart: qwen2 7b is no qwen 27b."""
+    before, after = gap.string[: gap.start()][-1:], gap.string[gap.end() :][:1]
+    return before.isdigit() and after.isdigit()
 
 
 @lru_cache(maxsize=1)
@@ -58,8 +64,28 @@ def find(name: str) -> str:
     if name in zoo.families():
         raise ParamcountError(f"{name} is a family of {len(list(zoo.ids(name)))} models", accepted=f"one of them: {', '.join(zoo.ids(name))}")
     by_spelling = {**{word: word for word in (*COMMANDS, *zoo.families())}, **known, **{folded(id): id for id in known.values()}}
-    nearest = list(dict.fromkeys(by_spelling[word] for word in near(folded(name[:LONGEST]), by_spelling, most=8)))[:3]
+    typed = folded(name[:LONGEST])
+    beginning = [word for word in by_spelling if typed and word.startswith(typed)]
+    holding = [word for word in by_spelling if len(typed) > 1 and typed in word]
+    nearest = list(dict.fromkeys(by_spelling[word] for word in (*beginning, *holding, *near(typed, by_spelling, most=8))))[:3]
     raise ParamcountError(f"unknown model {quoted(name)}", accepted="what `paramcount list` names, or a path such as ./model.yaml", nearest=nearest)
+
+
+def other_entry(name: str) -> str | None:
+    """The id of the entry that answers for another release of the same sizes; None where the entry is that model's own.
+
+    >>> other_entry("deepseek-v2.5"), other_entry("gpt2"), other_entry("GPT2-small")
+    ('deepseek-v2', None, None)
+    """
+    if is_path(name) or zoo.path_of(name):
+        return None
+    id = spellings().get(folded(name[:LONGEST]))
+    if id is None:
+        return None
+    id_, display, *others = zoo.names_of(id)
+    bare = folded(name.rpartition("/")[2])
+    own = [folded(spelling.rpartition("/")[2]) for spelling in (id_, display, *others[:1])]
+    return None if any(spelling.startswith(bare) for spelling in own) else id
 
 
 def load(spec: object) -> zoo.Model:
@@ -129,7 +155,7 @@ def expand(word: object) -> list[str] | None:
     if "*" not in word and "?" not in word:
         return None
     exact, loose = word[:LONGEST].casefold(), folded(word[:LONGEST])
-    matching = [id for id in zoo.ids() if fnmatchcase(id, exact) or fnmatchcase(folded(id), loose)]
+    matching = [id for id in zoo.ids() if fnmatchcase(id, exact)] or [id for id in zoo.ids() if fnmatchcase(folded(id), loose)]
     if not matching:
         raise ParamcountError(f"no model matches {quoted(word)}", accepted="a pattern over the ids of `paramcount list`: 'qwen3-*'")
     return matching

@@ -32,6 +32,12 @@ def heads_fill(c: Any) -> None:
         raise ParamcountError(f"= {product} is not d_model = {c.d_model}", where="n_heads × d_head", accepted=f"{c.d_model}")
 
 
+def even(c: Sizes, width: str) -> None:
+    """Rotary positions turn a width in pairs."""
+    if getattr(c, width) % 2:
+        raise ParamcountError(f"= {getattr(c, width)} cannot be rotated in pairs", where=width, accepted="an even number")
+
+
 def below(c: Sizes, indices: str, limit: str) -> None:
     """Layer indices, in order, each once and inside the model."""
     found, n = getattr(c, indices), getattr(c, limit)
@@ -59,6 +65,7 @@ RULES: tuple[tuple[Callable[[Sizes, str, str], None], str, str], ...] = (
     (at_most, "n_dense_layers", "n_layers"),
     (below, "dense_layers", "n_layers"),
     (below, "cross_attention_layers", "n_layers"),
+    (below, "intermediate_layers", "n_layers"),
 )
 
 
@@ -81,6 +88,8 @@ def consistent(sizes: Sizes) -> None:
     for rule, small, large in RULES:
         if small in fields and large in fields:
             rule(sizes, small, large)
+    if sizes.rotated:
+        even(sizes, sizes.rotated)
     sizes.check()
     for name in fields:
         if isinstance(inner := getattr(sizes, name), Sizes):

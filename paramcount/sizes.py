@@ -105,17 +105,18 @@ class Sizes(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     reference: ClassVar[str] = ""  # the reference implementation's class, or who published the modelling code
+    rotated: ClassVar[str | None] = None  # the field whose width rotary positions turn
     section: ClassVar[str | None] = None  # the part of a composite config.json these fields are read from
 
     def forward(c, tokens: Data) -> Data:
         raise NotImplementedError
 
-    def mtp(c, tokens: Data, x: Data) -> Data | None:
-        """Multi-token-prediction layers on the last hidden state, beside the model; None where there are none."""
+    def mtp(c, tokens: Data) -> Data | None:
+        """Multi-token-prediction layers on the model's last hidden state, beside it; None where there are none."""
         return None
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
-        """What older released files hold besides, as far as no operation reads it: (name, shape, how many)."""
+        """What older released files hold besides, one in every layer: (name, shape, how many). Concrete sizes only."""
         return ()
 
     def check(c) -> None:

@@ -16,7 +16,7 @@ FORMATS = ("table", "markdown", "csv", "json", "latex", "html")
 STYLE = (
     "table { border-collapse: collapse } th, td { padding: .15em .6em; text-align: left; font-variant-numeric: tabular-nums } tr { border-bottom: thin solid }"
 )
-NARROWEST = 10  # what a column of running text gets at least
+NARROWEST = 8  # what a column of running text gets at least
 ENDINGS = {".txt": "table", ".md": "markdown", ".markdown": "markdown", ".csv": "csv", ".json": "json", ".tex": "latex", ".html": "html", ".htm": "html"}
 
 
@@ -164,16 +164,26 @@ def _markdown(table: Table) -> str:
 
     columns, cells = _cells(table)
     body = _tabulate([Column(c.name, safe(c.label), c.right) for c in columns], [[safe(cell) for cell in row] for row in cells], "pipe")
-    lines = [*map(safe, table.above), "", body, "", *map(safe, table.below)]
+    lines = [*map(safe, table.above), "", body, *(text for line in table.below for text in ("", safe(line)))]
     return "\n".join(lines).strip("\n") + "\n"
 
 
-def _latex(table: Table) -> str:
-    def tex(text: str) -> str:
-        return text.replace("×", r"\ensuremath{\times}").replace("–", "--").replace("≠", r"\ensuremath{\neq}").replace("·", r"\textperiodcentered{}")
+TEX = str.maketrans(
+    {c: f"\\{c}" for c in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "×": r"\ensuremath{\times}", "≠": r"\ensuremath{\neq}"}
+    | {"−": r"\ensuremath{-}", "–": "--", "…": r"\ldots{}", "·": r"\textperiodcentered{}"}
+)
 
-    comments = [f"% {line}" for line in (*table.above, *table.below)]
-    return "\n".join([*comments, tex(_tabulate(*_cells(table), "latex_booktabs"))]) + "\n"
+
+def _latex(table: Table) -> str:
+    """A tabular between its lines of text. Needs the package booktabs."""
+    columns, cells = _cells(table)
+    escaped = [[cell.translate(TEX) for cell in row] for row in cells]
+    body = _tabulate([Column(c.name, c.label.translate(TEX), c.right) for c in columns], escaped, "latex_raw")
+    rules = iter((r"\toprule", r"\midrule", r"\bottomrule"))
+    body = "\n".join(next(rules) if line == r"\hline" else line for line in body.splitlines())
+    above, below = ([line.translate(TEX) + r"\par" for line in lines] for lines in (table.above, table.below))
+    return "\n".join([r"% needs \usepackage{booktabs}", *above, body, *([r"\par"] if below else []), *below]) + "\n"
 
 
 def _html(table: Table) -> str:

@@ -125,7 +125,11 @@ class Model(Entry):
         Raises: ParamcountError for an estimate.
         """
         if self.config is None:
-            raise ParamcountError("is an estimate: claims and no sizes, so there is nothing to count", where=self.id, accepted="--estimates shows the claims")
+            raise ParamcountError(
+                "is an estimate: claims and no sizes, so there is nothing to count",
+                where=self.id,
+                accepted=f"paramcount {self.id} --estimates shows the claims",
+            )
         return self.config
 
 

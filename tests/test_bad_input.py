@@ -147,7 +147,13 @@ CONTRADICTIONS = [
      "order, each once, below 100)"),
     (entry("mllama", vision=3), "config.vision = 3 (accepted: a mapping)"),
     (vision(n_heads=0), "config.vision.n_heads = 0 (accepted: a whole number from 1)"),
-    (vision(n_kv_heads=7), "config.vision.n_kv_heads = 7 does not divide n_heads = 16 (accepted: 1, 2, 4, 8, 16)"),
+    (vision(n_heads=7), "config.vision.n_heads × d_head = 7 × 80 = 560 is not d_model = 1280 (accepted: 1280)"),
+    (vision(intermediate_layers=[3, 32]), "config.vision.intermediate_layers = [3, 32] for n_layers = 32 (accepted: layer indices in rising order, each once, below 32)"),
+    (entry("mllama", tie_word_embeddings=True), "config.tie_word_embeddings = true, but the table has eight rows more than the head (accepted: false)"),
+    (entry(d_head=127), "config.d_head = 127 cannot be rotated in pairs (accepted: an even number)"),
+    (entry(d_model=3000), "config.n_heads = 32 does not divide d_model = 3000 (accepted: 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 24, 25, 30, 40, 50, 60, 75, 100, 120, 125, 150, 200, 250, … 3000)"),
+    (entry("openai-gpt", d_ff=1000), "config.d_ff = 1000 is not 4 × d_model = 3072 (accepted: 3072)"),
+    (entry("deepseek", d_head=64), "config.n_heads × d_head = 16 × 64 = 1024 is not d_model = 2048 (accepted: 2048)"),
     (entry("gpt_oss", n_layers=2, layer_types=["full_attention", "ful_attention"]), "config.layer_types.1 = the text 'ful_attention' (accepted: "
      "sliding_attention, full_attention); did you mean full_attention or sliding_attention?"),
     (entry("gpt_oss", n_layers=2, layer_types=["full_attention"]), "config.layer_types: names 1 layers, n_layers = 2 (accepted: one word a layer)"),
@@ -325,7 +331,7 @@ def test_a_model_of_a_known_id_and_other_sizes_is_compared_beside_it() -> None:
 def test_an_estimate_has_nothing_to_count() -> None:
     claims = [{"what": "total", "value": "1.8T", "by": "somebody", "source": "paper"}]
     spec = {"id": "rumour", "estimate": True, "claims": claims, "sources": [PAPER]}
-    expected = "rumour: is an estimate: claims and no sizes, so there is nothing to count (accepted: --estimates shows the claims)"
+    expected = "rumour: is an estimate: claims and no sizes, so there is nothing to count (accepted: paramcount rumour --estimates shows the claims)"
     assert pc.load(spec).estimate
     for ask in (pc.count, lambda s: pc.compare([s])):
         with pytest.raises(pc.ParamcountError) as caught:

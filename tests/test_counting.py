@@ -78,7 +78,7 @@ def test_the_printed_arithmetic_of_each_component_gives_its_count(id: str) -> No
             assert count.components[name] == 0 if written.startswith("tied to") else name == "vision"
 
 
-@pytest.mark.parametrize("id", ONE_OF_EACH)
+@pytest.mark.parametrize("id", [id for id in ONE_OF_EACH if not hasattr(zoo.entry(id).sizes, "vision")])
 def test_a_tied_head_adds_nothing_and_an_untied_one_a_table(id: str) -> None:
     tied, untied = (count_sizes(resized(id, tie_word_embeddings=tie)) for tie in (True, False))
     assert (tied.lm_head, tied.tied, untied.tied) == (0, True, False)
@@ -101,15 +101,16 @@ def test_one_more_layer_adds_exactly_one_layers_weights(id: str) -> None:
 @settings(max_examples=40, deadline=None)
 @given(
     vocab=st.integers(1, 2**31),
-    d=st.integers(1, 2**31),
+    d=st.integers(1, 2**22),
     layers=st.integers(1, 500),
     kv=st.integers(1, 64),
     groups=st.integers(1, 8),
-    d_head=st.integers(1, 300),
+    d_head=st.integers(1, 150).map(lambda pairs: 2 * pairs),
     d_ff=st.integers(1, 2**31),
 )
 def test_a_llama_of_any_size_is_the_closed_form(vocab: int, d: int, layers: int, kv: int, groups: int, d_head: int, d_ff: int) -> None:
     q = kv * groups
+    d *= q  # the heads divide it
     changes = {"vocab_size": vocab, "d_model": d, "n_layers": layers, "n_heads": q, "n_kv_heads": kv, "d_head": d_head, "d_ff": d_ff}
     count = count_sizes(resized("llama-3.1-8b", **changes))
     assert count.total == 2 * vocab * d + layers * (2 * d * q * d_head + 2 * d * kv * d_head + 3 * d * d_ff + 2 * d) + d
@@ -143,7 +144,9 @@ def test_json_carries_a_schema_version_and_every_count() -> None:
     assert (data["total"], data["active"], data["buffers"], data["mtp"]) == (671026404352, 37552282624, 14848, 11610067968)
     assert data["active_without_input_table"] == 36625603584
     assert sum(data["components"].values()) == data["total"]
-    assert sum(data["release"].values()) == data["checkpoint"] == 684489845504
+    assert (sum(data["release"].values()), data["checkpoint"]) == (684489845504, None)  # FP8 scales are in no item
+    assert pc.count("gpt2-small").checkpoint == 137022720
+    assert pc.count("llama-2-70b").checkpoint is None  # nobody said what its files hold
 
 
 def test_a_model_is_counted_the_same_by_name_path_mapping_and_loaded(tmp_path: Any) -> None:

@@ -177,7 +177,7 @@ def test_a_symbolic_formula_is_the_typed_polynomial_and_evaluates_to_the_count_o
 @given(data=st.data())
 @quick
 def test_a_grid_of_two_swept_sizes_gives_at_each_point_the_count_of_ints(name: str, data: st.DataObject) -> None:
-    sizes, flags = data.draw(arguments(name, most=5000))
+    sizes, flags = data.draw(arguments(name, most=1000))
     swept = data.draw(st.lists(st.sampled_from([size for size, value in sizes.items() if value is not None]), min_size=1, max_size=2, unique=True))
     dtype = data.draw(st.sampled_from(["int64", "int32", "uint16", "uint64"]))
     points = {size: [sizes[size], *data.draw(st.lists(st.integers(1, sizes[size]), min_size=1, max_size=3))] for size in swept}

@@ -170,7 +170,8 @@ def weigh_left_out(patch: Patch, op: str) -> None:
 
 
 def sinks_left_out(patch: Patch) -> None:
-    weigh_left_out(patch, "sinks")
+    original = flow.attend
+    everywhere(patch, original, lambda *a, sinks=None, **k: original(*a, **k))
 
 
 def gates_left_out(patch: Patch) -> None:
@@ -358,7 +359,7 @@ def an_active_expert_too_many(patch: Patch) -> None:
 
 
 def mtp_left_out(patch: Patch) -> None:
-    patch.setattr(architecture("deepseek_v3"), "mtp", lambda c, tokens, x: None)
+    patch.setattr(architecture("deepseek_v3"), "mtp", lambda c, tokens: None)
 
 
 def mtp_with_copies_of_its_own(patch: Patch) -> None:
@@ -371,8 +372,7 @@ def mtp_without_join(patch: Patch) -> None:
 
 
 def masks_left_out(patch: Patch) -> None:
-    original = flow.attend
-    everywhere(patch, original, lambda *a, mask=None, **k: original(*a, **k))
+    everywhere(patch, attentions.causal_masks, lambda c: ())
 
 
 def frequencies_left_out(patch: Patch) -> None:

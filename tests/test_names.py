@@ -46,7 +46,7 @@ def test_a_name_that_is_in_no_zoo_is_unknown(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "nearest"),
     [
-        ("gpt2-smal", "gpt2-small or gpt-3-small or gpt2-xl"), ("llama-3.1-8", "llama-3.1-8b or llama-3.2-1b or llama-3-8b"),
+        ("gpt2-smal", "gpt2-small or gpt-3-small or gpt2-xl"), ("llama-3.1-8", "llama-3.1-8b"),
         ("lama", "llama"), ("qwem", "qwen"), ("comprae", "compare"), ("verfiy", "verify"), ("lst", "list"), ("depseek", "deepseek"),
         ("meta-lama/Llama-3.1-8B", "llama-3.1-8b"),
     ],
@@ -149,7 +149,7 @@ def test_one_model_is_asked_for_and_a_family_given(capsys: pytest.CaptureFixture
 
 
 def test_an_estimate_is_shown_only_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    expected = "gpt-4: is an estimate: claims and no sizes, so there is nothing to count (accepted: --estimates shows the claims)"
+    expected = "gpt-4: is an estimate: claims and no sizes, so there is nothing to count (accepted: paramcount gpt-4 --estimates shows the claims)"
     for args in (["gpt-4"], ["show", "gpt-4"], ["verify", "gpt-4"], ["compare", "gpt-4", "gpt2-small"]):
         assert command_refusal(capsys, *args) == expected
 
@@ -205,3 +205,40 @@ def test_an_entry_in_the_wrong_place_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(pc.ParamcountError) as caught:
         pc.load("tiny-3")
     assert str(caught.value) == "id tiny-3 of family small stands in tiny/tiny-3.yaml (accepted: configs/<family>/<id>.yaml)"
+
+
+# ---- spellings never run numbers together
+
+
+@pytest.mark.parametrize("name", ["qwen-27b", "qwen 34b", "llama 38b", "llama-370b", "gpt 313b", "gpt-31-3b"])
+def test_digits_that_a_name_keeps_apart_are_not_run_together(name: str) -> None:
+    with pytest.raises(pc.ParamcountError, match="unknown model"):
+        find(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "id"),
+    [("llama3-8b", "llama-3-8b"), ("Llama 3 8B", "llama-3-8b"), ("llama_3.1_8b", "llama-3.1-8b"), ("qwen2.5 72b", "qwen2.5-72b"), ("gpt 3", "gpt-3")],
+)
+def test_common_spellings_find_their_entry(name: str, id: str) -> None:
+    assert find(name) == id
+
+
+@pytest.mark.parametrize(
+    ("pattern", "ids"),
+    [
+        ("llama-3-*", ["llama-3-8b", "llama-3-70b"]),
+        ("mixtral-*", ["mixtral-8x7b", "mixtral-8x22b", "mixtral-8x22b-instruct"]),
+        ("GPT2-*", ["gpt2-large", "gpt2-medium", "gpt2-small", "gpt2-xl"]),
+        ("gpt oss*", ["gpt-oss-20b", "gpt-oss-120b"]),
+    ],
+)
+def test_a_wildcard_matches_ids_as_they_are_written_and_loosely_only_where_none_is(pattern: str, ids: list[str]) -> None:
+    assert expand(pattern) == ids
+
+
+def test_another_release_of_the_same_sizes_is_answered_with_a_remark(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, remark in (("deepseek-v2.5", "remark: deepseek-v2.5 has the sizes of deepseek-v2, whose entry this is\n"), ("gpt2", ""), ("GPT-2 small", "")):
+        with pytest.raises(SystemExit):
+            main([name])
+        assert capsys.readouterr().err == remark

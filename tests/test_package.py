@@ -17,7 +17,7 @@ ROOT = Path(pc.__file__).parent
 
 # From the ground floor up; what stands on one floor may import only what stands below.
 FLOORS = [
-    ["errors"],
+    ["errors", "commands"],
     ["flow", "sweeps", "figures", "strict_yaml", "tables"],
     ["polynomials", "schema_errors"],
     ["sizes", "parts"],

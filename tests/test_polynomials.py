@@ -324,7 +324,7 @@ def test_each_component_run_on_symbols_evaluates_to_that_of_the_count(id: str) -
 def test_mtp_layers_run_on_symbols_evaluate_to_those_of_the_count(id: str) -> None:
     sizes = zoo.entry(id).sizes
     c, values = symbolic(sizes)
-    out = type(sizes).mtp(c, flow.given("tokens", "tokens"), flow.given("hidden", "tokens", c.d_model))  # type: ignore[arg-type]
+    out = type(sizes).mtp(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
     assert out is not None
     formula = parameters(out)
     assert formula.evaluate(**{name: values[name] for name in formula.names}) == paramcount.count(id).mtp

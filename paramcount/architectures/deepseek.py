@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import shared_mixture
+from paramcount.rules import heads_fill
 from paramcount.sizes import Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 
 
@@ -14,6 +15,7 @@ class DeepseekMoE(Sizes):
     """Source: arXiv:2401.06066, section 3; modeling_deepseek.py of deepseek-ai/deepseek-moe-16b-base."""
 
     reference: ClassVar[str] = "DeepseekForCausalLM of deepseek-ai/deepseek-moe-16b-base"
+    rotated: ClassVar[str | None] = "d_head"
 
     vocab_size: Positive = hf(absent=102400)
     d_model: Positive = hf(absent=4096)
@@ -32,6 +34,9 @@ class DeepseekMoE(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, dense_first(c))
+
+    def check(c) -> None:
+        heads_fill(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

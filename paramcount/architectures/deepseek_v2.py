@@ -8,6 +8,7 @@ from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_first, pre_norm
 from paramcount.parts.feed_forward import gated_mlp, shared_mixture
 from paramcount.parts.latent import latent_attention
+from paramcount.rules import divides
 from paramcount.sizes import Flag, Natural, Positive, Sizes, hf
 
 
@@ -15,6 +16,7 @@ class DeepseekV2(Sizes):
     """Source: arXiv:2405.04434, section 2. `d_q_lora` is null where queries have no latent (V2-Lite)."""
 
     reference: ClassVar[str] = "DeepseekV2ForCausalLM"
+    rotated: ClassVar[str | None] = "d_rope"
 
     vocab_size: Positive = hf(absent=102400)
     d_model: Positive = hf(absent=4096)
@@ -37,6 +39,9 @@ class DeepseekV2(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, dense_first(c))
+
+    def check(c) -> None:
+        divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, join, layers, linear, lookup, norm, weigh
+from paramcount.flow import Data, given, join, layers, linear, lookup, norm, weigh
 from paramcount.parts.decoders import decoder, dense_first, pre_norm
 from paramcount.parts.feed_forward import gated_mlp, shared_mixture
 from paramcount.parts.latent import latent_attention
@@ -15,6 +15,7 @@ class DeepseekV3(Sizes):
     """Source: arXiv:2412.19437, section 2."""
 
     reference: ClassVar[str] = "DeepseekV3ForCausalLM"
+    rotated: ClassVar[str | None] = "d_rope"
 
     vocab_size: Positive = hf(absent=129280)
     d_model: Positive = hf(absent=7168)
@@ -38,7 +39,8 @@ class DeepseekV3(Sizes):
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, dense_first(c))
 
-    def mtp(c, tokens: Data, x: Data) -> Data:
+    def mtp(c, tokens: Data) -> Data:
+        x = given("hidden", "tokens", c.d_model)
         first = c.n_layers  # they are stored behind the model's own
         return layers(x, "model.layers.{layer}.", [("mtp", c.n_mtp_layers)], lambda kind, x, t: mtp_layer(c, x, t), reads=(tokens,), first=first)
 

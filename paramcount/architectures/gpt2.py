@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.flow import Data, layers, lookup, norm
-from paramcount.parts.attentions import gpt_attention
+from paramcount.parts.attentions import causal_masks, gpt_attention
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gpt_mlp
 from paramcount.rules import heads_fill
@@ -31,6 +31,9 @@ class GPT2(Sizes):
         x = x + lookup(tokens, "wpe.weight", "position", c.n_positions, c.d_model)
         x = layers(x, "h.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
         return head(c, norm(x, "ln_f", bias=True), "wte.weight")
+
+    def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+        return causal_masks(c)
 
     def check(c) -> None:
         heads_fill(c)

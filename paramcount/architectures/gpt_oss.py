@@ -16,6 +16,7 @@ class GptOss(Sizes):
     """Source: arXiv:2508.10925, section 2."""
 
     reference: ClassVar[str] = "GptOssForCausalLM"
+    rotated: ClassVar[str | None] = "d_head"
 
     vocab_size: Positive = hf(absent=201088)
     d_model: Positive = hf(absent=2880)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.rules import divides
 from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 
 
@@ -13,6 +14,7 @@ class Llama(Sizes):
     """Source: arXiv:2302.13971, section 2.2; grouped-query attention arXiv:2307.09288, section 2.2."""
 
     reference: ClassVar[str] = "LlamaForCausalLM"
+    rotated: ClassVar[str | None] = "d_head"
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
@@ -27,6 +29,9 @@ class Llama(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer)
+
+    def check(c) -> None:
+        divides(c, "n_heads", "d_model")  # also where d_head is given: the reference asks it
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
         return (("model.layers.{layer}.self_attn.rotary_emb.inv_freq", (c.d_head // 2,), c.n_layers),)

@@ -13,6 +13,7 @@ class Mistral(Sizes):
     """Source: arXiv:2310.06825, section 2."""
 
     reference: ClassVar[str] = "MistralForCausalLM"
+    rotated: ClassVar[str | None] = "d_head"
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)

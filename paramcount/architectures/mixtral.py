@@ -14,6 +14,7 @@ class Mixtral(Sizes):
     """Source: arXiv:2401.04088, section 2. In the released files w1 is the gate, w3 up and w2 down."""
 
     reference: ClassVar[str] = "MixtralForCausalLM"
+    rotated: ClassVar[str | None] = "d_head"
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)

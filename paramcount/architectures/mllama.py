@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Weight, block, given, layers, linear, lookup, norm, weigh
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
-from paramcount.sizes import Flag, Indices, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.rules import heads_fill
+from paramcount.sizes import Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
 
 
 class MllamaVision(Sizes):
@@ -20,7 +22,6 @@ class MllamaVision(Sizes):
     n_layers: Positive = hf(absent=32)
     n_global_layers: Positive = hf("num_global_layers", absent=8)
     n_heads: Positive = hf("attention_heads", absent=16)
-    n_kv_heads: Positive = derived(equal_to("n_heads"))
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=5120)
     n_channels: Positive = hf("num_channels", absent=3)
@@ -30,11 +31,15 @@ class MllamaVision(Sizes):
     n_aspect_ratios: Positive = derived(lambda js, c: len(js.get("supported_aspect_ratios") or [0] * 8))
     intermediate_layers: Indices = hf("intermediate_layers_indices", absent=(3, 7, 15, 23, 30), null_is_absent=True)
 
+    def check(c) -> None:
+        heads_fill(c)
+
 
 class Mllama(Sizes):
     """Source: arXiv:2407.21783, section 7. The table has eight rows more than the head: the image token and padding."""
 
     reference: ClassVar[str] = "MllamaForConditionalGeneration"
+    rotated: ClassVar[str | None] = "d_head"
     section: ClassVar[str | None] = "text_config"
 
     vocab_size: Positive = hf(absent=128256)
@@ -56,6 +61,11 @@ class Mllama(Sizes):
         crossing = set(c.cross_attention_layers)
         kinds = [("cross" if i in crossing else "self", 1) for i in range(c.n_layers)]
         return decoder(c, tokens, layer, kinds, prefix="language_model.model.", head_name="language_model.lm_head", extra_rows=8, reads=(image,))
+
+    def check(c) -> None:
+        heads_fill(c)
+        if c.tie_word_embeddings:
+            raise ParamcountError("= true, but the table has eight rows more than the head", where="tie_word_embeddings", accepted="false")
 
 
 def layer(c: Any, kind: str, x: Data, image: Data) -> Data:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from paramcount.errors import ParamcountError
 from paramcount.flow import Data, layers, lookup, norm
-from paramcount.parts.attentions import gpt_attention
+from paramcount.parts.attentions import causal_masks, gpt_attention
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gpt_mlp
 from paramcount.rules import heads_fill
@@ -32,8 +33,13 @@ class OpenAIGPT(Sizes):
         x = layers(x, "h.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
         return head(c, x, "tokens_embed.weight")
 
+    def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+        return causal_masks(c)
+
     def check(c) -> None:
         heads_fill(c)
+        if c.d_ff != 4 * c.d_model:
+            raise ParamcountError(f"= {c.d_ff} is not 4 × d_model = {4 * c.d_model}", where="d_ff", accepted=f"{4 * c.d_model}")
 
 
 def layer(c: Any, x: Data) -> Data:

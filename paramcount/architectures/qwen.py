@@ -16,6 +16,7 @@ class Qwen(Sizes):
     """Source: modeling_qwen.py of Qwen/Qwen-7B. `d_ff` is the width of one matrix: half of config.json's `intermediate_size`."""
 
     reference: ClassVar[str] = "QWenLMHeadModel of Qwen/Qwen-7B"
+    rotated: ClassVar[str | None] = "d_head"
 
     vocab_size: Positive = hf(absent=151936)
     d_model: Positive = hf(absent=4096)

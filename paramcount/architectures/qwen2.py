@@ -13,6 +13,7 @@ class Qwen2(Sizes):
     """Source: arXiv:2407.10671, section 2.2.1."""
 
     reference: ClassVar[str] = "Qwen2ForCausalLM"
+    rotated: ClassVar[str | None] = "d_head"
 
     vocab_size: Positive = hf(absent=151936)
     d_model: Positive = hf(absent=4096)

@@ -14,6 +14,7 @@ class Qwen2MoE(Sizes):
     """Source: arXiv:2407.10671, section 2.2.2. `d_shared_expert` is a width of its own, not a number of experts."""
 
     reference: ClassVar[str] = "Qwen2MoeForCausalLM"
+    rotated: ClassVar[str | None] = "d_head"
 
     vocab_size: Positive = hf(absent=151936)
     d_model: Positive = hf(absent=2048)

@@ -14,6 +14,7 @@ class Qwen3MoE(Sizes):
     """Source: arXiv:2505.09388, section 2."""
 
     reference: ClassVar[str] = "Qwen3MoeForCausalLM"
+    rotated: ClassVar[str | None] = "d_head"
 
     vocab_size: Positive = hf(absent=151936)
     d_model: Positive = hf(absent=2048)

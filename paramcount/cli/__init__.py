@@ -12,18 +12,11 @@ from typing import Any
 import click
 
 from paramcount import __version__
+from paramcount.commands import COMMANDS
 from paramcount.errors import ParamcountError, near, printable
 
 gc.set_threshold(50_000)  # collecting garbage while importing costs a twentieth of the start
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them costs a tenth of the start
-
-# {command: (module, one line for --help)}
-COMMANDS = {
-    "compare": ("compare", "Several models side by side."),
-    "list": ("list_models", "The models of the zoo."),
-    "show": ("show", "One model: total, proof, components, arithmetic."),
-    "verify": ("verify", "An entry against its reference and what was published."),
-}
 
 
 class Commands(click.Group):

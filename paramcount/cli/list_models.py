@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import emit, names, output_options
+from paramcount.cli.options import emit, models_argument, output_options
 
 PEOPLE = "id,total,released,publisher"
 FULL = "id,total,active,family,publisher,released,hf"
 
 
 @click.command("list", epilog="Example: paramcount list gpt deepseek")
-@names(required=False, metavar="[FAMILY]...")
+@models_argument(required=False, metavar="[FAMILY]...")
 @click.option("--estimates", is_flag=True, help="With models of which there are only claims, marked ~.")
 @output_options
 def command(names: tuple[str, ...], estimates: bool, format: str | None, flags: tuple[str, ...], output: str | None) -> None:
@@ -23,4 +23,4 @@ def command(names: tuple[str, ...], estimates: bool, format: str | None, flags: 
     rows = rows_of(select(names or list(zoo.families()), estimates=estimates))
     families = list(dict.fromkeys(row["family"] for row in rows))
     rows.sort(key=lambda row: (families.index(row["family"]), row["total"] is None, row["total"]))
-    emit(lambda chosen: table(rows, columns=PEOPLE if chosen == "table" else FULL), format, flags, output)
+    emit(lambda chosen: table(rows, columns=PEOPLE if chosen == "table" else FULL, full=chosen in ("csv", "json")), format, flags, output)

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import click
 
 from paramcount.errors import LONGEST, printable
-from paramcount.names import is_path
+from paramcount.names import is_path, other_entry
 from paramcount.tables import FORMATS, Table, chosen_format, render, terminal_width, write_whole
 
+WIDTH_OF_A_FILE = 80  # the same file whatever terminal it is made in
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -22,15 +23,21 @@ def complete_names(ctx: click.Context, param: click.Parameter | None, incomplete
     return [name for name in (*zoo.families(), *zoo.ids()) if name.startswith(incomplete[:LONGEST])]
 
 
-def remark_on_folders(words: Iterable[str]) -> None:
-    """A name is a name, whatever lies here; but whoever has a folder of that name may have meant it."""
+def remark_on(words: Iterable[str]) -> None:
+    """What a reader of the answer should know about the words: of whose entry it is, and that a folder of that name was not read."""
     for word in words:
         if not is_path(word) and os.path.isdir(word):
             click.echo(f"remark: {printable(word)} is taken as a name; the folder here would be ./{printable(word)}/", err=True)
+        if entry := other_entry(word):
+            click.echo(f"remark: {printable(word)} has the sizes of {entry}, whose entry this is", err=True)
 
 
-def names(nargs: int = -1, *, required: bool = True, metavar: str = "MODEL...") -> Callable[[F], F]:
-    return click.argument("names", nargs=nargs, required=required, metavar=metavar, shell_complete=complete_names)
+def models_argument(*, required: bool = True, metavar: str = "MODEL...") -> Callable[[F], F]:
+    return click.argument("names", nargs=-1, required=required, metavar=metavar, shell_complete=complete_names)
+
+
+def model_argument(command: F) -> F:
+    return click.argument("name", metavar="MODEL", shell_complete=complete_names)(command)
 
 
 class File(click.Path):
@@ -56,8 +63,9 @@ def output_options(command: F) -> F:
 def emit(make: Callable[[str], Table], format: str | None, flags: tuple[str, ...], output: str | None) -> None:
     """Render the table that `make` gives for the chosen format, to stdout or whole into a file."""
     chosen = chosen_format(format, flags, output)
-    text = render(make(chosen), chosen, terminal_width())
-    if output in (None, "-"):
+    to_file = output not in (None, "-")
+    text = render(make(chosen), chosen, WIDTH_OF_A_FILE if to_file else terminal_width())
+    if not to_file:
         click.echo(text, nl=False)
     else:
         write_whole(str(output), text)

@@ -6,7 +6,7 @@ import click
 
 from paramcount.arithmetic import arithmetic
 from paramcount.checking import proof
-from paramcount.cli.options import emit, names, output_options, remark_on_folders
+from paramcount.cli.options import emit, model_argument, output_options, remark_on
 from paramcount.counting import SCHEMA_VERSION, Count, counted
 from paramcount.errors import ParamcountError
 from paramcount.figures import short, short_bytes
@@ -16,13 +16,13 @@ from paramcount.zoo import Model
 
 
 @click.command("show", epilog="Example: paramcount show gpt2-small")
-@names(1, metavar="MODEL")
+@model_argument
 @click.option("--estimates", is_flag=True, help="Of an estimate, show the claims.")
 @output_options
-def command(names: str, estimates: bool, format: str | None, flags: tuple[str, ...], output: str | None) -> None:
+def command(name: str, estimates: bool, format: str | None, flags: tuple[str, ...], output: str | None) -> None:
     """One model: its total with the proof, a row per component with the arithmetic."""
-    remark_on_folders([names])
-    model = load(names)
+    remark_on([name])
+    model = load(name)
     if model.estimate and estimates:
         emit(lambda chosen: claims(model), format, flags, output)
     else:
@@ -45,7 +45,7 @@ def table(model: Model, count: Count) -> Table:
     ]
     above = [f"{model.name}   {count.total:,} parameters ({short(count.total)})   {proof(model, count)}"]
     data = count.to_dict() | {"name": model.name, "proof": proof(model, count)}
-    return Table(columns, rows, data, above=above, below=_beside(model, count), headings=False, wraps=True)
+    return Table(columns, rows, data, above=above, below=_beside(count), headings=False, wraps=True)
 
 
 def _share(n: int, total: int) -> str:
@@ -53,23 +53,23 @@ def _share(n: int, total: int) -> str:
     return f"{tenths // 10}.{tenths % 10}%" if n else ""
 
 
-def _beside(model: Model, count: Count) -> list[str]:
+def _beside(count: Count) -> list[str]:
     """What stands beside the total, below the table."""
     lines = []
     if count.active != count.total:
-        sizes = count.sizes
+        experts = dict.fromkeys((r.active, r.count) for t in count.tensors for r in (*t.repeats, *([t.stacked] if t.stacked else [])) if r.axis == "expert")
+        visited = " and ".join(f"{active} of {n}" for active, n in experts)
         lines.append(
-            f"active {count.active:,} ({short(count.active)}): {sizes.n_active_experts} of {sizes.n_routed_experts} experts a token"
-            f" · without the input table {count.active_without_input_table:,}"
+            f"active {count.active:,} ({short(count.active)}): {visited} experts a token · without the input table {count.active_without_input_table:,}"
         )
     lines.append(f"non-embedding {count.non_embedding:,} · FP32 {short_bytes(count.bytes_fp32)} · BF16 {short_bytes(count.bytes_bf16)}")
     beside = [f"{name} {n:,}" for name, n in (("buffers", count.buffers), ("MTP", count.mtp)) if n]
     if beside:
         lines.append(f"beside the total: {' · '.join(beside)}")
-    items = {name.replace("_", " "): n for name, n in count.release.items() if n}
-    if len(items) > 1:
-        scales = f" + {model.release.quantisation.upper()} scales" if model.release and model.release.quantisation else ""
-        lines.append(f"released files {count.checkpoint:,}{scales} = {' + '.join(f'{name} {n:,}' for name, n in items.items())}")
+    items = {name.replace("_", " ").replace("mtp", "MTP"): n for name, n in count.release.items() if n}
+    if len(items) > 1 or count.quantisation:
+        scales = f" beside {count.quantisation.upper()} scales" if count.quantisation else ""
+        lines.append(f"released files{scales} {sum(items.values()):,} = {' + '.join(f'{name} {n:,}' for name, n in items.items())}")
     if count.language_model != count.total:
         lines.append(f"language model alone {count.language_model:,}")
     return lines

@@ -7,18 +7,19 @@ import sys
 import click
 
 from paramcount.checking import Check, checks
-from paramcount.cli.options import emit, names, output_options
+from paramcount.cli.options import emit, model_argument, output_options, remark_on
 from paramcount.counting import counted
 from paramcount.names import load
 from paramcount.tables import Column, Table
 
 
 @click.command("verify", epilog="Example: paramcount verify gpt2-small")
-@names(1, metavar="MODEL")
+@model_argument
 @output_options
-def command(names: str, format: str | None, flags: tuple[str, ...], output: str | None) -> None:
+def command(name: str, format: str | None, flags: tuple[str, ...], output: str | None) -> None:
     """An entry's count against the reference's and every published figure. Exit code 1 where one does not match."""
-    model = load(names)
+    remark_on([name])
+    model = load(name)
     count = counted(model)
     made = checks(model, count)
     if model.architecture == "gpt2":
