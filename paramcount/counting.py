@@ -187,11 +187,16 @@ def count(spec: object) -> Count:
 
 def counted(model: Model) -> Count:
     """The count of a loaded model."""
-    found = _again(model.sizes, model.id)
-    fresh = {name: dict(getattr(found, name)) for name in ("components", "active_components", "details", "parts")}  # the caller's to change
-    if model.release is None:
-        return replace(found, **fresh)
-    return replace(found, **fresh, release=released(found, model.release), quantisation=model.release.quantisation)
+    found, release = _again(model.sizes, model.id), model.release
+    return replace(  # the dicts are the caller's to change
+        found,
+        components=dict(found.components),
+        active_components=dict(found.active_components),
+        details=dict(found.details),
+        parts=dict(found.parts),
+        release=released(found, release) if release else {},
+        quantisation=release.quantisation if release else None,
+    )
 
 
 def released(count: Count, release: Release) -> dict[str, int]:

@@ -24,6 +24,8 @@ def embedding(*, vocab_size: Size, d_model: Size) -> Size:
     """Parameters of a token table.
 
     Shapes: [vocab_size, d_model].
+    Units: parameters. Raises: ParamcountError for sizes that are none.
+    Source: arXiv:1706.03762, section 3.4.
 
     >>> embedding(vocab_size=50257, d_model=768)
     38597376
@@ -35,6 +37,8 @@ def position(*, n_positions: Size, d_model: Size) -> Size:
     """Parameters of a table of learned positions.
 
     Shapes: [n_positions, d_model].
+    Units: parameters. Raises: ParamcountError for sizes that are none.
+    Source: arXiv:1705.03122, section 3.1.
 
     >>> position(n_positions=1024, d_model=768)
     786432
@@ -46,6 +50,7 @@ def qkv(*, d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None =
     """Parameters of one layer's query, key and value projections. Without `n_kv_heads` every head has its own keys and values.
 
     Shapes: q [n_heads · d_head, d_model], k and v [n_kv_heads · d_head, d_model], a bias for each row.
+    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
     Source: arXiv:1706.03762, section 3.2.2; grouped queries arXiv:2305.13245.
 
     >>> qkv(d_model=768, n_heads=12, d_head=64, bias=True)
@@ -58,6 +63,8 @@ def output_projection(*, d_model: Size, n_heads: Size, d_head: Size, bias: bool 
     """Parameters of one layer's projection of the heads back to the model's width.
 
     Shapes: [d_model, n_heads · d_head], a bias for each row.
+    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
+    Source: arXiv:1706.03762, section 3.2.2 (W^O).
 
     >>> output_projection(d_model=768, n_heads=12, d_head=64)
     589824
@@ -72,6 +79,10 @@ def attention(
 
     `bias`: on q, k and v, and on the output unless `o_bias` says otherwise.
 
+    Shapes: q [n_heads · d_head, d_model], k and v [n_kv_heads · d_head, d_model], o [d_model, n_heads · d_head]; norms [d_head].
+    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
+    Source: arXiv:1706.03762, section 3.2.2; QK-norm arXiv:2010.04245.
+
     >>> attention(d_model=12288, n_heads=96, d_head=128)
     603979776
     """
@@ -82,6 +93,9 @@ def attention(
 def latent_attention(*, d_model: Size, n_heads: Size, d_q_lora: Size | None, d_kv_lora: Size, d_nope: Size, d_rope: Size, d_v: Size) -> Size:
     """Parameters of one layer's multi-head latent attention, its norms included. `d_q_lora`: None where queries have no latent.
 
+    Shapes: q_a [d_q_lora, d_model], q_b [n_heads · (d_nope + d_rope), d_q_lora], kv_a [d_kv_lora + d_rope, d_model],
+    kv_b [n_heads · (d_nope + d_v), d_kv_lora], o [d_model, n_heads · d_v]; norms [d_q_lora], [d_kv_lora].
+    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
     Source: arXiv:2405.04434, section 2.1.
 
     >>> latent_attention(d_model=7168, n_heads=128, d_q_lora=1536, d_kv_lora=512, d_nope=128, d_rope=64, d_v=128)
@@ -95,6 +109,7 @@ def mlp(*, d_model: Size, d_ff: Size, gated: bool = False, bias: bool = False) -
     """Parameters of one layer's feed-forward network: up and down, with `gated` a gate beside up.
 
     Shapes: gate and up [d_ff, d_model], down [d_model, d_ff], a bias for each row.
+    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
     Source: arXiv:1706.03762, section 3.3; gated arXiv:2002.05202.
 
     >>> mlp(d_model=768, d_ff=3072, bias=True), mlp(d_model=4096, d_ff=14336, gated=True)
@@ -107,6 +122,8 @@ def router(*, d_model: Size, n_routed_experts: Size, bias: bool = False) -> Size
     """Parameters of one layer's router.
 
     Shapes: [n_routed_experts, d_model], a bias for each row.
+    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
+    Source: arXiv:2401.06066, section 2.
 
     >>> router(d_model=7168, n_routed_experts=256)
     1835008
@@ -119,6 +136,8 @@ def experts(*, d_model: Size, d_expert: Size, n_experts: Size, bias: bool = Fals
     """Parameters of one layer's gated experts; also of its shared ones, or of those that one token visits.
 
     Shapes: of each, gate and up [d_expert, d_model], down [d_model, d_expert].
+    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
+    Source: arXiv:2401.06066, section 3; gated arXiv:2002.05202.
 
     >>> experts(d_model=7168, d_expert=2048, n_experts=256)
     11274289152
@@ -133,6 +152,8 @@ def moe(
     """Parameters of one layer's mixture of gated experts: router, routed and shared experts.
 
     With `n_active_experts`, those that one token uses: that many routed experts instead of all.
+    Shapes: router [n_routed_experts, d_model]; of each expert gate and up [d_expert, d_model], down [d_model, d_expert].
+    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
     Source: arXiv:2401.06066, section 3.
 
     >>> moe(d_model=4096, d_expert=14336, n_routed_experts=8)
@@ -147,6 +168,10 @@ def moe(
 def norm(*, d_model: Size, bias: bool = False) -> Size:
     """Parameters of a norm: a weight for each number, and a bias.
 
+    Shapes: [d_model], and again for a bias.
+    Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
+    Source: arXiv:1607.06450; without bias (RMS) arXiv:1910.07467.
+
     >>> norm(d_model=768, bias=True)
     1536
     """
@@ -155,6 +180,10 @@ def norm(*, d_model: Size, bias: bool = False) -> Size:
 
 def lm_head(*, vocab_size: Size, d_model: Size, tied: bool, bias: bool = False) -> Size:
     """Parameters of an output head's own: a tied matrix adds none, a bias does.
+
+    Shapes: [vocab_size, d_model], a bias for each row.
+    Units: parameters. Raises: ParamcountError for sizes that are none.
+    Source: tied: arXiv:1608.05859.
 
     >>> lm_head(vocab_size=50257, d_model=768, tied=True)
     0

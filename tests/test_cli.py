@@ -16,7 +16,8 @@ from typing import NamedTuple
 import pytest
 
 from paramcount import __version__, zoo
-from paramcount.cli import COMMANDS, main
+from paramcount.cli import main
+from paramcount.commands import COMMANDS
 
 IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from math import prod
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import paramcount as pc
-from paramcount import zoo
+from paramcount import formulas, zoo
 from paramcount.arithmetic import arithmetic
 from paramcount.counting import COMPONENTS, PARTS, count_sizes
 from paramcount.rules import validated
@@ -183,3 +184,18 @@ def test_a_count_that_has_no_room_in_int64_is_refused_by_the_data_frame_alone() 
     assert pc.count(huge).total > 2**63
     with pytest.raises(pc.ParamcountError, match="2⁶³"):
         pc.compare([huge])
+
+
+def test_what_a_caller_changes_in_one_count_is_in_no_other() -> None:
+    count = pc.count("gpt2-small")
+    for held in (count.components, count.details, count.parts, count.active_components, count.release):
+        held.clear()  # type: ignore[attr-defined]
+    assert pc.count("gpt2-small").components["qkv"] == 21261312
+    assert pc.count("gpt2-small").checkpoint == 137022720
+
+
+@pytest.mark.parametrize("name", [name for name, f in inspect.getmembers(formulas, inspect.isfunction) if f.__module__ == formulas.__name__ and name[0] != "_"])
+def test_a_public_formula_says_its_shapes_units_errors_and_source_and_has_an_example(name: str) -> None:
+    text = inspect.getdoc(getattr(formulas, name)) or ""
+    for part in ("Shapes: ", "Units: ", "Raises: ", "Source: ", ">>> "):
+        assert part in text

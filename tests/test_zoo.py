@@ -13,6 +13,7 @@ import paramcount as pc
 from paramcount import names, zoo
 from paramcount.architectures import architecture
 from paramcount.checking import checks
+from paramcount.commands import COMMANDS
 from paramcount.counting import count_sizes
 from paramcount.rules import validated
 from paramcount.sizes import read
@@ -136,7 +137,7 @@ def test_no_spelling_means_two_models_and_no_family_equals_one() -> None:
             owners.setdefault(names.folded(name), set()).add(id)
     assert {name: ids for name, ids in owners.items() if len(ids) > 1} == {}
     assert {family for family in zoo.families() if names.folded(family) in owners} == set()
-    assert set(names.COMMANDS) & (set(owners) | set(zoo.families())) == set()
+    assert set(COMMANDS) & (set(owners) | set(zoo.families())) == set()
 
 
 def test_every_model_of_the_seeds_is_in_the_zoo() -> None:
