@@ -139,6 +139,12 @@ def test_several_names_a_family_and_a_wildcard_are_compared(run: Runner) -> None
     assert run("gpt2-*", "--sort", "-total", "--csv").out == run("compare", "gpt2-*", "--sort", "-total", "--csv").out
 
 
+def test_one_model_with_an_option_of_compare_is_compared(run: Runner) -> None:
+    for line in (["gpt2-small", "--columns", "total"], ["--columns=total", "gpt2-small"], ["gpt2-small", "--transpose"]):
+        assert run(*line) == run("compare", *line)
+        assert run(*line).code == 0
+
+
 def test_columns_pick_and_sort_sorts(run: Runner) -> None:
     out = run("compare", "gpt2-*", "--columns", "total,n_layers", "--sort", "-total", "--csv").out
     assert out == "id,total,n_layers\ngpt2-xl,1557611200,48\ngpt2-large,774030080,36\ngpt2-medium,354823168,24\ngpt2-small,124439808,12\n"

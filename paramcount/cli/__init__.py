@@ -39,22 +39,23 @@ class Commands(click.Group):
         if not args and not ctx.resilient_parsing:
             args = ["--help"]
         elif not ctx.resilient_parsing and args[0] not in (*COMMANDS, "--help", "-h", "--version"):
-            args = [self.implied(ctx, args), *args]
+            args = [self.implied(args), *args]
         return super().parse_args(ctx, args)
 
-    def implied(self, ctx: click.Context, args: list[str]) -> str:
-        """show for one model, compare for several, a family or a wildcard."""
+    def implied(self, args: list[str]) -> str:
+        """show for one model; compare for several, a family, a wildcard, or where an option is asked for that only compare has."""
         from paramcount.cli.compare import command as compare
+        from paramcount.cli.show import command as show
         from paramcount.names import expand
 
-        parser = compare.make_parser(click.Context(compare, ignore_unknown_options=True, allow_interspersed_args=True))
-        parser.ignore_unknown_options = True
-        found = parser.parse_args(list(args))[0].get("names")
-        words = [word for word in found if not word.startswith("--")] if isinstance(found, (list, tuple)) else []
-        if len(words) > 1 or not words:
-            return "compare" if len(words) > 1 else "show"
+        options = [option for option in compare.params if isinstance(option, click.Option)]
+        with_value = {name for option in options if not option.is_flag for name in option.opts}
+        words = [word for before, word in zip(["", *args], args) if before not in with_value and (word == "-" or not word.startswith("-"))]
+        only_compare = {name for option in options for name in option.opts} - {name for option in show.params for name in option.opts}
+        if len(words) > 1 or any(arg.partition("=")[0] in only_compare for arg in args):
+            return "compare"
         try:
-            return "show" if expand(words[0]) is None else "compare"
+            return "show" if not words or expand(words[0]) is None else "compare"
         except ParamcountError:
             return "compare"
 
