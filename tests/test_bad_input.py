@@ -319,8 +319,8 @@ def test_one_model_is_compared_without_a_list_around_it() -> None:
     model = pc.load("gpt2-small")
     for one in ("gpt2-small", model, entry() | {"id": "gpt2-small"}):
         models: Any = one
-        assert list(pc.compare(models).index) == ["gpt2-small"]
-    assert list(pc.compare([]).index) == []
+        assert list(pc.compare(models)["id"]) == ["gpt2-small"]
+    assert list(pc.compare([])["id"]) == []
 
 
 def test_a_model_of_a_known_id_and_other_sizes_is_compared_beside_it() -> None:

@@ -163,15 +163,17 @@ def test_a_model_is_counted_the_same_by_name_path_mapping_and_loaded(tmp_path: A
 
 def test_the_data_frame_has_one_row_per_model_and_whole_numbers_only() -> None:
     frame = pc.compare(["gpt2-small", "deepseek-v3"])
-    assert list(frame.index) == ["gpt2-small", "deepseek-v3"]
+    assert list(frame["id"]) == ["gpt2-small", "deepseek-v3"]
+    assert list(frame.columns[:4]) == ["id", "total", "active", "non_embedding"]
+    frame = frame.set_index("id")
     assert str(frame["total"].dtype) == "Int64"
     assert frame.loc["deepseek-v3", "active"] == 37552282624
     assert frame.loc["gpt2-small", "n_routed_experts"] == 0
 
 
 def test_a_family_stands_for_all_its_models_and_estimates_come_only_when_asked_for() -> None:
-    assert set(pc.compare("gpt").index) == {id for id in zoo.ids("gpt") if id in IDS}
-    frame = pc.compare(["gpt"], estimates=True)
+    assert set(pc.compare("gpt")["id"]) == {id for id in zoo.ids("gpt") if id in IDS}
+    frame = pc.compare(["gpt"], estimates=True).set_index("id")
     assert frame.loc["gpt-4", "estimate"] and frame["total"].isna().sum() == 2
     assert str(frame.loc["gpt-4", "claimed_total"]).startswith("1.8T (")
     with pytest.raises(pc.ParamcountError, match="--estimates"):

@@ -100,7 +100,7 @@ def test_the_public_names_answer_twice_and_after_importing_every_submodule() -> 
     for _ in range(2):
         assert pc.count("gpt2-small").total == 124439808
         assert pc.load("gpt2-small").id == "gpt2-small"
-        assert list(pc.compare(["gpt2-small"]).index) == ["gpt2-small"]
+        assert list(pc.compare(["gpt2-small"])["id"]) == ["gpt2-small"]
         assert issubclass(pc.ParamcountError, ValueError)
     for name in pc.__all__:
         assert getattr(pc, name) is getattr(pc, name)
