@@ -79,6 +79,12 @@ def test_the_printed_arithmetic_of_each_component_gives_its_count(id: str) -> No
             assert count.components[name] == 0 if written.startswith("tied to") else name == "vision"
 
 
+@pytest.mark.parametrize("id", IDS)
+def test_what_is_tied_has_the_shape_of_what_it_is_tied_to(id: str) -> None:
+    shapes = {tensor.name: tensor.shape for tensor in pc.count(id).tensors}
+    assert [tensor.name for tensor in pc.count(id).tensors if tensor.tied_to and tensor.shape != shapes[tensor.tied_to]] == []
+
+
 @pytest.mark.parametrize("id", [id for id in ONE_OF_EACH if not hasattr(zoo.entry(id).sizes, "vision")])
 def test_a_tied_head_adds_nothing_and_an_untied_one_a_table(id: str) -> None:
     tied, untied = (count_sizes(resized(id, tie_word_embeddings=tie)) for tie in (True, False))
