@@ -54,7 +54,7 @@ def compare(models: Iterable[object], *, estimates: bool = False) -> pandas.Data
     only unknown facts are empty. `estimates`: rows for models of which there are only claims, too.
 
     >>> compare(["gpt2-*"])["total"].tolist()
-    [774030080, 354823168, 124439808, 1557611200]
+    [124439808, 354823168, 774030080, 1557611200]
 
     Raises: ParamcountError for a name that means nothing.
     """

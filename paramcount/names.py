@@ -146,7 +146,7 @@ def expand(word: object) -> list[str] | None:
     """The zoo ids of a family or a wildcard; None for what names one model.
 
     >>> expand("gpt2-*")
-    ['gpt2-large', 'gpt2-medium', 'gpt2-small', 'gpt2-xl']
+    ['gpt2-small', 'gpt2-medium', 'gpt2-large', 'gpt2-xl']
     """
     if not isinstance(word, str) or is_path(word):
         return None

@@ -229,7 +229,7 @@ def test_common_spellings_find_their_entry(name: str, id: str) -> None:
     [
         ("llama-3-*", ["llama-3-8b", "llama-3-70b"]),
         ("mixtral-*", ["mixtral-8x7b", "mixtral-8x22b", "mixtral-8x22b-instruct"]),
-        ("GPT2-*", ["gpt2-large", "gpt2-medium", "gpt2-small", "gpt2-xl"]),
+        ("GPT2-*", ["gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl"]),
         ("gpt oss*", ["gpt-oss-20b", "gpt-oss-120b"]),
     ],
 )
