@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from paramcount.counting import TOWERS, Count, Tensor, component
+from paramcount.counting import Count, Tensor, component
 from paramcount.flow import product
 
+MANY_TENSORS = ("vision", "audio")  # towers, whose sums would fill a page: their parts are in `count.details`
 Term = tuple[tuple[int, ...], tuple[int, ...]]  # (how many experts, the shape)
 
 
@@ -25,7 +26,7 @@ def arithmetic(count: Count) -> dict[str, str]:
     written = {}
     for name, tensors in rows.items():
         if any(tensor.parameters for tensor in tensors):
-            written[name] = _sum(tensors) if name not in TOWERS[:2] else f"{sum(t.copies for t in tensors):,} tensors"
+            written[name] = _sum(tensors) if name not in MANY_TENSORS else f"{sum(t.copies for t in tensors):,} tensors"
         else:
             written[name] = f"tied to {_component_of(tensors[0].tied_to, count.tensors)}"
     return written

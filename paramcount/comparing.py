@@ -60,7 +60,7 @@ def compare(models: Iterable[object], *, estimates: bool = False) -> pandas.Data
     """
     import pandas
 
-    rows = rows_of(select([models] if isinstance(models, str) else models, estimates=estimates))
+    rows = rows_of(select(models, estimates=estimates))
     frame = pandas.DataFrame([[row[name] for name in COLUMNS] for row in rows], columns=list(COLUMNS))
     kinds = dict.fromkeys(INTEGERS, "Int64") | {"tied": "boolean", "verified": "boolean", "estimate": "boolean"}
     try:

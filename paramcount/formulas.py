@@ -16,7 +16,10 @@ from paramcount.parts import attentions, feed_forward, latent
 from paramcount.polynomials import Polynomial
 
 Flags: TypeAlias = dict[str, Any]
-RULES = ((sweeps.dividing, "n_kv_heads", "n_heads"), (sweeps.ordered, "n_active_experts", "n_routed_experts"))
+RULES: tuple[tuple[Callable[[Any, Any], Any], str, str, str, str], ...] = (
+    (lambda a, b: b % a, "does not divide", "divisors of", "n_kv_heads", "n_heads"),
+    (lambda a, b: a > b, "is more than", "at most", "n_active_experts", "n_routed_experts"),
+)
 OPTIONAL = ("d_q_lora", "n_shared_experts")  # None says that there is no such part: structure, not a size
 
 
@@ -197,7 +200,7 @@ def lm_head(*, vocab_size: Size, d_model: Size, tied: bool, bias: bool = False) 
 
 
 def _attention(*components: str, flags: Flags, d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None) -> Size:
-    sizes = {"d_model": d_model, "n_heads": n_heads, "d_head": d_head, "n_kv_heads": n_heads if n_kv_heads is None else n_kv_heads}
+    sizes = {"d_model": d_model, "n_heads": n_heads, "d_head": d_head} | ({} if n_kv_heads is None else {"n_kv_heads": n_kv_heads})
     return _count(lambda c, x: attentions.attention(c, x, "", **flags), *components, flags=flags, **sizes)
 
 
@@ -236,9 +239,9 @@ def _count(part: Callable[[Any, Data], Data], *components: str, flags: Flags | N
     _check(flags or {})
     absent = dict.fromkeys(name for name in OPTIONAL if name in sizes and sizes[name] is None)
     checked = sweeps.checked({name: value for name, value in sizes.items() if name not in absent}, Polynomial, optional=("n_shared_experts",))
-    for rule, small, large in RULES:
+    for wrong, problem, accepted, small, large in RULES:
         if small in checked and large in checked:
-            rule(checked, small, large)
+            sweeps.refuse_where(wrong, problem, accepted, checked, small, large)
     sweeps.refuse_overflow(count, checked)
     return count(checked)
 

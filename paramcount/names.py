@@ -77,8 +77,8 @@ def other_entry(name: str) -> str | None:
     >>> other_entry("deepseek-v2.5"), other_entry("gpt2"), other_entry("GPT2-small")
     ('deepseek-v2', None, None)
     """
-    if is_path(name) or zoo.path_of(name):
-        return None
+    if is_path(name) or zoo.path_of(name) or expand(name) is not None:
+        return None  # a family or a wildcard needs no spelling looked up
     id = spellings().get(folded(name[:LONGEST]))
     if id is None:
         return None

@@ -18,8 +18,8 @@ Positive = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
 Natural = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
 Flag = Annotated[bool, Field(strict=True)]
 Word = Annotated[str, Field(strict=True, min_length=1, max_length=40)]
-Indices = Annotated[tuple[Natural, ...], Field(max_length=10_000)]
-Words = Annotated[tuple[Word, ...], Field(max_length=10_000)]
+Indices = Annotated[tuple[Natural, ...], Field(max_length=MOST_NAMED)]
+Words = Annotated[tuple[Word, ...], Field(max_length=MOST_NAMED)]
 
 REQUIRED: Any = object()
 

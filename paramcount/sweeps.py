@@ -65,19 +65,10 @@ def _whole(name: str, value: Any, least: int | None) -> Any:
     raise ParamcountError(f"{name} = {shown(value)}", accepted=accepted)
 
 
-def ordered(sizes: Mapping[str, Any], small: str, large: str) -> None:
-    """Raises where one size is somewhere more than another. Symbols are believed."""
+def refuse_where(wrong: Callable[[Any, Any], Any], problem: str, accepted: str, sizes: Mapping[str, Any], small: str, large: str) -> None:
+    """Raises where two sizes do not fit each other, at one point of a sweep or at all of them. Symbols are believed."""
     a, b = sizes[small], sizes[large]
-    if is_array(a) or is_array(b) or (isinstance(a, int) and isinstance(b, int)):
-        more = a > b
-        if more.any() if is_array(more) else more:
-            raise ParamcountError(f"{small} is more than {large}", accepted=f"at most {large}")
-
-
-def dividing(sizes: Mapping[str, Any], small: str, large: str) -> None:
-    """Raises where one size does somewhere not divide another. Symbols are believed."""
-    a, b = sizes[small], sizes[large]
-    if is_array(a) or is_array(b) or (isinstance(a, int) and isinstance(b, int)):
-        rest = b % a
-        if rest.any() if is_array(rest) else rest:
-            raise ParamcountError(f"{small} does not divide {large}", accepted=f"divisors of {large}")
+    if all(is_array(size) or isinstance(size, int) for size in (a, b)):
+        found = wrong(a, b)
+        if found.any() if is_array(found) else found:
+            raise ParamcountError(f"{small} {problem} {large}", accepted=f"{accepted} {large}")

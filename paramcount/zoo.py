@@ -47,7 +47,7 @@ Text = Annotated[str, Field(strict=True, min_length=1, max_length=2000), AfterVa
 Total = Annotated[int, Field(strict=True, ge=1, le=10**30)]
 SourceKind = Literal["config_json", "mirror", "paper", "model_card", "reference_default", "safetensors_index", "publisher", "secondary"]
 Counted = Literal["total", "active", "non_embedding", "active_non_embedding", "active_without_input_table", "checkpoint", "unspecified"]
-WORDS = ("small", "medium", "large", "xl")
+SIZES_IN_WORDS = ("small", "medium", "large", "xl")
 ID = re.compile(r"[a-z0-9][a-z0-9.\-]{0,99}")
 
 
@@ -229,7 +229,7 @@ def natural(text: str) -> list[tuple[bool, float, str]]:
             last = i + 1 >= len(pieces) or not pieces[i + 1][1:2].isalpha()
             key.append((False, float(piece) * {"m": 1e6, "b": 1e9}.get(following if last else "", 1), ""))
         else:
-            key.append((True, float(WORDS.index(piece[1:])) if piece[1:] in WORDS else 0.0, piece))
+            key.append((True, float(SIZES_IN_WORDS.index(piece[1:])) if piece[1:] in SIZES_IN_WORDS else 0.0, piece))
     return key
 
 

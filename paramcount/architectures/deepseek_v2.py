@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.flow import Data
-from paramcount.parts.decoders import decoder, dense_first, pre_norm
-from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.parts.decoders import decoder, dense_first, usual_layer
+from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent import latent_attention
 from paramcount.rules import divides
 from paramcount.sizes import Flag, Natural, Positive, Sizes, hf
@@ -45,8 +45,5 @@ class DeepseekV2(Sizes):
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(
-        x,
-        lambda h: latent_attention(c, h, "self_attn.", bias=c.attention_bias),
-        lambda h: shared_mixture(c, h, "mlp.", shared_bias=c.mlp_bias) if kind == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff, bias=c.mlp_bias),
-    )
+    mixture = (lambda h: shared_mixture(c, h, "mlp.", shared_bias=c.mlp_bias)) if kind == "moe" else None
+    return usual_layer(c, x, mixture, attend=latent_attention, bias=c.attention_bias, mlp_bias=c.mlp_bias)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.flow import Data, given, join, layers, linear, lookup, norm, weigh
-from paramcount.parts.decoders import decoder, dense_first, pre_norm
-from paramcount.parts.feed_forward import gated_mlp, shared_mixture
+from paramcount.parts.decoders import decoder, dense_first, usual_layer
+from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent import latent_attention
 from paramcount.sizes import Flag, Natural, Positive, Sizes, hf
 
@@ -46,11 +46,8 @@ class DeepseekV3(Sizes):
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return pre_norm(
-        x,
-        lambda h: latent_attention(c, h, "self_attn.", bias=c.attention_bias),
-        lambda h: shared_mixture(c, h, "mlp.", correct=lambda s: correct(c, s)) if kind == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff),
-    )
+    mixture = (lambda h: shared_mixture(c, h, "mlp.", correct=lambda s: correct(c, s))) if kind == "moe" else None
+    return usual_layer(c, x, mixture, attend=latent_attention, bias=c.attention_bias)
 
 
 def correct(c: Any, scores: Data) -> Data:

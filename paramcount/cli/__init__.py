@@ -15,9 +15,6 @@ from paramcount import __version__
 from paramcount.commands import COMMANDS
 from paramcount.errors import ParamcountError, near, printable
 
-gc.set_threshold(50_000)  # collecting garbage while importing costs a twentieth of the start
-os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them costs a tenth of the start
-
 
 class Commands(click.Group):
     """Commands imported when called; a first word that is none is a model: `paramcount NAME...` is short for show or compare."""
@@ -80,6 +77,8 @@ def cli() -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line. Exit codes: 0; 1 checked, and it does not match; 2 bad input; 130 Ctrl-C."""
+    gc.set_threshold(50_000)  # collecting garbage while importing costs a twentieth of the start
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them costs a tenth of the start
     stdout = sys.stdout
     if isinstance(stdout, io.TextIOWrapper):
         stdout.reconfigure(errors="replace")  # "≠" on a terminal that has none

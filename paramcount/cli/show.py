@@ -43,8 +43,9 @@ def table(model: Model, count: Count) -> Table:
         Column("share", "share", only="people"),
         Column("arithmetic", "arithmetic", right=False, only="people"),
     ]
-    above = [f"{model.name}   {count.total:,} parameters ({short(count.total)})   {proof(model, count)}"]
-    data = count.to_dict() | {"name": model.name, "proof": proof(model, count)}
+    proven = proof(model, count)
+    above = [f"{model.name}   {count.total:,} parameters ({short(count.total)})   {proven}"]
+    data = count.to_dict() | {"name": model.name, "proof": proven}
     return Table(columns, rows, data, above=above, below=_beside(count), headings=False, wraps=True)
 
 

@@ -8,7 +8,7 @@ import click
 
 from paramcount.checking import Check, checks
 from paramcount.cli.options import emit, model_argument, output_options, remark_on
-from paramcount.counting import counted
+from paramcount.counting import SCHEMA_VERSION, counted
 from paramcount.names import load
 from paramcount.tables import Column, Table
 
@@ -40,7 +40,7 @@ def table(title: str, made: list[Check]) -> Table:
         Column("source", "source", right=False, only="csv"),
         Column("by", "source", right=False, only="people"),
     ]
-    data = {"schema_version": 1, "checks": [check._asdict() | {"ok": check.ok} for check in made]}
+    data = {"schema_version": SCHEMA_VERSION, "checks": [check._asdict() | {"ok": check.ok} for check in made]}
     below = [f"{by}: {source}" for by, source in dict.fromkeys((check.by, check.source) for check in made) if by]
     below = below if made else ["unverified: there is nothing to compare with"]
     return Table(columns, rows, data, above=[title], below=below, wraps=True)

@@ -48,12 +48,20 @@ def pre_norm(
     return x + feed_forward(norm(x, names[1], bias=bias))
 
 
-def usual_layer(c: Any, x: Data, feed_forward: Callable[[Data], Data] | None = None, *, mlp_bias: bool = False, **options: Any) -> Data:
-    """The layer that most decoders since Llama have: attention over heads (`options` are its), then a gated MLP of width d_ff
-    unless `feed_forward` is another."""
+def usual_layer(
+    c: Any,
+    x: Data,
+    feed_forward: Callable[[Data], Data] | None = None,
+    *,
+    attend: Callable[..., Data] | None = None,
+    mlp_bias: bool = False,
+    **options: Any,
+) -> Data:
+    """The layer that most decoders since Llama have: attention over heads unless `attend` is another (`options` are its), then a
+    gated MLP of width d_ff unless `feed_forward` is another."""
     return pre_norm(
         x,
-        lambda h: attention(c, h, "self_attn.", **options),
+        lambda h: (attend or attention)(c, h, "self_attn.", **options),
         feed_forward or (lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff, bias=mlp_bias)),
     )
 
