@@ -213,10 +213,10 @@ def released(count: Count, release: Release) -> dict[str, int]:
     return items
 
 
-def flows(sizes: Sizes) -> Iterator[tuple[Data, str]]:
+def flows(sizes: Sizes, head: bool = True) -> Iterator[tuple[Data, str]]:
     """The model's own flow, then that of its MTP layers, each with the part its weights belong to unless they say otherwise."""
     tokens = given("tokens", "tokens")
-    yield sizes.forward(tokens), "decoder"
+    yield sizes.forward(tokens) if head else sizes.body(tokens), "decoder"
     beside = sizes.mtp(tokens)
     if beside is not None:
         yield beside, "mtp"
@@ -233,14 +233,14 @@ def add(found: dict[tuple[str, str], list[int]], part: str, name: str, n: int, t
     sums[1] += n * visited
 
 
-def count_sizes(sizes: Sizes, id: str = "") -> Count:
-    """Count the declaration of one config. `sizes` is concrete: structure and numbers alike."""
+def count_sizes(sizes: Sizes, id: str = "", head: bool = True) -> Count:
+    """Count the declaration of one config. `sizes` is concrete: structure and numbers alike. `head`: with the language model's head."""
     found: dict[tuple[str, str], list[int]] = {}  # {(part, component): [parameters, active ones]}
     beside = {"buffer": 0, "mtp": 0, "mtp_buffer": 0, "mtp_copy": 0}
     tied = False
     under: tuple[Repeat, ...] = ()
     times = visited = 1
-    for out, flow_part in flows(sizes):
+    for out, flow_part in flows(sizes, head):
         for _, weight, tied_to, repeats, part in weights(out, flow_part):
             if repeats is not under:  # weights of one body share their repeats
                 under, times, visited = repeats, prod(r.count for r in repeats), prod(r.active for r in repeats)
@@ -290,9 +290,9 @@ def count_sizes(sizes: Sizes, id: str = "") -> Count:
 _again = lru_cache(maxsize=1024)(count_sizes)  # a count depends on nothing but the frozen sizes
 
 
-def tensors(sizes: Sizes) -> Iterator[Tensor]:
+def tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:
     """Every tensor of the declaration, in the order the forward pass reads it."""
-    for out, part in flows(sizes):
+    for out, part in flows(sizes, head):
         for name, weight, tied_to, repeats, where in weights(out, part):
             stacked = next((r for r in repeats if r.stacked), None)
             shape = (stacked.count, *weight.shape) if stacked else weight.shape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -56,6 +56,13 @@ def one_of_each(c: Sizes, words: str, limit: str, known: tuple[str, ...]) -> Non
             raise ParamcountError(f"= {shown(word)}", where=f"{words}.{i}", accepted=", ".join(known), nearest=near(word, known))
     if len(found) != n:
         raise ParamcountError(f"names {len(found)} layers, {limit} = {n}", where=words, accepted="one word a layer")
+
+
+def groups_share_experts(js: Mapping[str, Any], c: Mapping[str, Any], absent: int = 1) -> None:
+    """Routing by groups: as many experts in each. `absent`: the reference's number of groups."""
+    groups, n = js.get("n_group", absent), c["n_routed_experts"]
+    if groups is not None and n % groups:
+        raise ParamcountError(f"= {shown(groups)} does not divide {n} experts", where="n_group", accepted="a divisor")
 
 
 # Rules that hold wherever both fields exist.

@@ -21,7 +21,9 @@ Word = Annotated[str, Field(strict=True, min_length=1, max_length=40)]
 Indices = Annotated[tuple[Natural, ...], Field(max_length=MOST_NAMED)]
 Words = Annotated[tuple[Word, ...], Field(max_length=MOST_NAMED)]
 
-REQUIRED: Any = object()
+REQUIRED: Any = object()  # `absent`: the reference has no default
+NULL: Any = object()  # `null`: null itself, which only a field that may be None accepts
+ABSENT: Any = object()  # `null`: as if the key were absent
 
 
 # The config.json key that most architectures read a field from. Where one differs, its own file says so.
@@ -53,37 +55,40 @@ USUAL = {
     "tie_word_embeddings": "tie_word_embeddings",
 }
 
-Absent = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]  # (config.json, sizes read so far) to a size
+Derivation = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]  # (config.json, sizes read so far) to a size
+Condition = Callable[[Mapping[str, Any], Mapping[str, Any]], None]  # the same, and raises
 
 
 class Key(NamedTuple):
     """Where a field stands in a config.json."""
 
     names: tuple[str, ...] | None  # the first one present counts; empty: the one of USUAL; None: it has no key
-    absent: Any  # the reference's default, or an Absent
-    null_is_absent: bool
+    absent: Any  # the reference's default, or a Derivation
+    null: Any  # what null means: a value, a Derivation, ABSENT, or NULL itself
+    at_most: str | None = None  # the field that a larger value is cut to, as the reference never looks further
 
     def spellings(self, field: str) -> tuple[str, ...]:
         return () if self.names is None else self.names or (USUAL[field],)
 
 
-def hf(*names: str, absent: Any = REQUIRED, null_is_absent: bool = False) -> Any:
-    """A field and the config.json keys it is read from. `absent` serves config.json alone: in a zoo entry every field is written out."""
-    return Field(json_schema_extra={"hf": Key(names, absent, null_is_absent)})  # type: ignore[dict-item]
+def hf(*names: str, absent: Any = REQUIRED, null: Any = NULL, at_most: str | None = None) -> Any:
+    """A field and the config.json keys it is read from. `absent` and `null` serve config.json alone: in a zoo entry every field is
+    written out. A name with dots leads into nested mappings, one with a slash before it is read outside the architecture's section."""
+    return Field(json_schema_extra={"hf": Key(names, absent, null, at_most)})  # type: ignore[dict-item]
 
 
-def derived(absent: Absent) -> Any:
+def derived(absent: Derivation) -> Any:
     """A field that no key of config.json gives: the reference works it out."""
-    return Field(json_schema_extra={"hf": Key(None, absent, False)})  # type: ignore[dict-item]
+    return Field(json_schema_extra={"hf": Key(None, absent, NULL)})  # type: ignore[dict-item]
 
 
 def key_of(architecture: type[Sizes], field: str) -> Key:
-    """Where a field of an architecture stands in a config.json."""
+    """Where a field of an architecture stands in a config.json, and what the reference takes where it is absent."""
     key: Key = architecture.model_fields[field].json_schema_extra["hf"]  # type: ignore[index,assignment]
-    return key
+    return key._replace(absent=architecture.defaults[field]) if field in architecture.defaults else key
 
 
-def equal_to(field: str) -> Absent:
+def equal_to(field: str) -> Derivation:
     return lambda js, c: c[field]
 
 
@@ -93,10 +98,17 @@ def d_model_per_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return d_head
 
 
+def per_layer(c: Mapping[str, Any]) -> range:
+    """The indices of the layers, where a derivation looks at them one by one."""
+    if c["n_layers"] > MOST_NAMED:
+        raise ParamcountError(f"= {c['n_layers']}", where="n_layers", accepted=f"at most {MOST_NAMED:,} where layers are told apart")
+    return range(c["n_layers"])
+
+
 def scattered_dense_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     """Qwen's two keys for which layers have no experts."""
     only, step = js.get("mlp_only_layers") or (), js.get("decoder_sparse_step", 1)
-    return tuple(i for i in range(c["n_layers"]) if i in only or (i + 1) % step)
+    return tuple(i for i in per_layer(c) if i in only or (i + 1) % step)
 
 
 class Sizes(BaseModel):
@@ -105,11 +117,22 @@ class Sizes(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     reference: ClassVar[str] = ""  # the reference implementation's class, or who published the modelling code
+    same: ClassVar[tuple[str, ...]] = ()  # other classes that hold the same parameters
+    defaults: ClassVar[Mapping[str, Any]] = {}  # what absent keys mean, where an inherited field says otherwise
     rotated: ClassVar[str | None] = None  # the field whose width rotary positions turn
     section: ClassVar[str | None] = None  # the part of a composite config.json these fields are read from
 
+    conditions: ClassVar[tuple[Condition, ...]] = ()  # what config.json must fulfil besides, in keys that no weight depends on
+
     def forward(c, tokens: Data) -> Data:
         raise NotImplementedError
+
+    def body(c, tokens: Data) -> Data:
+        """The forward pass without the output head: what the reference's other heads stand on."""
+        out = c.forward(tokens)
+        while not any(weight.component == "lm_head" for weight in out.weights):
+            out = out.inputs[0]
+        return out.inputs[0]
 
     def mtp(c, tokens: Data) -> Data | None:
         """Multi-token-prediction layers on the model's last hidden state, beside it; None where there are none."""
@@ -121,29 +144,3 @@ class Sizes(BaseModel):
 
     def check(c) -> None:
         """Raises where the sizes contradict each other in a way that only this architecture forbids."""
-
-
-def read(architecture: type[Sizes], document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str], set[str]]:
-    """config.json to field values, with the key, `derived` or `default` each came from, and the keys left unread."""
-    config = document.get(architecture.section, {}) if architecture.section else document
-    values: dict[str, Any] = {}
-    origin: dict[str, str] = {}
-    unread = set(config)
-    for field, info in architecture.model_fields.items():
-        inner = info.annotation
-        if isinstance(inner, type) and issubclass(inner, Sizes):
-            values[field], origin[field] = read(inner, document)[0], inner.section or ""
-            continue
-        key = key_of(architecture, field)
-        names = key.spellings(field)
-        name = next((k for k in names if k in config and not (key.null_is_absent and config[k] is None)), None)
-        if name is not None:
-            values[field], origin[field] = config[name], name
-            unread.discard(name)
-        elif key.absent is REQUIRED:
-            raise ParamcountError("is missing", where=names[0], accepted=" or ".join(names))
-        elif callable(key.absent):
-            values[field], origin[field] = key.absent(config, values), "derived"
-        else:
-            values[field], origin[field] = key.absent, "default"
-    return values, origin, unread

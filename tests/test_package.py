@@ -24,6 +24,7 @@ FLOORS = [
     ["rules"],
     ["architectures", "formulas"],
     ["zoo"],
+    ["config_json"],
     ["names"],
     ["counting"],
     ["arithmetic", "checking", "comparing", "gpt2_numpy"],

@@ -8,7 +8,7 @@ from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.rules import heads_fill
-from paramcount.sizes import Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 
 
 class DeepseekMoE(Sizes):
@@ -21,7 +21,7 @@ class DeepseekMoE(Sizes):
     d_model: Positive = hf(absent=4096)
     n_layers: Positive = hf(absent=30)
     n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null_is_absent=True)
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=11008)
     n_dense_layers: Natural = hf(absent=0)

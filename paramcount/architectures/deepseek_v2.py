@@ -28,7 +28,7 @@ class DeepseekV2(Sizes):
     d_rope: Positive = hf(absent=64)
     d_v: Positive = hf(absent=128)
     d_ff: Positive = hf(absent=11008)
-    n_dense_layers: Natural = hf(absent=0)
+    n_dense_layers: Natural = hf(absent=0, at_most="n_layers")
     d_expert: Positive = hf(absent=1407)
     n_routed_experts: Positive = hf(absent=64)
     n_active_experts: Positive = hf()

@@ -27,7 +27,7 @@ class DeepseekV3(Sizes):
     d_rope: Positive = hf(absent=64)
     d_v: Positive = hf(absent=128)
     d_ff: Positive = hf(absent=18432)
-    n_dense_layers: Natural = hf(absent=3)
+    n_dense_layers: Natural = hf(absent=3, at_most="n_layers")
     d_expert: Positive = hf(absent=2048)
     n_routed_experts: Positive = hf(absent=256)
     n_active_experts: Positive = hf(absent=8)

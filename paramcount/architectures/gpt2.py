@@ -9,7 +9,7 @@ from paramcount.parts.attentions import causal_masks, gpt_attention
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gpt_mlp
 from paramcount.rules import heads_fill
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, hf
 
 
 class GPT2(Sizes):
@@ -23,7 +23,7 @@ class GPT2(Sizes):
     n_layers: Positive = hf("n_layer", absent=12)
     n_heads: Positive = hf("n_head", absent=12)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null_is_absent=True)
+    d_ff: Positive = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:

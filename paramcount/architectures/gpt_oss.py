@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data, act, experts, fused, linear
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.rules import one_of_each
-from paramcount.sizes import Flag, Positive, Sizes, Words, hf
+from paramcount.sizes import ABSENT, Flag, Positive, Sizes, Words, hf
 
 KINDS = ("sliding_attention", "full_attention")
 
@@ -27,7 +27,7 @@ class GptOss(Sizes):
     d_expert: Positive = hf("intermediate_size", absent=2880)
     n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=128)
     n_active_experts: Positive = hf(absent=4)
-    layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[i % 2] for i in range(c["n_layers"])), null_is_absent=True)
+    layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[i % 2] for i in range(c["n_layers"])), null=ABSENT)
     window: Positive = hf(absent=128)
     attention_bias: Flag = hf(absent=True)
     tie_word_embeddings: Flag = hf(absent=False)

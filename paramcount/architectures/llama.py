@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.rules import divides
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 
 
 class Llama(Sizes):
@@ -20,8 +20,8 @@ class Llama(Sizes):
     d_model: Positive = hf(absent=4096)
     n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null_is_absent=True)
-    d_head: Positive = hf(absent=d_model_per_head, null_is_absent=True)
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
+    d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_ff: Positive = hf(absent=11008)
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)

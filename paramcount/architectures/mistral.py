@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, hf
+from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, hf
 
 
 class Mistral(Sizes):
@@ -20,7 +20,7 @@ class Mistral(Sizes):
     n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=8)
-    d_head: Positive = hf(absent=d_model_per_head, null_is_absent=True)
+    d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_ff: Positive = hf(absent=14336)
     window: Positive | None = hf(absent=4096)
     tie_word_embeddings: Flag = hf(absent=False)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, hf
+from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, hf
 
 
 class Mixtral(Sizes):
@@ -21,7 +21,7 @@ class Mixtral(Sizes):
     n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=8)
-    d_head: Positive = hf(absent=d_model_per_head, null_is_absent=True)
+    d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_expert: Positive = hf("intermediate_size", absent=14336)
     n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=8)
     n_active_experts: Positive = hf(absent=2)

@@ -10,7 +10,7 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.rules import heads_fill
-from paramcount.sizes import Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import ABSENT, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
 
 
 class MllamaVision(Sizes):
@@ -29,7 +29,7 @@ class MllamaVision(Sizes):
     n_patches: Positive = derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
     n_tiles: Positive = hf("max_num_tiles", absent=4)
     n_aspect_ratios: Positive = derived(lambda js, c: len(js.get("supported_aspect_ratios") or [0] * 8))
-    intermediate_layers: Indices = hf("intermediate_layers_indices", absent=(3, 7, 15, 23, 30), null_is_absent=True)
+    intermediate_layers: Indices = hf("intermediate_layers_indices", absent=(3, 7, 15, 23, 30), null=ABSENT)
 
     def check(c) -> None:
         heads_fill(c)
@@ -49,7 +49,7 @@ class Mllama(Sizes):
     n_kv_heads: Positive = hf(absent=8)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=14336)
-    cross_attention_layers: Indices = hf(absent=(3, 8, 13, 18, 23, 28, 33, 38), null_is_absent=True)
+    cross_attention_layers: Indices = hf(absent=(3, 8, 13, 18, 23, 28, 33, 38), null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=False)
     vision: MllamaVision
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 
 
 class Qwen2(Sizes):
@@ -19,8 +19,8 @@ class Qwen2(Sizes):
     d_model: Positive = hf(absent=4096)
     n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
-    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null_is_absent=True)
-    d_head: Positive = hf(absent=d_model_per_head, null_is_absent=True)
+    n_kv_heads: Positive = hf(absent=32, null=equal_to("n_heads"))
+    d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_ff: Positive = hf(absent=22016)
     tie_word_embeddings: Flag = hf(absent=False)
 

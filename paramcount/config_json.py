@@ -1,0 +1,251 @@
+"""A Hugging Face config.json: which architecture reads it, and which key, default or derivation each size came from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.errors import ParamcountError, near, printable, shown
+from paramcount.rules import validated
+from paramcount.sizes import ABSENT, LARGEST, NULL, REQUIRED, Condition, Derivation, Sizes, key_of
+from paramcount.zoo import Model
+
+# Classes with the reference's body and another head, by the ending of their names; "Model" has none.
+OTHER_HEADS = (
+    "Model", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction",
+    "ForQuestionAnsweringSimple", "ForAudioClassification", "ForImageClassification", "TextModel", "Encoder",
+)  # fmt: skip
+REFERENCE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "WithLMHeadModel", "ForMaskedLM", "Decoder")
+
+
+# The words of PreTrainedConfig.layer_types, and the older ones that it renames.
+LAYER_TYPES = (
+    "full_attention", "sliding_attention", "chunked_attention", "window_attention", "indexed_attention", "compressed_sparse_attention",
+    "heavily_compressed_attention", "minimax_m3_sparse", "conv", "moe", "hybrid", "hybrid_sliding", "reference_sliding_attention", "linear_attention",
+    "mamba", "attention", "deepseek_sparse_attention", "qwen_sparse_attention",
+)  # fmt: skip
+
+
+class Reading(NamedTuple):
+    """What became of a config.json, key by key."""
+
+    values: dict[str, Any]  # {field: value}
+    origin: dict[str, str]  # {field: the key it was read from, "default", or "derived" and from which keys}
+    unread: tuple[str, ...]  # keys that no field is read from
+
+
+class HubModel(Model):
+    """A model read from a config.json, with what its reading left out."""
+
+    origin: Mapping[str, str]
+    unread: tuple[str, ...] = ()
+    head: bool = True  # whether the class has the language model's head
+    scope: str = "model"
+    not_counted: tuple[str, ...] = ()
+    cls: str = ""  # the class that was counted
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the count should know."""
+        odd = [key for key in self.unread if SIZE_LIKE.search(key.rpartition(".")[2]) and not HARMLESS.search(key.rpartition(".")[2])]
+        return (f"not read, though named like sizes: {', '.join(printable(key, 60) for key in odd)}",) if odd else ()
+
+
+SIZE_LIKE = re.compile(
+    r"(^|_)(n|num|dim|dims|size|rank|ranks|width|layers?|heads?|experts?|hidden|inner|inter|ffn|kernel|channels?|state|groups?|embd?|vocab|lora)(_|$)|^d_"
+)
+HARMLESS = re.compile(
+    r"window|token|position|^num_labels$|^num_return|beam|^max_|chunk|dropout|_range$|initializer|^n_ctx$|_act$|activation|batch|group_size|topk|top_k"
+)
+
+
+class Watched(dict[str, Any]):
+    """A config.json that remembers which of its keys a derivation looked at."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        self.seen: list[str] = []
+
+    def __getitem__(self, key: str) -> Any:
+        self.seen.append(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.seen.append(key)
+        return super().get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        self.seen.append(str(key))
+        return super().__contains__(key)
+
+
+class Field(NamedTuple):
+    """How one field is read: `key_of`, with what the walk over a config needs at once."""
+
+    name: str
+    spellings: tuple[str, ...]
+    absent: Any
+    null: Any
+    at_most: str | None
+    least: int | None  # of a whole number
+    inner: type[Sizes] | None
+
+
+@lru_cache(maxsize=None)
+def fields(architecture: type[Sizes]) -> tuple[Field, ...]:
+    found = []
+    for name, info in architecture.model_fields.items():
+        types = (info.annotation, *getattr(info.annotation, "__args__", ()))
+        inner = next((t for t in types if isinstance(t, type) and issubclass(t, Sizes)), None)
+        if inner:
+            found.append(Field(name, (), None, None, None, None, inner))
+            continue
+        key = key_of(architecture, name)
+        limits = [m.ge for m in info.metadata if hasattr(m, "ge")] if info.annotation is int else []
+        found.append(Field(name, key.spellings(name), key.absent, key.null, key.at_most, limits[0] if limits else None, None))
+    return tuple(found)
+
+
+def section_of(document: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
+    """The part of a config.json that an architecture reads: all of it, or a block that may be missing."""
+    if name is None:
+        return document
+    section = found(document, name)
+    if section is ABSENT or section is None:
+        return {}
+    if not isinstance(section, Mapping):
+        raise ParamcountError(f"= {shown(section)}", where=name, accepted="a mapping")
+    return section
+
+
+def found(config: Mapping[str, Any], name: str) -> Any:
+    """The value under a name, which may lead through nested mappings; ABSENT where there is none."""
+    if name in config:
+        return config[name]
+    first, dot, rest = name.partition(".")
+    inner = config.get(first) if dot else None
+    return found(inner, rest) if isinstance(inner, Mapping) else ABSENT
+
+
+def layer_types_fit(config: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """The reference asks one known word for each layer wherever the key stands, also where no weight depends on it."""
+    words, n = config.get("layer_types"), values.get("n_layers")
+    if words is not None and n is not None:
+        if not isinstance(words, (list, tuple)) or len(words) != n:
+            raise ParamcountError(
+                f"names {len(words) if isinstance(words, (list, tuple)) else 'no'} layers of {n}", where="layer_types", accepted="one word a layer"
+            )
+        for i, word in enumerate(words):
+            if not isinstance(word, str) or word not in LAYER_TYPES:
+                raise ParamcountError(f"= {shown(word)}", where=f"layer_types.{i}", accepted=", ".join(LAYER_TYPES), nearest=near(word, LAYER_TYPES))
+
+
+def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Reading:
+    """config.json to field values as the reference would take them.
+
+    Raises: ParamcountError for a required key that is missing, a value of the wrong type, and what cannot be worked out.
+    """
+    config = section_of(document, architecture.section)
+    values: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    used: set[str] = set()
+    watched: Watched | None = None
+    for field, spellings, absent, null, at_most, least, inner in fields(architecture):
+        if inner is not None:
+            reading = read(inner, document)
+            values[field], origin[field] = reading.values, inner.section or ""
+            continue
+        for name in spellings:
+            value = found(document, name[1:]) if name[0] == "/" else found(config, name)
+            if value is ABSENT or (value is None and null is ABSENT):
+                continue
+            if value is None and null is not NULL:
+                absent = null
+                continue
+            if least is not None and (type(value) is not int or not least <= value <= LARGEST):
+                limit = f"a whole number from {least}" if type(value) is not int or value < least else f"a whole number up to {LARGEST:,}"
+                raise ParamcountError(f"= {shown(value)}", where=name.lstrip("/"), accepted=limit)
+            if at_most is not None and value > values[at_most]:
+                value = values[at_most]
+            values[field], origin[field] = tuple(value) if type(value) is list else value, name.lstrip("/")
+            used.add(name)
+            break
+        else:
+            if absent is REQUIRED:
+                raise ParamcountError("is missing", where=spellings[0], accepted=" or ".join(spellings))
+            if not callable(absent):
+                values[field], origin[field] = absent, "default"
+                continue
+            watched = watched or Watched(config)
+            watched.seen = []
+            values[field] = worked_out(absent, watched, values, field)
+            looked_at = ", ".join(key for key in dict.fromkeys(watched.seen) if key in config)
+            origin[field] = f"derived from {looked_at}" if looked_at else "derived"
+            used.update(watched.seen)
+    for condition in (layer_types_fit, *architecture.conditions):
+        watched = watched or Watched(config)
+        watched.seen = []
+        worked_out(condition, watched, values, "config.json")
+        used.update(watched.seen)
+    roots = {name.partition(".")[0] for name in used}
+    return Reading(values, origin, tuple(key for key in config if key not in roots))
+
+
+def worked_out(derivation: Derivation | Condition, config: Watched, values: Mapping[str, Any], field: str) -> Any:
+    """What the reference would work out, with one line where a value of the wrong kind stops it."""
+    try:
+        return derivation(config, values)
+    except ParamcountError:
+        raise
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+        looked_at = ", ".join(dict.fromkeys(config.seen)) or "the other sizes"
+        raise ParamcountError(f"cannot be worked out from {looked_at}", where=field, accepted="a config that the reference can build") from None
+
+
+def declared(document: Mapping[str, Any]) -> tuple[type[Sizes], str, str]:
+    """The architecture that a config.json names, its name, and the class to count.
+
+    Raises: ParamcountError where there is no model type or none that is known.
+    """
+    model_type = document.get("model_type")
+    classes = document.get("architectures")
+    cls = classes[0] if isinstance(classes, (list, tuple)) and classes and isinstance(classes[0], str) else ""
+    if not isinstance(model_type, str):
+        raise ParamcountError("is missing" if model_type is None else f"= {shown(model_type)}", where="model_type", accepted="see `paramcount architectures`")
+    if model_type not in ARCHITECTURES:
+        remote = ", whose code is its author's and is not run," if document.get("auto_map") else ""
+        raise ParamcountError(
+            f"= {printable(model_type, 60)}{remote} is not supported",
+            where="model_type",
+            accepted="what `paramcount architectures` lists",
+            nearest=near(model_type, ARCHITECTURES),
+        )
+    name = f"{model_type}.{cls}" if f"{model_type}.{cls}" in ARCHITECTURES else model_type
+    return architecture(name), name, cls
+
+
+def stem(sizes: type[Sizes]) -> str:
+    """The beginning of the reference's class names: Qwen2 of Qwen2ForCausalLM."""
+    name = sizes.reference.partition(" ")[0]
+    return next((name.removesuffix(ending) for ending in REFERENCE_ENDINGS if name.endswith(ending)), name)
+
+
+def from_config(document: Mapping[str, Any], id: str = "config.json") -> HubModel:
+    """The model that a parsed config.json describes, as the reference implementation would build it. Nothing of it is run.
+
+    Raises: ParamcountError where the reference refuses it, or where it is not known how to count it exactly.
+    """
+    if document.get("per_layer_config"):
+        raise ParamcountError("overrides sizes layer by layer, which is not supported", where="per_layer_config")
+    sizes, name, cls = declared(document)
+    reading = read(sizes, document)
+    config = validated(sizes, reading.values)
+    own = sizes.reference.partition(" ")[0]
+    other = cls if cls not in (own, *sizes.same) and cls in [stem(sizes) + ending for ending in OTHER_HEADS] else ""
+    left_out = () if not other else ("lm_head",) if other.endswith("Model") else (f"head of {other}",)
+    return HubModel(
+        id=id, name=id, architecture=name, config=config, origin=reading.origin, unread=reading.unread, head=not other, not_counted=left_out, cls=other or own
+    )

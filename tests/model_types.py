@@ -1,0 +1,26 @@
+"""The line of truth of every supported architecture: tests/data/model_types.csv.
+
+`total` is what the reference implementation builds from the default config. `vary`: values of config.json keys, as JSON, that the
+differential test draws besides its usual ones; a key with + before it is read by no field but by a derivation ("absent" leaves it out).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class ModelType(NamedTuple):
+    cls: str
+    total: int
+    vary: dict[str, list[Any]]
+
+
+def load() -> dict[str, ModelType]:
+    with (Path(__file__).parent / "data" / "model_types.csv").open(encoding="utf-8", newline="") as file:
+        return {row["model_type"]: ModelType(row["class"], int(row["total"]), json.loads(row["vary"] or "{}")) for row in csv.DictReader(file)}
+
+
+MODEL_TYPES = load()

@@ -1,0 +1,239 @@
+"""Any config.json, counted by paramcount and built by the reference implementation: equal tensor by tensor, or refused by both.
+
+`python -m tests.oracle.differential MODEL_TYPE... [--examples N]` prints what differs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import random
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.config_json import fields, from_config
+from paramcount.counting import Count, count_sizes, tensors
+from paramcount.errors import ParamcountError
+from paramcount.sizes import Sizes
+from tests.model_types import MODEL_TYPES
+
+Choose = Callable[[Sequence[Any]], Any]
+Named = dict[str, tuple[int, ...]]
+SMALL_ENOUGH_TO_RUN = 3_000_000
+
+# Small values by the key of config.json that takes them; what is not named here is chosen by its type.
+VALUES: dict[str, list[Any]] = {
+    "vocab_size": [96, 128],
+    "hidden_size": [32, 64, 48], "d_model": [32, 64, 48], "n_embd": [32, 64, 48],
+    "num_hidden_layers": [1, 2, 3, 4], "n_layer": [1, 2, 3], "num_layers": [1, 2, 3], "n_layers": [1, 2, 3],
+    "num_attention_heads": [4, 2, 8, 4, 3], "n_head": [4, 2, 8], "n_heads": [4, 2, 8], "num_heads": [4, 2, 8],
+    "num_key_value_heads": [2, 1, 4, 2, 3],
+    "head_dim": [8, 16, 12],
+    "intermediate_size": [40, 64, 24],
+    "moe_intermediate_size": [12, 20],
+    "n_positions": [16, 24], "max_position_embeddings": [16, 24],
+    "num_experts": [4, 8], "num_local_experts": [4, 8], "n_routed_experts": [4, 8],
+    "num_experts_per_tok": [2, 1, 3],
+    "n_shared_experts": [1, 2, 0], "first_k_dense_replace": [1, 0, 2],
+    "q_lora_rank": [12, 16], "kv_lora_rank": [16, 8], "qk_nope_head_dim": [8, 12], "qk_rope_head_dim": [4, 8], "v_head_dim": [8, 12],
+    "n_group": [1, 2], "topk_group": [1], "sliding_window": [8],
+    "num_nextn_predict_layers": [0, 1],
+}  # fmt: skip
+
+
+def values_of(cls: type[Sizes], field: str, key: str, vary: dict[str, list[Any]]) -> list[Any]:
+    if key in vary:
+        return vary[key]
+    if key.rpartition(".")[2] in VALUES:
+        return VALUES[key.rpartition(".")[2]]
+    annotation = str(cls.model_fields[field].annotation)
+    return [True, False] if "bool" in annotation else [4, 2, 8, 6] if "int" in annotation and "tuple" not in annotation else []
+
+
+def place(document: dict[str, Any], path: str, value: Any) -> None:
+    *outer, last = path.split(".")
+    for step in outer:
+        document = document.setdefault(step, {})
+    document[last] = value
+
+
+def keys_of(cls: type[Sizes], section: str = "") -> list[tuple[type[Sizes], str, list[str]]]:
+    """(architecture, field, its keys as paths from the root) of every field with a key, inner configs too."""
+    found = []
+    start = f"{cls.section}." if cls.section else section
+    for field in fields(cls):
+        if field.inner:
+            found += keys_of(field.inner)
+        elif field.spellings:
+            found.append((cls, field.name, [name[1:] if name[0] == "/" else start + name for name in field.spellings]))
+    return found
+
+
+def document_of(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[str, Any]:
+    """A config.json of an architecture, most keys small, some absent, now and then one of them null."""
+    model_type, _, cls_name = name.partition(".")
+    document: dict[str, Any] = {"model_type": model_type}
+    if cls_name:
+        document["architectures"] = [cls_name]
+    for key in vary:
+        if key.startswith("+"):  # keys that no field names, but derivations read
+            value = choose(vary[key])
+            if value != "absent":
+                place(document, key[1:], value)
+    keys = keys_of(architecture(name))
+    nulled = choose([None] * 6 + [field for _, field, _ in keys])
+    for cls, field, names in keys:
+        options = values_of(cls, field, names[0], vary)
+        fate = "null" if field == nulled else choose(["present"] * 9 + ["absent", "other name"]) if options else "absent"
+        path = names[0] if fate != "other name" or len(names) == 1 else choose(names[1:])
+        if fate == "null":
+            place(document, path, None)
+        elif fate != "absent":
+            place(document, path, choose(options))
+    return document
+
+
+def ours(document: dict[str, Any]) -> tuple[Count, Named, Named]:
+    """The count, and every tensor by its own name: parameters, buffers."""
+    model = from_config(document)
+    found: tuple[Named, Named] = {}, {}
+    for tensor in tensors(model.sizes, model.head):
+        if tensor.part == "mtp" or tensor.tied_to is not None or tensor.role == "legacy_buffer":
+            continue
+        for indices in itertools.product(*(repeat.indices for repeat in tensor.repeats)):
+            name = tensor.name
+            for repeat, index in zip(tensor.repeats, indices):
+                name = name.replace("{" + repeat.axis + "}", str(index), 1)
+            assert name not in found[0] and name not in found[1], f"{name} is declared twice"
+            found[tensor.role == "buffer"][name] = tensor.shape
+    return count_sizes(model.sizes, head=model.head), *found
+
+
+def build(document: dict[str, Any], cls_name: str, device: str = "meta") -> Any:
+    """The reference's model of a config.json."""
+    import torch
+    import transformers
+    from transformers import CONFIG_MAPPING
+
+    silence()
+    config = CONFIG_MAPPING[document["model_type"]].from_dict({key: value for key, value in document.items() if key != "quantization_config"})
+    cls = getattr(transformers, cls_name)
+    if not isinstance(config, cls.config_class):
+        config = config.get_text_config()
+    with torch.device(device), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return cls(config)
+
+
+def silence() -> None:
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+
+
+def named(model: Any) -> tuple[Named, Named]:
+    """The reference's tensors under the names that it would save them by: parameters, buffers."""
+    from transformers.core_model_loading import revert_weight_conversion
+
+    state = model.state_dict(keep_vars=True)
+    learned = dict(model.named_parameters())
+    kept = {name: tensor for name, tensor in model.named_buffers() if name in state}
+    found = []
+    for tensors_ in (learned, kept):
+        found.append({name: tuple(tensor.shape) for name, tensor in revert_weight_conversion(model, dict(tensors_)).items()})
+    return found[0], found[1]
+
+
+def runs(document: dict[str, Any], cls_name: str) -> Exception | None:
+    """What goes wrong where the reference runs a few tokens through the model; None where nothing does."""
+    import torch
+
+    try:
+        model = build(document, cls_name, "cpu")
+        if not model.config.get_text_config().is_encoder_decoder:
+            model.config.get_text_config().use_cache = False
+        ids = torch.zeros((1, 6), dtype=torch.long)
+        with torch.no_grad():
+            model.eval()(input_ids=ids, **({"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}))
+    except Exception as error:  # noqa: BLE001
+        return error
+    return None
+
+
+def differences(document: dict[str, Any], cls_name: str, *, run: bool = True, by_name: bool = True) -> list[str]:
+    """Where paramcount and the reference disagree about a config.json."""
+    try:
+        count, *mine = ours(document)
+    except ParamcountError as error:
+        try:
+            model = build(document, cls_name)
+        except Exception:  # noqa: BLE001
+            return []
+        if sum(p.numel() for p in model.parameters()) > SMALL_ENOUGH_TO_RUN or not run or runs(document, cls_name):
+            return []
+        return [f"we refuse what the reference builds and runs: {error}"]
+    try:
+        model = build(document, cls_name)
+    except Exception as error:  # noqa: BLE001
+        return [f"the reference refuses what we count: {type(error).__name__}: {str(error)[:300]}"]
+    wants = {
+        "total": sum(p.numel() for p in model.parameters()),
+        "buffers": sum(b.numel() for name, b in model.named_buffers() if name in model.state_dict()),
+        "embedding": model.get_input_embeddings().weight.numel(),
+    }
+    head = model.get_output_embeddings()
+    if head is not None:
+        learned = [p for p in head.parameters() if p is not model.get_input_embeddings().weight]
+        wants["lm_head"] = sum(p.numel() for p in learned)
+    found = [f"{what}: {getattr(count, what):,} instead of {n:,}" for what, n in wants.items() if getattr(count, what) != n]
+    if by_name:
+        prefix = f"{model.base_model_prefix}."
+        for has, expected, what in zip(mine, named(model), ("parameter", "buffer")):
+            has = {name.removeprefix(prefix): shape for name, shape in has.items()}
+            expected = {name.removeprefix(prefix): shape for name, shape in expected.items() if 0 not in shape}
+            found += [f"{what} {n}: {has.get(n)} instead of {expected.get(n)}" for n in sorted(has | expected) if has.get(n) != expected.get(n)][:12]
+    if run and not found and wants["total"] <= SMALL_ENOUGH_TO_RUN and (error := runs(document, cls_name)):
+        found.append(f"we count what the reference cannot run: {type(error).__name__}: {str(error)[:300]}")
+    return found
+
+
+def main(names: list[str], examples: int) -> None:
+    silence()
+    for name in names:
+        facts = MODEL_TYPES.get(name)
+        cls_name = facts.cls if facts else name.partition(".")[2] or architecture(name).reference
+        vary = facts.vary if facts else {}
+        start: dict[str, Any] = {"model_type": name.partition(".")[0], "architectures": [cls_name]}
+        wrong = [f"DEFAULT CONFIG {found}" for found in differences(start, cls_name, run=False, by_name=False)]
+        if facts and count_sizes(from_config(start).sizes).total != facts.total:
+            wrong.append(f"DEFAULT CONFIG is not the line of truth, {facts.total:,}")
+        rng, counted = random.Random(1), 0
+        for _ in range(examples):
+            document = document_of(name, rng.choice, vary)
+            if found := differences(document, cls_name):
+                wrong.append(json.dumps(document) + "\n      " + "\n      ".join(found[:12]))
+            else:
+                try:
+                    from_config(document)
+                    counted += 1
+                except ParamcountError:
+                    pass
+        print(f"{name}: {len(wrong)} of {examples} differ; {counted} counted, the others refused by both")
+        for text in wrong[:4]:
+            print("   ", text)
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    examples = 60
+    if "--examples" in arguments:
+        at = arguments.index("--examples")
+        examples = int(arguments[at + 1])
+        del arguments[at : at + 2]
+    main(arguments or list(ARCHITECTURES), examples)
