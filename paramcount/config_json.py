@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.rules import validated
 from paramcount.sizes import ABSENT, LARGEST, NULL, REQUIRED, Condition, Derivation, Sizes, key_of
-from paramcount.zoo import Model
+from paramcount.zoo import Model, Reading
 
 # Classes with the reference's body and another head, by the ending of their names; "Model" has none.
 OTHER_HEADS = (
@@ -29,29 +29,12 @@ LAYER_TYPES = (
 )  # fmt: skip
 
 
-class Reading(NamedTuple):
-    """What became of a config.json, key by key."""
+class Values(NamedTuple):
+    """What an architecture reads out of a config.json."""
 
     values: dict[str, Any]  # {field: value}
-    origin: dict[str, str]  # {field: the key it was read from, "default", or "derived" and from which keys}
+    origin: dict[str, str]  # as in zoo.Reading
     unread: tuple[str, ...]  # keys that no field is read from
-
-
-class HubModel(Model):
-    """A model read from a config.json, with what its reading left out."""
-
-    origin: Mapping[str, str]
-    unread: tuple[str, ...] = ()
-    head: bool = True  # whether the class has the language model's head
-    scope: str = "model"
-    not_counted: tuple[str, ...] = ()
-    cls: str = ""  # the class that was counted
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What a reader of the count should know."""
-        odd = [key for key in self.unread if SIZE_LIKE.search(key.rpartition(".")[2]) and not HARMLESS.search(key.rpartition(".")[2])]
-        return (f"not read, though named like sizes: {', '.join(printable(key, 60) for key in odd)}",) if odd else ()
 
 
 SIZE_LIKE = re.compile(
@@ -94,7 +77,7 @@ class Field(NamedTuple):
     inner: type[Sizes] | None
 
 
-@lru_cache(maxsize=None)
+@cache
 def fields(architecture: type[Sizes]) -> tuple[Field, ...]:
     found = []
     for name, info in architecture.model_fields.items():
@@ -143,7 +126,7 @@ def layer_types_fit(config: Mapping[str, Any], values: Mapping[str, Any]) -> Non
                 raise ParamcountError(f"= {shown(word)}", where=f"layer_types.{i}", accepted=", ".join(LAYER_TYPES), nearest=near(word, LAYER_TYPES))
 
 
-def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Reading:
+def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
     """config.json to field values as the reference would take them.
 
     Raises: ParamcountError for a required key that is missing, a value of the wrong type, and what cannot be worked out.
@@ -191,7 +174,7 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Reading:
         worked_out(condition, watched, values, "config.json")
         used.update(watched.seen)
     roots = {name.partition(".")[0] for name in used}
-    return Reading(values, origin, tuple(key for key in config if key not in roots))
+    return Values(values, origin, tuple(key for key in config if key not in roots))
 
 
 def worked_out(derivation: Derivation | Condition, config: Watched, values: Mapping[str, Any], field: str) -> Any:
@@ -233,19 +216,25 @@ def stem(sizes: type[Sizes]) -> str:
     return next((name.removesuffix(ending) for ending in REFERENCE_ENDINGS if name.endswith(ending)), name)
 
 
-def from_config(document: Mapping[str, Any], id: str = "config.json") -> HubModel:
+def from_config(document: Mapping[str, Any], id: str = "config.json") -> Model:
     """The model that a parsed config.json describes, as the reference implementation would build it. Nothing of it is run.
 
     Raises: ParamcountError where the reference refuses it, or where it is not known how to count it exactly.
     """
     if document.get("per_layer_config"):
         raise ParamcountError("overrides sizes layer by layer, which is not supported", where="per_layer_config")
-    sizes, name, cls = declared(document)
-    reading = read(sizes, document)
-    config = validated(sizes, reading.values)
-    own = sizes.reference.partition(" ")[0]
-    other = cls if cls not in (own, *sizes.same) and cls in [stem(sizes) + ending for ending in OTHER_HEADS] else ""
+    architecture, name, cls = declared(document)
+    values, origin, unread = read(architecture, document)
+    config = validated(architecture, values)
+    own = architecture.reference.partition(" ")[0]
+    other = cls if cls not in (own, *architecture.same) and cls in [stem(architecture) + ending for ending in OTHER_HEADS] else ""
     left_out = () if not other else ("lm_head",) if other.endswith("Model") else (f"head of {other}",)
-    return HubModel(
-        id=id, name=id, architecture=name, config=config, origin=reading.origin, unread=reading.unread, head=not other, not_counted=left_out, cls=other or own
-    )
+    model = Model(id=id, name=id, architecture=name, config=config)
+    model._reading = Reading(other or own, not other, "model", left_out, remarks(unread), origin, unread)
+    return model
+
+
+def remarks(unread: Iterable[str]) -> tuple[str, ...]:
+    """What a reader of the count should know."""
+    odd = [key for key in unread if SIZE_LIKE.search(key) and not HARMLESS.search(key)]
+    return (f"not read, though named like sizes: {', '.join(printable(key, 60) for key in odd)}",) if odd else ()

@@ -8,8 +8,10 @@ from functools import cached_property, lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paramcount.flow import Data, Repeat, given, weights
+from paramcount.flow import Repeat, weights
 from paramcount.names import load
+from paramcount.summing import Sums, flows, walked
+from paramcount.summing import sums as summed
 
 if TYPE_CHECKING:
     from paramcount.sizes import Sizes
@@ -104,7 +106,11 @@ class Count:
     not_counted: tuple[str, ...] = ()
     release: Mapping[str, int] = field(default_factory=dict)  # what the released files hold, item by item; empty where nobody said
     quantisation: str | None = None  # of the released files; the scales it needs are in no item
+    remarks: tuple[str, ...] = ()  # what looks odd in a config.json, and keys named like sizes that nothing reads
+    architecture: str = ""
+    reference: str = ""  # the class whose parameters these are
     sizes: Any = field(default=None, repr=False, compare=False)
+    head: bool = field(default=True, repr=False, compare=False)
 
     @property
     def embedding(self) -> int:
@@ -153,19 +159,20 @@ class Count:
     @cached_property
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors of the reference implementation and, part mtp, of the layers beside it."""
-        return tuple(tensors(self.sizes)) if self.sizes is not None else ()
+        return tuple(tensors(self.sizes, self.head)) if self.sizes is not None else ()
 
     def to_dict(self) -> dict[str, Any]:
         """All counts as plain data for JSON."""
         names = (
             "id", "total", "active", "active_non_embedding", "active_without_input_table", "embedding", "non_embedding", "lm_head",
-            "language_model", "buffers", "legacy_buffers", "mtp", "mtp_buffers", "checkpoint", "bytes_fp32", "bytes_bf16", "tied", "scope",
+            "language_model", "buffers", "legacy_buffers", "mtp", "mtp_buffers", "checkpoint", "bytes_fp32", "bytes_bf16", "tied", "scope", "architecture", "reference",
         )  # fmt: skip
         nested = ("components", "active_components", "details", "parts", "release")
         return {
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in names},
             "not_counted": list(self.not_counted),
+            "remarks": list(self.remarks),
             **{name: dict(getattr(self, name)) for name in nested},
         }
 
@@ -187,7 +194,8 @@ def count(spec: object) -> Count:
 
 def counted(model: Model) -> Count:
     """The count of a loaded model."""
-    found, release = _again(model.sizes, model.id), model.release
+    reading, release = model.reading, model.release
+    found = _again(model.sizes, model.id, reading.head)
     return replace(  # the dicts are the caller's to change
         found,
         components=dict(found.components),
@@ -196,6 +204,11 @@ def counted(model: Model) -> Count:
         parts=dict(found.parts),
         release=released(found, release) if release else {},
         quantisation=release.quantisation if release else None,
+        scope=reading.scope,
+        not_counted=reading.not_counted,
+        remarks=reading.remarks,
+        architecture=model.architecture or "",
+        reference=reading.reference,
     )
 
 
@@ -213,50 +226,18 @@ def released(count: Count, release: Release) -> dict[str, int]:
     return items
 
 
-def flows(sizes: Sizes, head: bool = True) -> Iterator[tuple[Data, str]]:
-    """The model's own flow, then that of its MTP layers, each with the part its weights belong to unless they say otherwise."""
-    tokens = given("tokens", "tokens")
-    yield sizes.forward(tokens) if head else sizes.body(tokens), "decoder"
-    beside = sizes.mtp(tokens)
-    if beside is not None:
-        yield beside, "mtp"
-
-
 def component(part: str, name: str) -> str:
     """A weight's component in the overview: a tower's parts are one component each and open into their own."""
     return f"{part}.{name}" if part in TOWERS and part != name else name
 
 
-def add(found: dict[tuple[str, str], list[int]], part: str, name: str, n: int, times: int, visited: int) -> None:
-    sums = found.setdefault((part, name), [0, 0])
-    sums[0] += n * times
-    sums[1] += n * visited
-
-
 def count_sizes(sizes: Sizes, id: str = "", head: bool = True) -> Count:
-    """Count the declaration of one config. `sizes` is concrete: structure and numbers alike. `head`: with the language model's head."""
-    found: dict[tuple[str, str], list[int]] = {}  # {(part, component): [parameters, active ones]}
-    beside = {"buffer": 0, "mtp": 0, "mtp_buffer": 0, "mtp_copy": 0}
-    tied = False
-    under: tuple[Repeat, ...] = ()
-    times = visited = 1
-    for out, flow_part in flows(sizes, head):
-        for _, weight, tied_to, repeats, part in weights(out, flow_part):
-            if repeats is not under:  # weights of one body share their repeats
-                under, times, visited = repeats, prod(r.count for r in repeats), prod(r.active for r in repeats)
-            n = prod(weight.shape)
-            if part == "mtp":
-                beside["mtp_copy" if tied_to else "mtp" if weight.role == "parameter" else "mtp_buffer"] += n * times
-            elif weight.role != "parameter":
-                beside[weight.role] += n * times
-            elif tied_to is not None:
-                tied = tied or weight.component == "lm_head"
-            elif weight.splits:
-                across = n // weight.shape[weight.axis]
-                for name, width in weight.splits:
-                    add(found, part, name, across * width, times, visited)
-            else:
-                add(found, part, weight.component, n, times, visited)
+    """Count the declaration of one config, walking it anew. `head`: with the language model's head."""
+    return from_sums(walked(sizes, head), sizes, id, head)
+
+
+def from_sums(sums: Sums, sizes: Sizes, id: str, head: bool) -> Count:
+    found, beside, tied = sums
     components, active_components = dict.fromkeys(COMPONENTS, 0), dict.fromkeys(COMPONENTS, 0)
     parts = dict.fromkeys(PARTS[:-1], 0)
     details: dict[str, int] = {}
@@ -284,10 +265,14 @@ def count_sizes(sizes: Sizes, id: str = "", head: bool = True) -> Count:
         mtp_copies=beside["mtp_copy"],
         tied=tied,
         sizes=sizes,
+        head=head,
     )
 
 
-_again = lru_cache(maxsize=1024)(count_sizes)  # a count depends on nothing but the frozen sizes
+@lru_cache(maxsize=1024)
+def _again(sizes: Sizes, id: str, head: bool) -> Count:
+    """A count depends on nothing but the frozen sizes."""
+    return from_sums(summed(sizes, head), sizes, id, head)
 
 
 def tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:

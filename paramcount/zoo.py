@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, SerializeAsAny, ValidationError
 
 from paramcount.architectures import architecture
 from paramcount.errors import ParamcountError, near, printable, quoted, shown
@@ -98,8 +98,21 @@ class Claim(Entry):
     source: Text
 
 
+class Reading(NamedTuple):
+    """What became of a config.json: which class was counted, and each key."""
+
+    reference: str  # the class
+    head: bool = True  # whether it has the language model's head
+    scope: str = "model"  # model | language_model
+    not_counted: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    origin: Mapping[str, str] = {}  # {field: the key it was read from, "default", or "derived" and from which keys}
+    unread: tuple[str, ...] = ()
+
+
 class Model(Entry):
-    """A zoo entry: the validated config with its provenance. Of an estimate, claims and no config."""
+    """A zoo entry: the validated config with its provenance. Of an estimate, claims and no config. What was read from a config.json
+    has no provenance but its `reading`."""
 
     id: Text
     name: Text
@@ -118,6 +131,12 @@ class Model(Entry):
     sources: tuple[Source, ...] = ()
     published: tuple[Published, ...] = ()
     notes: tuple[Text, ...] = ()
+    _reading: Reading | None = PrivateAttr(default=None)
+
+    @property
+    def reading(self) -> Reading:
+        """What became of the config.json; of a zoo entry, that all of its reference was counted."""
+        return self._reading or Reading(self.sizes.reference.partition(" ")[0])
 
     @property
     def sizes(self) -> Sizes:

@@ -26,6 +26,7 @@ FLOORS = [
     ["zoo"],
     ["config_json"],
     ["names"],
+    ["summing"],
     ["counting"],
     ["arithmetic", "checking", "comparing", "gpt2_numpy"],
     ["gpt2_checks"],

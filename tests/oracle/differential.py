@@ -101,7 +101,7 @@ def ours(document: dict[str, Any]) -> tuple[Count, Named, Named]:
     """The count, and every tensor by its own name: parameters, buffers."""
     model = from_config(document)
     found: tuple[Named, Named] = {}, {}
-    for tensor in tensors(model.sizes, model.head):
+    for tensor in tensors(model.sizes, model.reading.head):
         if tensor.part == "mtp" or tensor.tied_to is not None or tensor.role == "legacy_buffer":
             continue
         for indices in itertools.product(*(repeat.indices for repeat in tensor.repeats)):
@@ -110,7 +110,7 @@ def ours(document: dict[str, Any]) -> tuple[Count, Named, Named]:
                 name = name.replace("{" + repeat.axis + "}", str(index), 1)
             assert name not in found[0] and name not in found[1], f"{name} is declared twice"
             found[tensor.role == "buffer"][name] = tensor.shape
-    return count_sizes(model.sizes, head=model.head), *found
+    return count_sizes(model.sizes, head=model.reading.head), *found
 
 
 def build(document: dict[str, Any], cls_name: str, device: str = "meta") -> Any:
@@ -161,7 +161,7 @@ def runs(document: dict[str, Any], cls_name: str) -> Exception | None:
         ids = torch.zeros((1, 6), dtype=torch.long)
         with torch.no_grad():
             model.eval()(input_ids=ids, **({"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}))
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         return error
     return None
 
@@ -173,14 +173,14 @@ def differences(document: dict[str, Any], cls_name: str, *, run: bool = True, by
     except ParamcountError as error:
         try:
             model = build(document, cls_name)
-        except Exception:  # noqa: BLE001
+        except Exception:
             return []
         if sum(p.numel() for p in model.parameters()) > SMALL_ENOUGH_TO_RUN or not run or runs(document, cls_name):
             return []
         return [f"we refuse what the reference builds and runs: {error}"]
     try:
         model = build(document, cls_name)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         return [f"the reference refuses what we count: {type(error).__name__}: {str(error)[:300]}"]
     wants = {
         "total": sum(p.numel() for p in model.parameters()),
@@ -198,8 +198,8 @@ def differences(document: dict[str, Any], cls_name: str, *, run: bool = True, by
             has = {name.removeprefix(prefix): shape for name, shape in has.items()}
             expected = {name.removeprefix(prefix): shape for name, shape in expected.items() if 0 not in shape}
             found += [f"{what} {n}: {has.get(n)} instead of {expected.get(n)}" for n in sorted(has | expected) if has.get(n) != expected.get(n)][:12]
-    if run and not found and wants["total"] <= SMALL_ENOUGH_TO_RUN and (error := runs(document, cls_name)):
-        found.append(f"we count what the reference cannot run: {type(error).__name__}: {str(error)[:300]}")
+    if run and not found and wants["total"] <= SMALL_ENOUGH_TO_RUN and (failed := runs(document, cls_name)):
+        found.append(f"we count what the reference cannot run: {type(failed).__name__}: {str(failed)[:300]}")
     return found
 
 

@@ -1,0 +1,166 @@
+"""What the weights of a declaration sum to, for each part and component. Structures that recur are summed once, in symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from math import prod
+from types import MethodType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from paramcount.errors import ParamcountError
+from paramcount.flow import Data, Repeat, Size, given, weights
+
+if TYPE_CHECKING:
+    from paramcount.sizes import Sizes
+
+OFTEN = 2  # a structure seen so many times is worth its polynomials
+MOST_KEPT = 2000
+BESIDE = ("buffer", "mtp", "mtp_buffer", "mtp_copy")
+
+Sum = tuple[Size, Size]  # parameters, and those of them that one token uses
+
+
+class Sums(NamedTuple):
+    """The weights of one declaration."""
+
+    found: Mapping[tuple[str, str], Sum]  # {(part, component): its sum}
+    beside: Mapping[str, Size]  # every name of BESIDE
+    tied: bool
+
+
+def flows(sizes: Sizes, head: bool = True) -> Iterator[tuple[Data, str]]:
+    """The model's own flow, then that of its MTP layers, each with the part its weights belong to unless they say otherwise.
+    `head`: with the language model's head."""
+    tokens = given("tokens", "tokens")
+    yield sizes.forward(tokens) if head else sizes.body(tokens), "decoder"
+    beside = sizes.mtp(tokens)
+    if beside is not None:
+        yield beside, "mtp"
+
+
+def walked(sizes: Sizes, head: bool) -> Sums:
+    """The sums of a walk over the declaration, in the arithmetic of its sizes."""
+    found: dict[tuple[str, str], list[Size]] = {}
+    beside: dict[str, Size] = dict.fromkeys(BESIDE, 0)
+    tied = False
+    under: tuple[Repeat, ...] = ()
+    times: Size = 1
+    visited: Size = 1
+    for out, flow_part in flows(sizes, head):
+        for _, weight, tied_to, repeats, part in weights(out, flow_part):
+            if repeats is not under:  # weights of one body share their repeats
+                under, times, visited = repeats, prod(r.count for r in repeats), prod(r.active for r in repeats)
+            if part == "mtp":
+                beside["mtp_copy" if tied_to else "mtp" if weight.role == "parameter" else "mtp_buffer"] += prod(weight.shape) * times
+            elif weight.role != "parameter":
+                beside[weight.role] += prod(weight.shape) * times
+            elif tied_to is not None:
+                tied = tied or weight.component == "lm_head"
+            elif weight.splits:
+                across = prod(weight.shape[: weight.axis]) * prod(weight.shape[weight.axis + 1 :])
+                for name, width in weight.splits:
+                    add(found, part, name, across * width, times, visited)
+            else:
+                add(found, part, weight.component, prod(weight.shape), times, visited)
+    return Sums({key: (total, active) for key, (total, active) in found.items()}, beside, tied)
+
+
+def add(found: dict[tuple[str, str], list[Size]], part: str, name: str, n: Size, times: Size, visited: Size) -> None:
+    sums = found.setdefault((part, name), [0, 0])
+    sums[0] += n * times
+    sums[1] += n * visited
+
+
+def sums(sizes: Sizes, head: bool = True) -> Sums:
+    """The sums of one config: walked, or worked out from the polynomials of its structure where that has come often."""
+    key = (type(sizes), head, structure(sizes))
+    seen = _structures.get(key, 0)
+    if isinstance(seen, Polynomials):
+        return seen.at(sizes)
+    if len(_structures) >= MOST_KEPT:
+        _structures.clear()
+    if seen == OFTEN and (polynomials := in_symbols(sizes, head)):
+        _structures[key] = polynomials
+        return polynomials.at(sizes)
+    _structures[key] = seen + 1  # past OFTEN where the structure depends on sizes: it is walked every time
+    return walked(sizes, head)
+
+
+def structure(sizes: Sizes) -> Hashable:
+    """What two configs of an architecture must share to be the same polynomials: everything that is no number."""
+    return tuple(... if type(value) is int else structure(value) if hasattr(value, "model_fields") else value for value in sizes.__dict__.values())
+
+
+Terms = list[tuple[int, tuple[str, ...]]]  # (coefficient, names of the sizes it is multiplied with)
+
+
+class Polynomials(NamedTuple):
+    """The sums of a structure in named sizes."""
+
+    found: list[tuple[tuple[str, str], Terms, Terms | None]]  # active None: as many as there are
+    beside: dict[str, Terms]
+    tied: bool
+
+    def at(self, sizes: Sizes) -> Sums:
+        numbers = dict(named(sizes))
+        found = {}
+        for key, total, active in self.found:
+            n = value(total, numbers)
+            found[key] = n, n if active is None else value(active, numbers)
+        return Sums(found, {name: value(terms, numbers) for name, terms in self.beside.items()}, self.tied)
+
+
+_structures: dict[Hashable, int | Polynomials] = {}
+
+
+def named(sizes: Sizes, prefix: str = "") -> Iterator[tuple[str, int]]:
+    """Every number of a config by its name, those of an inner one with the block's name before it."""
+    for name, number in sizes.__dict__.items():
+        if type(number) is int:
+            yield prefix + name, number
+        elif hasattr(number, "model_fields"):
+            yield from named(number, f"{prefix}{name}.")
+
+
+def value(terms: Terms, numbers: Mapping[str, int]) -> int:
+    total = 0
+    for n, names in terms:
+        for name in names:
+            n *= numbers[name]
+        total += n
+    return total
+
+
+def in_symbols(sizes: Sizes, head: bool) -> Polynomials | None:
+    """The polynomials of a structure; None where it depends on a size's value."""
+    try:
+        found, beside, tied = walked(symbolic(sizes), head)
+    except (ParamcountError, TypeError, AttributeError):
+        return None
+    return Polynomials(
+        [(key, terms(total), None if total == active else terms(active)) for key, (total, active) in found.items()],
+        {name: terms(n) for name, n in beside.items()},
+        tied,
+    )
+
+
+def terms(polynomial: Size) -> Terms:
+    if type(polynomial) is int:
+        return [(polynomial, ())]
+    return [(c, tuple(name for name, power in monomial for _ in range(power))) for monomial, c in polynomial.terms.items()]
+
+
+def symbolic(sizes: Sizes, prefix: str = "") -> Any:
+    """The same attributes with a symbol for every number; what is no number is structure and stays."""
+    from paramcount.polynomials import symbols
+
+    found: dict[str, Any] = {}
+    for name, number in sizes.__dict__.items():
+        if hasattr(number, "model_fields"):
+            found[name] = symbolic(number, f"{prefix}{name}.")
+        else:
+            found[name] = symbols(prefix + name)[0] if type(number) is int else number
+    same = SimpleNamespace(**found)
+    for method in ("forward", "body", "mtp"):
+        setattr(same, method, MethodType(getattr(type(sizes), method), same))
+    return same
