@@ -46,6 +46,8 @@ def _value(what: str, model: Model, count: Count) -> int | None:
 
 def proof(model: Model, count: Count) -> str:
     """The comparisons in one phrase, as the headline carries it."""
+    if model.reading.origin:
+        return f"as {model.sizes.reference if model.reading.head else model.reading.reference} builds it"
     made = checks(model, count)
     reference = next((check for check in made if check.what == "reference"), None)
     if reference is None:

@@ -77,10 +77,15 @@ def rows_of(models: Iterable[Model]) -> list[dict[str, Any]]:
 def _row(model: Model, count: Count) -> dict[str, Any]:
     sizes = model.sizes
     row: dict[str, Any] = {name: getattr(count, name) for name in (*COUNTS, *BESIDE)} | dict(count.components)
-    row |= {name: getattr(sizes, name, 0) for name in SIZES}
-    row["n_kv_heads"] = row["n_kv_heads"] or row["n_heads"]
-    row["d_head"] = row["d_head"] or getattr(sizes, "d_nope", 0) + getattr(sizes, "d_rope", 0)
-    return row | _facts(model) | {"tied": count.tied, "verified": not isinstance(model.checked, str)}
+    for name in SIZES:
+        size = getattr(sizes, name, 0)
+        row[name] = size if type(size) is int else None  # None: layers differ in it, or it is left open
+    if row["n_kv_heads"] == 0:
+        row["n_kv_heads"] = row["n_heads"]
+    if row["d_head"] == 0:
+        row["d_head"] = getattr(sizes, "d_nope", 0) + getattr(sizes, "d_rope", 0)
+    from_config = bool(model.reading.origin)  # of which nobody says more than its config.json
+    return row | _facts(model) | {"tied": count.tied, "verified": None if from_config else not isinstance(model.checked, str)}
 
 
 def _claimed(model: Model) -> dict[str, Any]:
@@ -130,7 +135,7 @@ def _marked(row: dict[str, Any], name: str) -> Any:
 
 
 def _unverified(row: dict[str, Any]) -> bool:
-    return not row["verified"] and not row["estimate"]
+    return row["verified"] is False and not row["estimate"]
 
 
 def _picked(columns: str) -> tuple[str, ...]:

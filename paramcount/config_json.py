@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -15,10 +15,10 @@ from paramcount.zoo import Model, Reading
 
 # Classes with the reference's body and another head, by the ending of their names; "Model" has none.
 OTHER_HEADS = (
-    "Model", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction",
+    "Model", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction", "ForPreTraining",
     "ForQuestionAnsweringSimple", "ForAudioClassification", "ForImageClassification", "TextModel", "Encoder",
 )  # fmt: skip
-REFERENCE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "WithLMHeadModel", "ForMaskedLM", "Decoder")
+REFERENCE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "WithLMHeadModel", "ForMaskedLM", "Decoder", "MTModel")
 
 
 # The words of PreTrainedConfig.layer_types, and the older ones that it renames.
@@ -30,11 +30,17 @@ LAYER_TYPES = (
 
 
 class Values(NamedTuple):
-    """What an architecture reads out of a config.json."""
+    """What an architecture reads out of a config.json. Keys are paths from its root: "text_config.hidden_size"."""
 
     values: dict[str, Any]  # {field: value}
     origin: dict[str, str]  # as in zoo.Reading
-    unread: tuple[str, ...]  # keys that no field is read from
+    used: set[str]  # keys that a field was read or derived from
+    sections: set[str]
+
+
+@cache
+def like_a_size(key: str) -> bool:
+    return bool(SIZE_LIKE.search(key)) and not HARMLESS.search(key)
 
 
 SIZE_LIKE = re.compile(
@@ -132,49 +138,62 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
     Raises: ParamcountError for a required key that is missing, a value of the wrong type, and what cannot be worked out.
     """
     config = section_of(document, architecture.section)
-    values: dict[str, Any] = {}
-    origin: dict[str, str] = {}
-    used: set[str] = set()
-    watched: Watched | None = None
+    start = f"{architecture.section}." if architecture.section else ""
+    done = Values({}, {}, set(), {architecture.section} if architecture.section else set())
+    values, origin, used, sections = done
+    watched = Watched(config)
     for field, spellings, absent, null, at_most, least, inner in fields(architecture):
         if inner is not None:
-            reading = read(inner, document)
-            values[field], origin[field] = reading.values, inner.section or ""
+            within = read(inner, document)
+            values[field] = within.values
+            origin.update((f"{field}.{name}", key) for name, key in within.origin.items())
+            used |= within.used
+            sections |= within.sections
             continue
         for name in spellings:
             value = found(document, name[1:]) if name[0] == "/" else found(config, name)
-            if value is ABSENT or (value is None and null is ABSENT):
+            if value is ABSENT:
                 continue
+            key = name[1:] if name[0] == "/" else start + name
+            used.add(key)
             if value is None and null is not NULL:
-                absent = null
+                absent = absent if null is ABSENT else null
                 continue
             if least is not None and (type(value) is not int or not least <= value <= LARGEST):
                 limit = f"a whole number from {least}" if type(value) is not int or value < least else f"a whole number up to {LARGEST:,}"
-                raise ParamcountError(f"= {shown(value)}", where=name.lstrip("/"), accepted=limit)
+                raise ParamcountError(f"= {shown(value)}", where=key, accepted=limit)
             if at_most is not None and value > values[at_most]:
                 value = values[at_most]
-            values[field], origin[field] = tuple(value) if type(value) is list else value, name.lstrip("/")
-            used.add(name)
+            values[field], origin[field] = tuple(value) if type(value) is list else value, key
             break
         else:
             if absent is REQUIRED:
-                raise ParamcountError("is missing", where=spellings[0], accepted=" or ".join(spellings))
+                raise ParamcountError("is missing", where=start + spellings[0], accepted=" or ".join(spellings))
             if not callable(absent):
-                values[field], origin[field] = absent, "default"
+                values[field], origin[field] = absent if at_most is None else min(absent, values[at_most]), "default"
                 continue
-            watched = watched or Watched(config)
             watched.seen = []
             values[field] = worked_out(absent, watched, values, field)
-            looked_at = ", ".join(key for key in dict.fromkeys(watched.seen) if key in config)
-            origin[field] = f"derived from {looked_at}" if looked_at else "derived"
-            used.update(watched.seen)
-    for condition in (layer_types_fit, *architecture.conditions):
-        watched = watched or Watched(config)
-        watched.seen = []
+            looked_at = [start + key for key in dict.fromkeys(watched.seen) if key in config]
+            origin[field] = f"derived from {', '.join(looked_at)}" if looked_at else "derived"
+            used.update(looked_at)
+    watched.seen = []
+    for condition in architecture.conditions if architecture.own_layer_types else (layer_types_fit, *architecture.conditions):
         worked_out(condition, watched, values, "config.json")
-        used.update(watched.seen)
-    roots = {name.partition(".")[0] for name in used}
-    return Values(values, origin, tuple(key for key in config if key not in roots))
+    used.update(start + key for key in watched.seen)
+    return done
+
+
+def left_unread(document: Mapping[str, Any], used: set[str], sections: set[str]) -> dict[str, Any]:
+    """{key: value} of what no field was read or derived from, inside the sections that were read too."""
+    unread: dict[str, Any] = {}
+    roots = {key.partition(".")[0] for key in used}
+    for key, value in document.items():
+        if key in sections and isinstance(value, Mapping):
+            unread.update((f"{key}.{name}", inner) for name, inner in value.items() if f"{key}.{name}" not in used)
+        elif key not in roots:
+            unread[key] = value
+    return unread
 
 
 def worked_out(derivation: Derivation | Condition, config: Watched, values: Mapping[str, Any], field: str) -> Any:
@@ -216,25 +235,42 @@ def stem(sizes: type[Sizes]) -> str:
     return next((name.removesuffix(ending) for ending in REFERENCE_ENDINGS if name.endswith(ending)), name)
 
 
-def from_config(document: Mapping[str, Any], id: str = "config.json") -> Model:
+def from_config(document: Mapping[str, Any], id: str = "config.json", name: str = "") -> Model:
     """The model that a parsed config.json describes, as the reference implementation would build it. Nothing of it is run.
 
     Raises: ParamcountError where the reference refuses it, or where it is not known how to count it exactly.
     """
     if document.get("per_layer_config"):
         raise ParamcountError("overrides sizes layer by layer, which is not supported", where="per_layer_config")
-    architecture, name, cls = declared(document)
-    values, origin, unread = read(architecture, document)
-    config = validated(architecture, values)
+    architecture, registered, cls = declared(document)
+    values, origin, used, sections = read(architecture, document)
+    unread = left_unread(document, used, sections)
+    try:
+        config = validated(architecture, values)
+    except ParamcountError as error:
+        raise in_keys(error, origin) from None
     own = architecture.reference.partition(" ")[0]
-    other = cls if cls not in (own, *architecture.same) and cls in [stem(architecture) + ending for ending in OTHER_HEADS] else ""
-    left_out = () if not other else ("lm_head",) if other.endswith("Model") else (f"head of {other}",)
-    model = Model(id=id, name=id, architecture=name, config=config)
-    model._reading = Reading(other or own, not other, "model", left_out, remarks(unread), origin, unread)
+    more = cls if cls in architecture.with_more else ""
+    other = cls if cls not in (own, more, *architecture.same) and cls in [stem(architecture) + ending for ending in OTHER_HEADS] else ""
+    left_out = (f"other head of {more}",) if more else () if not other else ("lm_head",) if other.endswith(("Model", "Encoder")) else (f"head of {other}",)
+    reach = document.get("max_position_embeddings")
+    context = reach if type(reach) is int and 0 < reach <= LARGEST else None
+    model = Model(id=id, name=name or id, architecture=registered, config=config, context_length=context)
+    model._reading = Reading(other or more or own, not other, "model", left_out, remarks(unread), origin, unread)
     return model
 
 
-def remarks(unread: Iterable[str]) -> tuple[str, ...]:
-    """What a reader of the count should know."""
-    odd = [key for key in unread if SIZE_LIKE.search(key) and not HARMLESS.search(key)]
+def in_keys(error: ParamcountError, origin: Mapping[str, str]) -> ParamcountError:
+    """The same error with the keys of config.json in the place of the fields that were read from them."""
+    keys = {field: key for field, key in origin.items() if key != "default" and not key.startswith("derived")}
+
+    def renamed(text: str) -> str:
+        return re.sub(r"[\w.]+", lambda word: keys.get(word[0], word[0]), text)
+
+    return ParamcountError(renamed(error.found), where=renamed(error.where), accepted=error.accepted, nearest=error.nearest)
+
+
+def remarks(unread: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a reader of the count should know: numbers that are named like sizes and were not read."""
+    odd = [key for key, value in unread.items() if type(value) is int and value > 1 and like_a_size(key.rpartition(".")[2])]
     return (f"not read, though named like sizes: {', '.join(printable(key, 60) for key in odd)}",) if odd else ()

@@ -165,7 +165,8 @@ class Count:
         """All counts as plain data for JSON."""
         names = (
             "id", "total", "active", "active_non_embedding", "active_without_input_table", "embedding", "non_embedding", "lm_head",
-            "language_model", "buffers", "legacy_buffers", "mtp", "mtp_buffers", "checkpoint", "bytes_fp32", "bytes_bf16", "tied", "scope", "architecture", "reference",
+            "language_model", "buffers", "legacy_buffers", "mtp", "mtp_buffers", "checkpoint", "bytes_fp32", "bytes_bf16", "tied", "scope",
+            "architecture", "reference",
         )  # fmt: skip
         nested = ("components", "active_components", "details", "parts", "release")
         return {
@@ -177,19 +178,20 @@ class Count:
         }
 
 
-def count(spec: object) -> Count:
+def count(spec: object, *, download: bool = False) -> Count:
     """How many parameters a model has, and where.
 
-    `spec`: a zoo id, a Hugging Face id, the path of a YAML file, a mapping, or what `paramcount.load` returned.
+    `spec`: a zoo id, a Hugging Face id, the path of a config.json, of a directory with one or of a YAML file, a mapping (a parsed
+    config.json, or `architecture` and `config`), or what `paramcount.load` returned. `download`: as for `paramcount.load`.
 
     >>> count("gpt2-small").total
     124439808
-    >>> count("deepseek-v3").active
-    37552282624
+    >>> count({"model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 16}).total
+    1481705472
 
     Units: parameters. Raises: ParamcountError where the model is unknown, its config wrong, or it is an estimate.
     """
-    return counted(load(spec))
+    return counted(load(spec, download=download))
 
 
 def counted(model: Model) -> Count:

@@ -14,6 +14,7 @@ from paramcount.errors import LONGEST, ParamcountError, near, printable, quoted
 
 PATH_ENDS = ("/", ".yaml", ".yml", ".json", ".safetensors", ".gguf")
 SPEC_HELP = "a zoo id, a Hugging Face id, a path, a mapping or what paramcount.load returned"
+YAML_ENDS = (".yaml", ".yml")
 
 
 def is_path(word: str) -> bool:
@@ -63,12 +64,17 @@ def find(name: str) -> str:
         return id
     if name in zoo.families():
         raise ParamcountError(f"{name} is a family of {len(list(zoo.ids(name)))} models", accepted=f"one of them: {', '.join(zoo.ids(name))}")
+    raise ParamcountError(f"unknown model {quoted(name)}", accepted="what `paramcount list` names, or a path such as ./model.yaml", nearest=nearest_to(name))
+
+
+def nearest_to(name: str) -> list[str]:
+    """The ids, commands and families that a name nearly is."""
+    known = spellings()
     by_spelling = {**{word: word for word in (*COMMANDS, *zoo.families())}, **known, **{folded(id): id for id in known.values()}}
     typed = folded(name[:LONGEST])
     beginning = [word for word in by_spelling if typed and word.startswith(typed)]
     holding = [word for word in by_spelling if len(typed) > 1 and typed in word]
-    nearest = list(dict.fromkeys(by_spelling[word] for word in (*beginning, *holding, *near(typed, by_spelling, most=8))))[:3]
-    raise ParamcountError(f"unknown model {quoted(name)}", accepted="what `paramcount list` names, or a path such as ./model.yaml", nearest=nearest)
+    return list(dict.fromkeys(by_spelling[word] for word in (*beginning, *holding, *near(typed, by_spelling, most=8))))[:3]
 
 
 def other_entry(name: str) -> str | None:
@@ -88,41 +94,68 @@ def other_entry(name: str) -> str | None:
     return None if any(spelling.startswith(bare) for spelling in own) else id
 
 
-def load(spec: object) -> zoo.Model:
+def load(spec: object, *, download: bool = False) -> zoo.Model:
     """The validated config of a model, with its sources.
 
-    `spec`: a zoo id, a Hugging Face id, the path of a YAML file, a mapping with `architecture` and `config`, or a loaded model.
+    `spec`: a zoo id, a Hugging Face id (of the zoo, else of the local cache), the path of a config.json, of a directory with one or of
+    a YAML file, a mapping (a parsed config.json, or `architecture` and `config`), or a loaded model. `download`: config.json of a
+    Hugging Face id that is nowhere else is fetched from the Hub, which needs the [hub] extra.
 
     >>> load("deepseek-v3").config.n_routed_experts
     256
+    >>> load({"model_type": "qwen3", "num_hidden_layers": 36}).config.n_layers
+    36
 
     Raises: ParamcountError for anything else, saying what was found and what is accepted.
     """
     if isinstance(spec, zoo.Model):
         return spec
     if isinstance(spec, Mapping):
-        return zoo.from_mapping(spec, "unnamed")
+        from paramcount.config_files import from_document
+
+        return from_document(spec, "unnamed")
     if isinstance(spec, Path) or (isinstance(spec, str) and is_path(spec)):
         return _from_path(str(spec))
     if isinstance(spec, str):
-        return zoo.entry(find(spec))
+        return _by_name(spec, download)
     raise ParamcountError(f"{type(spec).__name__} is not a model", accepted=SPEC_HELP)
 
 
-def _from_path(path: str) -> zoo.Model:
-    if not path.lower().endswith((".yaml", ".yml")):
-        raise ParamcountError("is not a zoo entry", where=printable(path), accepted="a .yaml file")
+def _by_name(name: str, download: bool) -> zoo.Model:
+    """The zoo, else the local Hugging Face cache, else, where asked for, the Hub."""
     try:
-        file = Path(path).expanduser()
+        return zoo.entry(find(name))
+    except ParamcountError:
+        from paramcount import config_files
+
+        if not config_files.REPO.fullmatch(name):
+            raise
+        path = config_files.cached(name)
+        if path is None and not download:
+            accepted = "what `paramcount list` names, a repository of the local Hugging Face cache, or --download"
+            raise ParamcountError(f"unknown model {quoted(name)}", accepted=accepted, nearest=nearest_to(name)) from None
+        return config_files.from_path(path or config_files.download(name))
+
+
+def _from_path(path: str) -> zoo.Model:
+    if path.lower().endswith(YAML_ENDS):
+        return zoo.from_file(_expanded(path))
+    from paramcount import config_files
+
+    return config_files.from_stdin() if path == "-" else config_files.from_path(_expanded(path))
+
+
+def _expanded(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
     except (RuntimeError, ValueError):  # ~nobody, and names that nobody can have
         raise ParamcountError("cannot be read: no such home directory", where=printable(path)) from None
-    return zoo.from_file(file)
 
 
-def select(words: object, *, estimates: bool = False) -> list[zoo.Model]:
+def select(words: object, *, estimates: bool = False, download: bool = False) -> list[zoo.Model]:
     """The models that words stand for, in the order given, each once: a family for all its models, `*` and `?` for any text.
 
-    Estimates come only with `estimates`.
+    Estimates come only with `estimates`; `download` is as for `load`.
 
     Raises: ParamcountError for a word that means nothing, or an estimate without `estimates`.
     """
@@ -133,7 +166,7 @@ def select(words: object, *, estimates: bool = False) -> list[zoo.Model]:
     found: dict[zoo.Model, None] = {}
     for word in words:
         many = expand(word)
-        for model in [load(word)] if many is None else [zoo.entry(id) for id in many]:
+        for model in [load(word, download=download)] if many is None else [zoo.entry(id) for id in many]:
             if model.estimate and not estimates:
                 if many is None:
                     _ = model.sizes  # raises: there is nothing to count

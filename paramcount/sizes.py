@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, shown
 
 if TYPE_CHECKING:
     from paramcount.flow import Data
@@ -52,7 +52,23 @@ USUAL = {
     "attention_bias": "attention_bias",
     "qkv_bias": "qkv_bias",
     "mlp_bias": "mlp_bias",
+    "n_mamba_heads": "mamba_n_heads",
+    "n_groups": "mamba_n_groups",
+    "d_state": "mamba_d_state",
+    "d_conv": "mamba_d_conv",
+    "conv_bias": "mamba_conv_bias",
+    "mixer_bias": "mamba_proj_bias",
     "tie_word_embeddings": "tie_word_embeddings",
+    "n_token_types": "type_vocab_size",
+    "d_embedding": "embedding_size",
+    "is_decoder": "is_decoder",
+    "cross_attention": "add_cross_attention",
+    "n_encoder_layers": "encoder_layers",
+    "n_decoder_layers": "decoder_layers",
+    "n_encoder_heads": "encoder_attention_heads",
+    "n_decoder_heads": "decoder_attention_heads",
+    "d_encoder_ff": "encoder_ffn_dim",
+    "d_decoder_ff": "decoder_ffn_dim",
 }
 
 Derivation = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]  # (config.json, sizes read so far) to a size
@@ -98,6 +114,24 @@ def d_model_per_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return d_head
 
 
+def flag(js: Mapping[str, Any], key: str, absent: bool) -> bool:
+    """A true or false that no field is read from."""
+    value = js.get(key, absent)
+    if not isinstance(value, bool):
+        raise ParamcountError(f"= {shown(value)}", where=key, accepted="true or false")
+    return value
+
+
+def class_ends(*endings: str) -> Derivation:
+    """Whether the name of the class that a config.json names first ends so."""
+
+    def ends(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
+        first = (js.get("architectures") or [""])[0]
+        return isinstance(first, str) and first.endswith(endings) and not first.endswith("LMHeadModel")
+
+    return ends
+
+
 def per_layer(c: Mapping[str, Any]) -> range:
     """The indices of the layers, where a derivation looks at them one by one."""
     if c["n_layers"] > MOST_NAMED:
@@ -111,6 +145,31 @@ def scattered_dense_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple
     return tuple(i for i in per_layer(c) if i in only or (i + 1) % step)
 
 
+def rotary_part(share: float) -> Derivation:
+    """How much of a head rotary positions turn. `share`: where the config does not say."""
+
+    def width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+        rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
+        return int(c["d_head"] * rope.get("partial_rotary_factor", js.get("partial_rotary_factor", share)))
+
+    return width
+
+
+SLIDING = ("sliding_attention", "full_attention")
+
+
+def full_every(period: int) -> Derivation:
+    """Words of layer_types where every layer looks back over a window but one of `period`, the last of them."""
+    return lambda js, c: tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
+
+
+def unvisited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    """No num_experts_per_tok: the reference gets by without it where no layer has experts."""
+    if c["n_dense_layers"] < c["n_layers"]:
+        raise ParamcountError("is missing", where="num_experts_per_tok", accepted="a whole number from 1")
+    return 1
+
+
 class Sizes(BaseModel):
     """The config of one architecture. A subclass adds the fields and `forward`, the forward pass in shapes."""
 
@@ -118,8 +177,12 @@ class Sizes(BaseModel):
 
     reference: ClassVar[str] = ""  # the reference implementation's class, or who published the modelling code
     same: ClassVar[tuple[str, ...]] = ()  # other classes that hold the same parameters
+    with_more: ClassVar[tuple[str, ...]] = ()  # classes that hold these and another head, which is not counted
+    # Beginnings of names, behind the model's own prefix, of tensors that the reference allocates and no forward pass can reach: in no count.
+    unreached: ClassVar[tuple[str, ...]] = ()
     defaults: ClassVar[Mapping[str, Any]] = {}  # what absent keys mean, where an inherited field says otherwise
     rotated: ClassVar[str | None] = None  # the field whose width rotary positions turn
+    own_layer_types: ClassVar[bool] = False  # `check` alone says which words layer_types may hold
     section: ClassVar[str | None] = None  # the part of a composite config.json these fields are read from
 
     conditions: ClassVar[tuple[Condition, ...]] = ()  # what config.json must fulfil besides, in keys that no weight depends on
@@ -140,6 +203,10 @@ class Sizes(BaseModel):
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
         """What older released files hold besides, one in every layer: (name, shape, how many). Concrete sizes only."""
+        return ()
+
+    def idle(c) -> tuple[str, ...]:
+        """Fields that no layer of this config reads: they contradict nothing."""
         return ()
 
     def check(c) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import stat
 from math import isinf
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import yaml
 
 from paramcount.errors import ParamcountError, printable, quoted
+from paramcount.files import read_text
 
 LARGEST_FILE = 1 << 20  # bytes: a zoo entry has two or three thousand
 DEEPEST = 12
@@ -28,28 +28,11 @@ def load_file(path: Path, until: str = "") -> dict[str, Any]:
 
     Raises: ParamcountError that names the file and, where there is one, the line.
     """
-    place = printable(path)
-    data = None
-    try:
-        if stat.S_ISREG(path.stat().st_mode):  # a pipe may never end
-            with path.open("rb") as file:
-                data = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise ParamcountError(f"cannot be read: {error.strerror or type(error).__name__}", where=place) from None
-    except ValueError:  # a NUL, a lone surrogate
-        raise ParamcountError("cannot be read: no file can have this name", where=place) from None
-    if data is None:
-        raise ParamcountError("is not a file", where=place, accepted="a YAML file")
-    if len(data) > LARGEST_FILE:
-        raise ParamcountError("is too large", where=place, accepted=f"a YAML file of at most {LARGEST_FILE:,} bytes")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise ParamcountError("is not text", where=place, accepted="a YAML file in UTF-8") from None
+    text = read_text(path, "a YAML file", LARGEST_FILE)
     try:
         return loads(text, until)
     except ParamcountError as error:
-        raise error.at(place) from None
+        raise error.at(printable(path)) from None
 
 
 def loads(text: str, until: str = "") -> dict[str, Any]:

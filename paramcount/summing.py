@@ -88,7 +88,7 @@ def sums(sizes: Sizes, head: bool = True) -> Sums:
 
 def structure(sizes: Sizes) -> Hashable:
     """What two configs of an architecture must share to be the same polynomials: everything that is no number."""
-    return tuple(... if type(value) is int else structure(value) if hasattr(value, "model_fields") else value for value in sizes.__dict__.values())
+    return tuple(... if type(value) is int else structure(value) if hasattr(type(value), "model_fields") else value for value in sizes.__dict__.values())
 
 
 Terms = list[tuple[int, tuple[str, ...]]]  # (coefficient, names of the sizes it is multiplied with)
@@ -118,7 +118,7 @@ def named(sizes: Sizes, prefix: str = "") -> Iterator[tuple[str, int]]:
     for name, number in sizes.__dict__.items():
         if type(number) is int:
             yield prefix + name, number
-        elif hasattr(number, "model_fields"):
+        elif hasattr(type(number), "model_fields"):
             yield from named(number, f"{prefix}{name}.")
 
 
@@ -156,7 +156,7 @@ def symbolic(sizes: Sizes, prefix: str = "") -> Any:
 
     found: dict[str, Any] = {}
     for name, number in sizes.__dict__.items():
-        if hasattr(number, "model_fields"):
+        if hasattr(type(number), "model_fields"):
             found[name] = symbolic(number, f"{prefix}{name}.")
         else:
             found[name] = symbols(prefix + name)[0] if type(number) is int else number

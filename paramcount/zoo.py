@@ -107,7 +107,7 @@ class Reading(NamedTuple):
     not_counted: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     origin: Mapping[str, str] = {}  # {field: the key it was read from, "default", or "derived" and from which keys}
-    unread: tuple[str, ...] = ()
+    unread: Mapping[str, Any] = {}
 
 
 class Model(Entry):

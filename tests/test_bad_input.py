@@ -18,6 +18,7 @@ from paramcount.architectures import ARCHITECTURES
 from tests.refusing import command_refusal, refusal
 
 MOST = 2**31
+LISTED = "what `paramcount architectures` lists"
 OPTIONAL_PARTS = {"n_dense_layers", "n_shared_experts", "n_mtp_layers"}  # a model may have none of these
 
 LLAMA: dict[str, Any] = {
@@ -56,12 +57,12 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_models_that_the_cases_start_from_are_counted() -> None:
-    assert set(MODELS) == set(ARCHITECTURES)
+    assert set(MODELS) <= set(ARCHITECTURES)
     for architecture in MODELS:
         assert pc.count(plain(entry(architecture))).total > 0
 
 
-@pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
+@pytest.mark.parametrize("architecture", sorted(MODELS))
 def test_every_size_of_every_architecture_is_a_whole_number_in_its_range(architecture: str) -> None:
     sizes = {name: value for name, value in entry(architecture)["config"].items() if type(value) is int}
     assert {"vocab_size", "d_model", "n_layers"} <= set(sizes)
@@ -91,7 +92,7 @@ def test_every_size_of_every_architecture_is_a_whole_number_in_its_range(archite
             assert str(caught.value) == f"config.{name} {message}"
 
 
-@pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
+@pytest.mark.parametrize("architecture", sorted(MODELS))
 def test_every_field_of_every_architecture_is_required_and_no_other_is_known(architecture: str) -> None:
     fields = list(entry(architecture)["config"])
     for name in fields:
@@ -102,7 +103,7 @@ def test_every_field_of_every_architecture_is_required_and_no_other_is_known(arc
     assert message.startswith(f"config.n_layesr: is not a field (accepted: {', '.join(fields)}); did you mean n_layers")
 
 
-@pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
+@pytest.mark.parametrize("architecture", sorted(MODELS))
 def test_every_flag_of_every_architecture_is_true_or_false(architecture: str) -> None:
     flags = [name for name, value in entry(architecture)["config"].items() if isinstance(value, bool)]
     assert "tie_word_embeddings" in flags
@@ -193,6 +194,7 @@ ACCEPTED_FIELDS = (
 )
 KINDS = "'config_json', 'mirror', 'paper', 'model_card', 'reference_default', 'safetensors_index', 'publisher' or 'secondary'"
 ARCHITECTURE_OR_ESTIMATE = "(accepted: architecture and config, or estimate: true and claims)"
+NEITHER = "model_type: is missing (accepted: a config.json with model_type, or a zoo entry with architecture and config)"
 FIGURES = "(accepted: 7B, 124M, 7.61B, ~1.04T or a whole number)"
 
 
@@ -209,8 +211,8 @@ def figure(value: object, source: str = "paper") -> dict[str, Any]:
         ({"config": None}, f"config: is missing {ARCHITECTURE_OR_ESTIMATE}"),
         ({"config": []}, "config = a list (accepted: a mapping of sizes)"),
         ({"config": "llama"}, "config = the text 'llama' (accepted: a mapping of sizes)"),
-        ({"architecture": "lama"}, f"architecture: unknown architecture lama (accepted: {', '.join(ARCHITECTURES)}); did you mean llama or mllama?"),
-        ({"architecture": 3}, f"architecture: unknown architecture 3 (accepted: {', '.join(ARCHITECTURES)})"),
+        ({"architecture": "openai_gpt"}, f"architecture: unknown architecture openai_gpt (accepted: {LISTED}); did you mean openai-gpt?"),
+        ({"architecture": 3}, f"architecture: unknown architecture 3 (accepted: {LISTED})"),
         ({"estimate": True}, "config: stands in an estimate (accepted: claims)"),
         ({"estimate": "yes"}, "estimate = the text 'yes' (accepted: true or false)"),
         ({"estimate": 1}, "estimate = 1 (accepted: true or false)"),
@@ -263,15 +265,15 @@ class Unprintable:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({}, f"architecture: is missing {ARCHITECTURE_OR_ESTIMATE}"),
-        ({1: 2}, f"architecture: is missing {ARCHITECTURE_OR_ESTIMATE}"),
+        ({}, NEITHER),
+        ({1: 2}, NEITHER),
         (entry() | {1: 2}, "1: is not a field (accepted: names of fields)"),
         (entry() | {None: 2}, "None: is not a field (accepted: names of fields)"),
         ({"architecture": "llama", "config": LLAMA | {1: 2}}, "config.1: is not a field (accepted: names of fields)"),
         (entry(n_heads=Unprintable()), "config.n_heads = a value of type Unprintable (accepted: a whole number)"),
         (entry(n_heads={10**5000}), "config.n_heads = a value of type set (accepted: a whole number)"),
         (entry("qwen3_moe", dense_layers=itertools.count()), "config.dense_layers = a value of type count (accepted: a list of at most 10,000)"),
-        ({"architecture": 10**5000, "config": {}}, f"architecture: unknown architecture a value of type int (accepted: {', '.join(ARCHITECTURES)})"),
+        ({"architecture": 10**5000, "config": {}}, f"architecture: unknown architecture a value of type int (accepted: {LISTED})"),
         (entry() | figure(10**5000), "published.0.value = a number of more than 30 digits (accepted: a whole number up to "
          "1,000,000,000,000,000,000,000,000,000,000 or a text)"),
         (entry() | {"released": datetime.datetime(2024, 7, 23, tzinfo=datetime.UTC)}, "released = a value of type datetime (accepted: a date such as 2024-07-23)"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import string
 from collections.abc import Callable
@@ -17,8 +18,11 @@ from hypothesis import strategies as st
 import paramcount as pc
 from paramcount import names, zoo
 from paramcount.cli import main
+from paramcount.config_files import from_text
 from paramcount.counting import COMPONENTS
 from paramcount.strict_yaml import loads
+from tests.model_types import MODEL_TYPES
+from tests.oracle.differential import document_of
 from tests.refusing import assert_one_line
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "200"))
@@ -134,6 +138,45 @@ def test_any_mapping_is_counted_or_refused(data: st.DataObject) -> None:
         else:
             document[data.draw(st.sampled_from(sorted(zoo.Model.model_fields)) | LEAVES)] = data.draw(VALUES)
     check(answered(lambda: pc.count(document)))
+
+
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | SIZES | st.floats() | st.text(max_size=8) | st.sampled_from(["full_attention", "linear_attention", "moe", "auto", "relu"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def paths(document: dict[str, Any], start: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Every key, as the steps that lead to it."""
+    found = []
+    for key, value in document.items():
+        found.append((*start, key))
+        if isinstance(value, dict):
+            found += paths(value, (*start, key))
+    return found
+
+
+@often
+@given(st.data())
+def test_any_config_json_is_counted_or_refused(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(MODEL_TYPES)))
+    document = document_of(name, lambda options: data.draw(st.sampled_from(options)), MODEL_TYPES[name].vary)
+    for _ in range(data.draw(st.integers(0, 3))):
+        *outer, last = data.draw(st.sampled_from(paths(document)))
+        place: Any = document
+        for step in outer:
+            place = place[step] if isinstance(place, dict) and step in place else {}
+        if isinstance(place, dict):
+            place[last] = data.draw(JSON)
+    check(answered(lambda: pc.count(document)))
+    check(answered(lambda: from_text(json.dumps(document), "config.json")))
+
+
+@often
+@given(st.text(max_size=80) | st.sampled_from(SCRAPS).map(lambda scrap: f'{{"model_type": "qwen3", "hidden_size": {scrap}}}'))
+def test_any_text_is_a_config_json_or_refused(text: str) -> None:
+    answered(lambda: from_text(text, "config.json"))
 
 
 @often

@@ -35,7 +35,7 @@ def test_common_spellings_find_the_entry(name: str, id: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["012", "1e3", "0", "-1", "nan", "true", "null", " ", "\u00a0", "é", "中", "💥", "a" * 50, "gpt 5", "llama/llama-3.1-8b", "*", "?", "[a]"]
+    "name", ["012", "1e3", "0", "-1", "nan", "true", "null", " ", "\u00a0", "é", "中", "💥", "a" * 50, "gpt 5", "*", "?", "[a]"]
 )
 def test_a_name_that_is_in_no_zoo_is_unknown(name: str) -> None:
     with pytest.raises(pc.ParamcountError) as caught:
@@ -48,7 +48,6 @@ def test_a_name_that_is_in_no_zoo_is_unknown(name: str) -> None:
     [
         ("gpt2-smal", "gpt2-small or gpt-3-small or gpt2-xl"), ("llama-3.1-8", "llama-3.1-8b"),
         ("lama", "llama"), ("qwem", "qwen"), ("comprae", "compare"), ("verfiy", "verify"), ("lst", "list"), ("depseek", "deepseek"),
-        ("meta-lama/Llama-3.1-8B", "llama-3.1-8b"),
     ],
 )  # fmt: skip
 def test_an_unknown_name_gets_the_nearest_models_families_and_commands(name: str, nearest: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,6 +56,13 @@ def test_an_unknown_name_gets_the_nearest_models_families_and_commands(name: str
     assert command_refusal(capsys, name).startswith(expected)
     assert command_refusal(capsys, "compare", "gpt2-small", name, "-o", "out.md").startswith(expected)
     assert command_refusal(capsys, "verify", name, "--json").startswith(expected)
+
+
+@pytest.mark.parametrize("name", ["meta-lama/Llama-3.1-8B", "llama/llama-3.1-8b"])
+def test_a_repository_that_is_nowhere_gets_the_nearest_and_a_way_to_fetch_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    accepted = "(accepted: what `paramcount list` names, a repository of the local Hugging Face cache, or --download)"
+    assert refusal(name).startswith(f"unknown model '{name}' {accepted}; did you mean llama-3.1-8b")
+    assert command_refusal(capsys, name) == refusal(name)
 
 
 def test_of_an_endless_name_both_ends_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,16 +88,13 @@ def test_a_name_with_control_characters_is_refused_in_printable_ones(name: str, 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("-", "-: is not a zoo entry (accepted: a .yaml file)"),
-        (".", ".: is not a zoo entry (accepted: a .yaml file)"),
-        ("..", "..: is not a zoo entry (accepted: a .yaml file)"),
-        ("~", "~: is not a zoo entry (accepted: a .yaml file)"),
-        ("/", "/: is not a zoo entry (accepted: a .yaml file)"),
-        ("../x", "../x: is not a zoo entry (accepted: a .yaml file)"),
-        ("..%2fx", "..%2fx: is not a zoo entry (accepted: a .yaml file)"),
-        ("/etc/passwd", "/etc/passwd: is not a zoo entry (accepted: a .yaml file)"),
-        ("gpt2-small/", "gpt2-small/: is not a zoo entry (accepted: a .yaml file)"),
-        ("model.safetensors", "model.safetensors: is not a zoo entry (accepted: a .yaml file)"),
+        ("-", "standard input: cannot be read (accepted: a model's config.json, piped in)"),
+        (".", ".: holds no config.json (accepted: the directory of a model)"),
+        ("../x", "../x: cannot be read: No such file or directory"),
+        ("..%2fx", "..%2fx: cannot be read: No such file or directory"),
+        ("/etc/passwd", "/etc/passwd: line 1 column 1: is not JSON: Expecting value (accepted: a JSON object)"),
+        ("gpt2-small/", "gpt2-small: cannot be read: No such file or directory"),
+        ("model.safetensors", "model.safetensors: is a checkpoint, not a config (accepted: the config.json beside it)"),
         ("../x.yaml", "../x.yaml: cannot be read: No such file or directory"),
         ("gpt2-small.yaml", "gpt2-small.yaml: cannot be read: No such file or directory"),
         ("GPT2-SMALL.YAML", "GPT2-SMALL.YAML: cannot be read: No such file or directory"),

@@ -18,18 +18,20 @@ ROOT = Path(pc.__file__).parent
 # From the ground floor up; what stands on one floor may import only what stands below.
 FLOORS = [
     ["errors", "commands"],
-    ["flow", "sweeps", "figures", "strict_yaml", "tables"],
-    ["polynomials", "schema_errors"],
+    ["flow", "sweeps", "figures", "files", "strict_json", "tables"],
+    ["polynomials", "schema_errors", "strict_yaml"],
     ["sizes", "parts"],
-    ["rules"],
+    ["rules", "layer_kinds"],
+    ["mixer_sizes"],
     ["architectures", "formulas"],
     ["zoo"],
     ["config_json"],
+    ["config_files"],
     ["names"],
     ["summing"],
     ["counting"],
-    ["arithmetic", "checking", "comparing", "gpt2_numpy"],
-    ["gpt2_checks"],
+    ["arithmetic", "breakdown", "checking", "comparing", "gpt2_numpy"],
+    ["gpt2_checks", "scanning"],
     ["cli"],
 ]
 FLOOR = {name: i for i, names in enumerate(FLOORS) for name in names}

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import paramcount
 from paramcount import flow, zoo
-from paramcount.architectures import ARCHITECTURES
 from paramcount.errors import ParamcountError
 from paramcount.flow import parameters
 from paramcount.polynomials import Polynomial, symbols
@@ -328,10 +327,6 @@ def test_mtp_layers_run_on_symbols_evaluate_to_those_of_the_count(id: str) -> No
     assert out is not None
     formula = parameters(out)
     assert formula.evaluate(**{name: values[name] for name in formula.names}) == paramcount.count(id).mtp
-
-
-def test_every_architecture_has_an_entry_that_runs_on_symbols() -> None:
-    assert {zoo.entry(id).architecture for id in ENTRIES} == set(ARCHITECTURES)
 
 
 def test_the_formula_of_a_whole_model_reads_as_people_write_it() -> None:

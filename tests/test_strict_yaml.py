@@ -220,7 +220,7 @@ def _in_five_seconds() -> Iterator[None]:
         ("nothing", "cannot be read: No such file or directory"),
         ("directory", NOT_A_FILE),
         ("pipe", NOT_A_FILE),
-        ("link to nothing", "cannot be read: No such file or directory"),
+        ("link to nothing", "is a broken link"),
         ("link to itself", "cannot be read: Too many levels of symbolic links"),
         ("link to /dev/zero", NOT_A_FILE),
         ("link to /dev/null", NOT_A_FILE),

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent import latent_attention
-from paramcount.rules import divides
-from paramcount.sizes import Flag, Natural, Positive, Sizes, hf
+from paramcount.rules import divides, in_pairs, latent_heads_stay_whole
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, hf, unvisited
+
+METHODS = ("greedy", "group_limited_greedy")
+
+
+def experts_are_chosen(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """The best of all experts, or of the best groups of experts, which are as large as each other."""
+    if c["n_dense_layers"] == c["n_layers"]:
+        return
+    method, groups, kept = js.get("topk_method", "greedy"), js.get("n_group"), js.get("topk_group")
+    if method not in METHODS:
+        raise ParamcountError(f"= {shown(method)}", where="topk_method", accepted=" or ".join(METHODS))
+    if method == "group_limited_greedy" and (groups is None or kept is None or c["n_routed_experts"] % groups or kept > groups):
+        raise ParamcountError(f"= {shown(groups)} groups, {shown(kept)} of them kept", where="n_group", accepted="a divisor of the number of experts")
 
 
 class DeepseekV2(Sizes):
@@ -17,6 +32,7 @@ class DeepseekV2(Sizes):
 
     reference: ClassVar[str] = "DeepseekV2ForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
+    conditions: ClassVar[tuple[Condition, ...]] = (experts_are_chosen, latent_heads_stay_whole(None))
 
     vocab_size: Positive = hf(absent=102400)
     d_model: Positive = hf(absent=4096)
@@ -30,8 +46,8 @@ class DeepseekV2(Sizes):
     d_ff: Positive = hf(absent=11008)
     n_dense_layers: Natural = hf(absent=0, at_most="n_layers")
     d_expert: Positive = hf(absent=1407)
-    n_routed_experts: Positive = hf(absent=64)
-    n_active_experts: Positive = hf()
+    n_routed_experts: Positive = hf("num_experts", "n_routed_experts", absent=64)
+    n_active_experts: Positive = hf(absent=unvisited, null=ABSENT)
     n_shared_experts: Natural = hf(absent=2)
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)
@@ -41,6 +57,7 @@ class DeepseekV2(Sizes):
         return decoder(c, tokens, layer, dense_first(c))
 
     def check(c) -> None:
+        in_pairs(c, "d_rope")
         divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, given, join, layers, linear, lookup, norm, weigh
+from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
-from paramcount.parts.feed_forward import shared_mixture
+from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.parts.latent import latent_attention
-from paramcount.sizes import Flag, Natural, Positive, Sizes, hf
+from paramcount.parts.mtp import next_token_layers
+from paramcount.rules import grouped_routing, in_pairs, latent_heads_stay_whole
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, hf, unvisited
 
 
 class DeepseekV3(Sizes):
@@ -16,6 +18,7 @@ class DeepseekV3(Sizes):
 
     reference: ClassVar[str] = "DeepseekV3ForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
+    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(8, 4), latent_heads_stay_whole(128))
 
     vocab_size: Positive = hf(absent=129280)
     d_model: Positive = hf(absent=7168)
@@ -30,37 +33,22 @@ class DeepseekV3(Sizes):
     n_dense_layers: Natural = hf(absent=3, at_most="n_layers")
     d_expert: Positive = hf(absent=2048)
     n_routed_experts: Positive = hf(absent=256)
-    n_active_experts: Positive = hf(absent=8)
+    n_active_experts: Positive = hf(absent=8, null=unvisited)
     n_shared_experts: Natural = hf(absent=1)
-    n_mtp_layers: Natural = hf("num_nextn_predict_layers", "num_mtp_layers", absent=1)
+    n_mtp_layers: Natural = hf("num_nextn_predict_layers", "num_mtp_layers", absent=1, null=0)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, dense_first(c))
 
+    def check(c) -> None:
+        in_pairs(c, "d_rope")
+
     def mtp(c, tokens: Data) -> Data:
-        x = given("hidden", "tokens", c.d_model)
-        first = c.n_layers  # they are stored behind the model's own
-        return layers(x, "model.layers.{layer}.", [("mtp", c.n_mtp_layers)], lambda kind, x, t: mtp_layer(c, x, t), reads=(tokens,), first=first)
+        return next_token_layers(c, tokens, lambda x: layer(c, "moe", x))
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    mixture = (lambda h: shared_mixture(c, h, "mlp.", correct=lambda s: correct(c, s))) if kind == "moe" else None
+    mixture = (lambda h: corrected_mixture(c, h, "mlp.")) if kind == "moe" else None
     return usual_layer(c, x, mixture, attend=latent_attention, bias=c.attention_bias)
-
-
-def correct(c: Any, scores: Data) -> Data:
-    return weigh(scores, "correct", "mlp.gate.e_score_correction_bias", "router", c.n_routed_experts, role="buffer")
-
-
-def mtp_layer(c: Any, x: Data, tokens: Data) -> Data:
-    """The same layer on the last hidden state joined with the next token's embedding; its table and head are the model's.
-
-    Source: arXiv:2412.19437, section 2.2.
-    """
-    next_token = lookup(tokens, "embed_tokens.weight", "embedding", c.vocab_size, c.d_model, tied_to="model.embed_tokens.weight")
-    x = linear(join(norm(next_token, "enorm"), norm(x, "hnorm")), "eh_proj", "other", c.d_model)
-    x = layer(c, "moe", x)
-    logits = linear(norm(x, "shared_head.norm"), "shared_head.head", "lm_head", c.vocab_size, tied_to="lm_head.weight")
-    return Data("hand on", (x, logits), x.shape)

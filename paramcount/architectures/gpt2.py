@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.errors import ParamcountError
 from paramcount.flow import Data, layers, lookup, norm
 from paramcount.parts.attentions import causal_masks, gpt_attention
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gpt_mlp
 from paramcount.rules import heads_fill
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+
+
+def self_attention_only(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    if js.get("add_cross_attention"):
+        raise ParamcountError("= true is not supported", where="add_cross_attention", accepted="false")
 
 
 class GPT2(Sizes):
     """Source: Radford et al. 2019, section 2.3; for GPT-3 arXiv:2005.14165, section 2.1."""
 
     reference: ClassVar[str] = "GPT2LMHeadModel"
+    conditions: ClassVar[tuple[Condition, ...]] = (self_attention_only,)
 
     vocab_size: Positive = hf(absent=50257)
-    n_positions: Positive = hf(absent=1024)
-    d_model: Positive = hf("n_embd", absent=768)
-    n_layers: Positive = hf("n_layer", absent=12)
-    n_heads: Positive = hf("n_head", absent=12)
+    n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=1024)
+    d_model: Positive = hf("hidden_size", "n_embd", absent=768)
+    n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=12)
+    n_heads: Positive = hf("num_attention_heads", "n_head", absent=12)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf("n_inner", absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=True)

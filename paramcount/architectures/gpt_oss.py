@@ -25,7 +25,7 @@ class GptOss(Sizes):
     n_kv_heads: Positive = hf(absent=8)
     d_head: Positive = hf(absent=64)
     d_expert: Positive = hf("intermediate_size", absent=2880)
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=128)
+    n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=128)
     n_active_experts: Positive = hf(absent=4)
     layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[i % 2] for i in range(c["n_layers"])), null=ABSENT)
     window: Positive = hf(absent=128)

@@ -23,7 +23,7 @@ class Mixtral(Sizes):
     n_kv_heads: Positive = hf(absent=8)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_expert: Positive = hf("intermediate_size", absent=14336)
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=8)
+    n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=8)
     n_active_experts: Positive = hf(absent=2)
     window: Positive | None = hf(absent=None)
     tie_word_embeddings: Flag = hf(absent=False)

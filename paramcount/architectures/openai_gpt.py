@@ -19,10 +19,10 @@ class OpenAIGPT(Sizes):
     reference: ClassVar[str] = "OpenAIGPTLMHeadModel"
 
     vocab_size: Positive = hf(absent=40478)
-    n_positions: Positive = hf(absent=512)
-    d_model: Positive = hf("n_embd", absent=768)
-    n_layers: Positive = hf("n_layer", absent=12)
-    n_heads: Positive = hf("n_head", absent=12)
+    n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=512)
+    d_model: Positive = hf("hidden_size", "n_embd", absent=768)
+    n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=12)
+    n_heads: Positive = hf("num_attention_heads", "n_head", absent=12)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = derived(lambda js, c: 4 * c["d_model"])
     tie_word_embeddings: Flag = hf(absent=True)

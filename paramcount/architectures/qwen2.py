@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.rules import attention_words, sliding_layers_have_a_window
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 
 
 class Qwen2(Sizes):
@@ -14,13 +15,14 @@ class Qwen2(Sizes):
 
     reference: ClassVar[str] = "Qwen2ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (attention_words("full_attention", "sliding_attention"), sliding_layers_have_a_window)
 
     vocab_size: Positive = hf(absent=151936)
     d_model: Positive = hf(absent=4096)
     n_layers: Positive = hf(absent=32)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=32, null=equal_to("n_heads"))
-    d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
+    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=22016)
     tie_word_embeddings: Flag = hf(absent=False)
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.errors import ParamcountError
 from paramcount.flow import Data, act, linear, scale
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import ABSENT, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
+from paramcount.rules import attention_words
+from paramcount.sizes import Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
+
+
+def window_is_given(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    if js.get("use_sliding_window", False) and js.get("sliding_window", 4096) is None:
+        raise ParamcountError("= null beside use_sliding_window", where="sliding_window", accepted="a whole number")
 
 
 class Qwen2MoE(Sizes):
@@ -15,13 +23,14 @@ class Qwen2MoE(Sizes):
 
     reference: ClassVar[str] = "Qwen2MoeForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (attention_words("full_attention", "sliding_attention"), window_is_given)
 
     vocab_size: Positive = hf(absent=151936)
     d_model: Positive = hf(absent=2048)
     n_layers: Positive = hf(absent=24)
     n_heads: Positive = hf(absent=16)
     n_kv_heads: Positive = hf(absent=16)
-    d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
+    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=5632)
     dense_layers: Indices = derived(scattered_dense_layers)
     d_expert: Positive = hf(absent=1408)

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, equal_to, hf
+from paramcount.rules import attention_words, sliding_layers_have_a_window
+from paramcount.sizes import Condition, Flag, Positive, Sizes, equal_to, hf
 
 
 class Qwen3(Sizes):
@@ -14,6 +15,7 @@ class Qwen3(Sizes):
 
     reference: ClassVar[str] = "Qwen3ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (attention_words("full_attention", "sliding_attention"), sliding_layers_have_a_window)
 
     vocab_size: Positive = hf(absent=151936)
     d_model: Positive = hf(absent=4096)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
+from paramcount.sizes import Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
 
 
 class Qwen3MoE(Sizes):
@@ -21,11 +21,11 @@ class Qwen3MoE(Sizes):
     n_layers: Positive = hf(absent=24)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=4)
-    d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
+    d_head: Positive = hf(absent=d_model_per_head)
     d_ff: Positive = hf(absent=6144)
     dense_layers: Indices = derived(scattered_dense_layers)
     d_expert: Positive = hf(absent=768)
-    n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=128)
+    n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=128)
     n_active_experts: Positive = hf(absent=8)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)

@@ -45,10 +45,10 @@ class Commands(click.Group):
         from paramcount.cli.show import command as show
         from paramcount.names import expand
 
-        options = [option for option in compare.params if isinstance(option, click.Option)]
+        options = [option for command in (show, compare) for option in command.params if isinstance(option, click.Option)]
         with_value = {name for option in options if not option.is_flag for name in option.opts}
         words = [word for before, word in zip(["", *args], args) if before not in with_value and (word == "-" or not word.startswith("-"))]
-        only_compare = {name for option in options for name in option.opts} - {name for option in show.params for name in option.opts}
+        only_compare = {name for option in compare.params for name in option.opts} - {name for option in show.params for name in option.opts}
         if len(words) > 1 or any(arg.partition("=")[0] in only_compare for arg in args):
             return "compare"
         try:

@@ -27,9 +27,9 @@ def remark_on(words: Iterable[str]) -> None:
     """What a reader of the answer should know about the words: of whose entry it is, and that a folder of that name was not read."""
     for word in words:
         if not is_path(word) and os.path.isdir(word):
-            click.echo(f"remark: {printable(word)} is taken as a name; the folder here would be ./{printable(word)}/", err=True)
+            remark(f"{printable(word)} is taken as a name; the folder here would be ./{printable(word)}/")
         if entry := other_entry(word):
-            click.echo(f"remark: {printable(word)} has the sizes of {entry}, whose entry this is", err=True)
+            remark(f"{printable(word)} has the sizes of {entry}, whose entry this is")
 
 
 def models_argument(*, required: bool = True, metavar: str = "MODEL...") -> Callable[[F], F]:
@@ -45,6 +45,24 @@ class File(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return value
+
+
+def picking_options(command: F) -> F:
+    """--columns and --sort of a comparison."""
+    for option in (
+        click.option("--sort", metavar="COLUMN", help="Sort by a column; -COLUMN for the largest first."),
+        click.option("--columns", metavar="A,B,…", help="Pick columns, such as total,active,d_model."),
+    ):
+        command = option(command)
+    return command
+
+
+def remark(text: str) -> None:
+    click.echo(f"remark: {text}", err=True)
+
+
+def download_option(command: F) -> F:
+    return click.option("--download", is_flag=True, help="Fetch config.json of a Hugging Face id that is nowhere else; needs the [hub] extra.")(command)
 
 
 def output_options(command: F) -> F:

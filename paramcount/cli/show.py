@@ -6,7 +6,7 @@ import click
 
 from paramcount.arithmetic import arithmetic
 from paramcount.checking import proof
-from paramcount.cli.options import emit, model_argument, output_options, remark_on
+from paramcount.cli.options import download_option, emit, model_argument, output_options, remark, remark_on
 from paramcount.counting import SCHEMA_VERSION, Count, counted
 from paramcount.errors import ParamcountError
 from paramcount.figures import short, short_bytes
@@ -18,15 +18,30 @@ from paramcount.zoo import Model
 @click.command("show", epilog="Example: paramcount show gpt2-small")
 @model_argument
 @click.option("--estimates", is_flag=True, help="Of an estimate, show the claims.")
+@click.option("--by", type=click.Choice(["layer", "part", "tensor"]), help="A row for each run of equal layers, each part or each tensor.")
+@click.option("--keys", is_flag=True, help="Of a config.json: which keys were read, filled in or left unread.")
+@download_option
 @output_options
-def command(name: str, estimates: bool, format: str | None, flags: tuple[str, ...], output: str | None) -> None:
-    """One model: its total with the proof, a row per component with the arithmetic."""
+def command(name: str, estimates: bool, by: str | None, keys: bool, download: bool, format: str | None, flags: tuple[str, ...], output: str | None) -> None:
+    """One model: its total with the proof, a row per component with the arithmetic.
+
+    MODEL is a name, a Hugging Face id, the path of a config.json, of a directory with one or of a YAML file, or - for standard input.
+    """
+    if by and keys:
+        raise ParamcountError("--by and --keys at once", accepted="one of them")
     remark_on([name])
-    model = load(name)
+    model = load(name, download=download)
     if model.estimate and estimates:
         emit(lambda chosen: claims(model), format, flags, output)
+        return
+    count = counted(model)
+    for text in count.remarks:
+        remark(text)
+    if by or keys:
+        from paramcount import breakdown
+
+        emit(lambda chosen: breakdown.keys(model) if keys else breakdown.BY[str(by)](count), format, flags, output)
     else:
-        count = counted(model)
         emit(lambda chosen: table(model, count), format, flags, output)
 
 
@@ -44,7 +59,8 @@ def table(model: Model, count: Count) -> Table:
         Column("arithmetic", "arithmetic", right=False, only="people"),
     ]
     proven = proof(model, count)
-    above = [f"{model.name}   {count.total:,} parameters ({short(count.total)})   {proven}"]
+    what = "parameters of the language model" if count.scope == "language_model" else "parameters"
+    above = [f"{model.name}   {count.total:,} {what} ({short(count.total)})   {proven}"]
     data = count.to_dict() | {"name": model.name, "proof": proven}
     return Table(columns, rows, data, above=above, below=_beside(count), headings=False, wraps=True)
 
@@ -71,6 +87,8 @@ def _beside(count: Count) -> list[str]:
     if len(items) > 1 or count.quantisation:
         scales = f" beside {count.quantisation.upper()} scales" if count.quantisation else ""
         lines.append(f"released files{scales} {sum(items.values()):,} = {' + '.join(f'{name} {n:,}' for name, n in items.items())}")
+    if count.not_counted:
+        lines.append(f"not counted: {', '.join(count.not_counted)}")
     if count.language_model != count.total:
         lines.append(f"language model alone {count.language_model:,}")
     return lines

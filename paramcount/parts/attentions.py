@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from paramcount.flow import Data, Size, Weight, attend, fused, linear, norm, rope
+from paramcount.flow import Data, Size, Weight, act, attend, fused, join, linear, norm, rope, split, width_of
+
+
+class Heads(NamedTuple):
+    """How many heads of what width, where layers differ in it: stands for the config that `attention` reads."""
+
+    n_heads: Size
+    n_kv_heads: Size
+    d_head: Size
 
 
 def attention(
@@ -15,24 +24,88 @@ def attention(
     bias: bool = False,
     o_bias: bool | None = None,
     qk_norm: bool = False,
-    sinks: bool = False,
+    sinks: bool | str = False,
     window: Size | None = None,
     memory: Data | None = None,
+    prepare: Callable[[Data, Data], tuple[Data, Data]] | None = None,
+    gate: Callable[[Data, Data], Data] | None = None,
+    d_v: Size | None = None,
+    o_name: str = "o_proj",
 ) -> Data:
     """x to attended x, with n_heads, n_kv_heads and d_head of c. `o_bias`: as `bias` unless given.
-    `memory`: where keys and values come from instead (cross-attention, which rotates nothing)."""
+    `memory`: where keys and values come from instead (cross-attention, which rotates nothing).
+    `prepare`: what q and k go through before they meet, where that is not the usual norms and rotation.
+    `gate`: x and the attended values to the gated ones. `d_v`: width of a value head that is not d_head.
+    `o_name`: of the last matrix. `sinks`: whether there are any, or their name."""
     source = x if memory is None else memory
     n_kv_heads = getattr(c, "n_kv_heads", c.n_heads)  # a config without it has as many as heads
     q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias)
     k = linear(source, prefix + "k_proj", "qkv.k", (n_kv_heads, c.d_head), bias=bias)
-    v = linear(source, prefix + "v_proj", "qkv.v", (n_kv_heads, c.d_head), bias=bias)
-    if qk_norm:
-        q, k = norm(q, prefix + "q_norm"), norm(k, prefix + "k_norm")
-    if memory is None:
-        q, k = rope(q), rope(k)
-    sink = Weight(prefix + "sinks", "other", (c.n_heads,)) if sinks else None
+    v = linear(source, prefix + "v_proj", "qkv.v", (n_kv_heads, c.d_head if d_v is None else d_v), bias=bias)
+    if prepare:
+        q, k = prepare(q, k)
+    else:
+        if qk_norm:
+            q, k = norm(q, prefix + "q_norm"), norm(k, prefix + "k_norm")
+        if memory is None:
+            q, k = rope(q), rope(k)
+    sink = Weight(prefix + (sinks if isinstance(sinks, str) else "sinks"), "other", (c.n_heads,)) if sinks else None
     a = attend(q, k, v, window=window, sinks=sink)
-    return linear(a, prefix + "o_proj", "output_projection", x.shape[-1], bias=bias if o_bias is None else o_bias)
+    if gate:
+        a = gate(x, a)
+    return linear(a, prefix + o_name, "output_projection", x.shape[-1], bias=bias if o_bias is None else o_bias)
+
+
+def normed(prefix: str = "self_attn.", *, rotate: bool = True) -> Callable[[Data, Data], tuple[Data, Data]]:
+    """`prepare` of an attention with a norm on every head, of which some layers rotate nothing."""
+
+    def prepare(q: Data, k: Data) -> tuple[Data, Data]:
+        q, k = norm(q, prefix + "q_norm"), norm(k, prefix + "k_norm")
+        return (rope(q), rope(k)) if rotate else (q, k)
+
+    return prepare
+
+
+def sigmoid_gate(name: str) -> Callable[[Data, Data], Data]:
+    """`gate` of an attention: every attended value times a number between 0 and 1 that x gives.
+
+    Source: arXiv:2505.06708, section 2.2.
+    """
+    return lambda x, a: a * act(linear(x, name, "qkv.gate", a.shape[1:]), "sigmoid")
+
+
+def unrotated(q: Data, k: Data) -> tuple[Data, Data]:
+    """`prepare` of an attention without rotary positions: of a tower with learned ones."""
+    return q, k
+
+
+def alibi(q: Data) -> Data:
+    """A penalty on the scores that grows with the distance, head by head: nothing is learned.
+
+    Source: arXiv:2108.12409, section 3.
+    """
+    return act(q, "alibi")
+
+
+def relative(q: Data, bias: Data) -> Data:
+    """Scores with a bias that was looked up for each distance, one for each head."""
+    return Data("relative bias", (q, bias), q.shape)
+
+
+def partial_rope(x: Data, d_rope: Size) -> Data:
+    """Rotary positions on the first d_rope of every head."""
+    turned, kept = split(x, d_rope, x.shape[-1] - d_rope)
+    return join(rope(turned), kept)
+
+
+def wide_norm(x: Data, name: str) -> Data:
+    """One norm over all heads together."""
+    return Data("norm", (x,), x.shape, (Weight(name + ".weight", "norm", (width_of(x),)),))
+
+
+def wide_qk_norm(q: Data, k: Data) -> tuple[Data, Data]:
+    """`prepare` of an attention whose norms stand before the heads are told apart: OLMoE, OLMo 2, MiniMax M2."""
+    return rope(wide_norm(q, "self_attn.q_norm")), rope(wide_norm(k, "self_attn.k_norm"))
 
 
 def fused_qkv(c: Any, x: Data, name: str, *, bias: bool = True, transposed: bool = False) -> tuple[Data, ...]:

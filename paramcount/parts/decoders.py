@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from paramcount.flow import Data, Size, layers, linear, lookup, norm
+from paramcount.flow import Data, Size, Width, layers, linear, lookup, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
 
@@ -13,7 +13,7 @@ from paramcount.parts.feed_forward import gated_mlp
 def decoder(
     c: Any,
     tokens: Data,
-    layer: Callable[..., Data],
+    layer: Callable[..., Any],
     kinds: Iterable[tuple[Hashable, Size]] | None = None,
     *,
     prefix: str = "model.",
@@ -21,18 +21,28 @@ def decoder(
     head_name: str = "lm_head",
     extra_rows: int = 0,
     reads: Sequence[Data] = (),
+    norm_bias: bool = False,
+    head_bias: bool = False,
+    enter: Callable[[Data], Data] | None = None,
+    carry: Sequence[Width] = (),
+    leave: Callable[[Data], Data] | None = None,
 ) -> Data:
     """Token ids to logits. `layer(c, kind, x, *reads)` is written once for each kind (all layers are of one unless `kinds` says
-    otherwise). `names`: of the table, the stack and the last norm. `extra_rows`: rows of the table that the head lacks."""
+    otherwise). `names`: of the table, the stack and the last norm. `extra_rows`: rows of the table that the head lacks.
+    `enter`: what the rows of the table go through before the first layer. `carry`: widths of what layers hand on beside x.
+    `leave`: the last norm and what else stands between the layers and the head, where that is not the usual norm."""
     table, stack, last_norm = (prefix + name for name in names)
     x = lookup(tokens, f"{table}.weight", "embedding", c.vocab_size + extra_rows if extra_rows else c.vocab_size, c.d_model)
-    x = layers(x, stack + ".{layer}.", kinds or [("layer", c.n_layers)], lambda kind, *inputs: layer(c, kind, *inputs), reads=reads)
-    return head(c, norm(x, last_norm), f"{table}.weight", head_name)
+    if enter:
+        x = enter(x)
+    x = layers(x, stack + ".{layer}.", kinds or [("layer", c.n_layers)], lambda kind, *inputs: layer(c, kind, *inputs), reads=reads, carry=carry)
+    x = leave(x) if leave else norm(x, last_norm, bias=norm_bias)
+    return head(c, x, f"{table}.weight", head_name, bias=head_bias)
 
 
-def head(c: Any, x: Data, table: str, name: str = "lm_head") -> Data:
-    """Hidden states to logits, through the token table where it is tied."""
-    return linear(x, name, "lm_head", c.vocab_size, tied_to=table if c.tie_word_embeddings else None)
+def head(c: Any, x: Data, table: str, name: str = "lm_head", *, bias: bool = False) -> Data:
+    """Hidden states to logits, through the token table where it is tied, which it never is in a config without the flag."""
+    return linear(x, name, "lm_head", c.vocab_size, bias=bias, tied_to=table if getattr(c, "tie_word_embeddings", False) else None)
 
 
 def pre_norm(
@@ -48,6 +58,48 @@ def pre_norm(
     return x + feed_forward(norm(x, names[1], bias=bias))
 
 
+def post_norm(
+    x: Data,
+    attention: Callable[[Data], Data],
+    feed_forward: Callable[[Data], Data],
+    names: tuple[str, str] = ("post_attention_layernorm", "post_feedforward_layernorm"),
+    *,
+    bias: bool = False,
+) -> Data:
+    """Norms behind attention and feed-forward, inside the residual: OLMo 2."""
+    x = x + norm(attention(x), names[0], bias=bias)
+    return x + norm(feed_forward(x), names[1], bias=bias)
+
+
+SANDWICH = ("input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm")
+
+
+def sandwich(
+    x: Data,
+    attention: Callable[[Data], Data],
+    feed_forward: Callable[[Data], Data],
+    names: tuple[str, str, str, str] = SANDWICH,
+    *,
+    bias: bool = False,
+) -> Data:
+    """Norms before and behind attention and feed-forward: Gemma 2 and 3."""
+    x = x + norm(attention(norm(x, names[0], bias=bias)), names[1], bias=bias)
+    return x + norm(feed_forward(norm(x, names[2], bias=bias)), names[3], bias=bias)
+
+
+def parallel(
+    x: Data,
+    attention: Callable[[Data], Data],
+    feed_forward: Callable[[Data], Data],
+    names: tuple[str] = ("input_layernorm",),
+    *,
+    bias: bool = False,
+) -> Data:
+    """Attention and feed-forward side by side behind one norm."""
+    h = norm(x, names[0], bias=bias)
+    return x + attention(h) + feed_forward(h)
+
+
 def usual_layer(
     c: Any,
     x: Data,
@@ -55,23 +107,34 @@ def usual_layer(
     *,
     attend: Callable[..., Data] | None = None,
     mlp_bias: bool = False,
+    norm_bias: bool = False,
+    arrange: Callable[..., Data] = pre_norm,
     **options: Any,
 ) -> Data:
     """The layer that most decoders since Llama have: attention over heads unless `attend` is another (`options` are its), then a
-    gated MLP of width d_ff unless `feed_forward` is another."""
-    return pre_norm(
+    gated MLP of width d_ff unless `feed_forward` is another. `arrange`: where norms and residuals stand."""
+    return arrange(
         x,
         lambda h: (attend or attention)(c, h, "self_attn.", **options),
         feed_forward or (lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff, bias=mlp_bias)),
+        bias=norm_bias,
     )
 
 
 def dense_or_moe(dense_layers: Sequence[int], n_layers: Size) -> list[tuple[str, Size]]:
     """Kinds of a decoder whose layers are mixtures of experts but for these."""
-    if not dense_layers:
-        return [("moe", n_layers)]
+    kinds: list[tuple[str, Size]] = []
+    reached = 0
+    for i in dense_layers:
+        kinds += [("moe", i - reached), ("dense", 1)]
+        reached = i + 1
+    return [*kinds, ("moe", n_layers - reached)]
+
+
+def typed_layers(words: Sequence[str], dense_layers: Sequence[int]) -> list[tuple[Hashable, Size]]:
+    """Kinds of a decoder whose layers differ in two ways: ((word of its attention, "dense" or "moe"), 1), ..."""
     dense = set(dense_layers)
-    return [("dense" if i in dense else "moe", 1) for i in range(n_layers)]
+    return [((word, "dense" if i in dense else "moe"), 1) for i, word in enumerate(words)]
 
 
 def dense_first(c: Any) -> list[tuple[str, Size]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paramcount.flow import Data, Size, act, experts, linear
+from paramcount.flow import Data, Size, act, experts, fused, linear, weigh
 
 GATED = ("gate_proj", "up_proj", "down_proj")
 
@@ -32,6 +32,21 @@ def gated_mlp(x: Data, prefix: str, component: str, d_ff: Size, *, bias: bool = 
     return linear(gated * raised, prefix + down, component + ".down", x.shape[-1], bias=bias)
 
 
+def fused_gated_mlp(
+    x: Data,
+    prefix: str,
+    component: str,
+    d_ff: Size,
+    *,
+    activation: str = "silu",
+    bias: bool = False,
+    names: tuple[str, str] = ("gate_up_proj", "down_proj"),
+) -> Data:
+    """The same with gate and up out of one stored matrix."""
+    gate, up = fused(x, prefix + names[0], {component + ".gate": d_ff, component + ".up": d_ff}, bias=bias)
+    return linear(act(gate, activation) * up, prefix + names[1], component + ".down", x.shape[-1], bias=bias)
+
+
 def mixture(
     c: Any,
     x: Data,
@@ -39,12 +54,15 @@ def mixture(
     *,
     correct: Callable[[Data], Data] | None = None,
     names: tuple[str, str, str] = GATED,
+    activation: str = "silu",
     bias: bool = False,
+    router: str = "gate",
     router_bias: bool = False,
+    n_active: Size | None = None,
 ) -> Data:
     """A router and its gated experts, stored one by one, with n_routed_experts, n_active_experts and d_expert of c.
-    `correct`: what stands between the scores and the choice."""
-    scores = linear(x, prefix + "gate", "router", c.n_routed_experts, bias=router_bias)
+    `correct`: what stands between the scores and the choice. `n_active`: of this layer, where layers differ in it."""
+    scores = linear(x, prefix + router, "router", c.n_routed_experts, bias=router_bias)
     if correct:
         scores = correct(scores)
     return experts(
@@ -52,8 +70,8 @@ def mixture(
         scores,
         prefix + "experts.{expert}.",
         c.n_routed_experts,
-        c.n_active_experts,
-        lambda x: gated_mlp(x, "", "experts", c.d_expert, names=names, bias=bias),
+        c.n_active_experts if n_active is None else n_active,
+        lambda x: gated_mlp(x, "", "experts", c.d_expert, names=names, activation=activation, bias=bias),
     )
 
 
@@ -68,3 +86,16 @@ def shared_mixture(c: Any, x: Data, prefix: str, *, shared_bias: bool = False, *
     Source: arXiv:2401.06066, section 3.
     """
     return mixture(c, x, prefix, **options) + shared_experts(c, x, prefix, bias=shared_bias)
+
+
+def correction(c: Any, name: str, *, role: str = "buffer") -> Callable[[Data], Data]:
+    """`correct` of a mixture: a number for each expert, learned beside the loss, which the choice sees and the weights of the chosen do not.
+
+    Source: arXiv:2412.19437, section 2.1.2.
+    """
+    return lambda scores: weigh(scores, "correct", name, "router", c.n_routed_experts, role=role)
+
+
+def corrected_mixture(c: Any, x: Data, prefix: str, *, name: str = "gate.e_score_correction_bias", role: str = "buffer", **options: Any) -> Data:
+    """A mixture of experts beside shared ones with a correction of that name: DeepSeek-V3 and what followed it."""
+    return shared_mixture(c, x, prefix, correct=correction(c, prefix + name, role=role), **options)

@@ -1,0 +1,98 @@
+"""ALBERT: narrow tables led to wide layers, which share their weights: a group of layers is used again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, block, layers, linear
+from paramcount.parts.classic import first_pooled, multi_head, norm_behind
+from paramcount.parts.encoders import embeddings, masked_head, whole
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.rules import heads_fill, padding_inside
+from paramcount.sizes import MOST_NAMED, Condition, Flag, Indices, Positive, Sizes, class_ends, d_model_per_head, derived, hf, per_layer
+
+MATRICES = ("query", "key", "value", "dense")
+HEAD = ("predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions.bias")
+
+
+def group_of_each(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """Which group stands at each place; the reference spreads them evenly."""
+    n_groups = js.get("num_hidden_groups", 1)
+    if type(n_groups) is not int or n_groups < 1:
+        raise ParamcountError(f"= {shown(n_groups)}", where="num_hidden_groups", accepted="a whole number from 1")
+    return tuple(int(i / (c["n_layers"] / n_groups)) for i in per_layer(c))
+
+
+def layers_of_a_group(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    n = js.get("inner_group_num", 1)
+    if type(n) is not int or n > MOST_NAMED:
+        raise ParamcountError(f"= {shown(n)}", where="inner_group_num", accepted=f"a whole number up to {MOST_NAMED:,}")
+    return tuple(range(n))
+
+
+class Albert(Sizes):
+    """Source: arXiv:1909.11942, section 3."""
+
+    reference: ClassVar[str] = "AlbertForMaskedLM"
+    with_more: ClassVar[tuple[str, ...]] = ("AlbertForPreTraining",)
+    # A head that is not tied has a bias of its own; of more groups than layers some are never used.
+    unreached: ClassVar[tuple[str, ...]] = ("predictions.bias", "encoder.albert_layer_groups.")
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
+
+    vocab_size: Positive = hf(absent=30000)
+    d_embedding: Positive = hf(absent=128)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=12)
+    layer_groups: Indices = derived(group_of_each)
+    inner_layers: Indices = derived(layers_of_a_group)
+    n_heads: Positive = hf(absent=64)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=16384)
+    n_positions: Positive = hf("max_position_embeddings", absent=512)
+    n_token_types: Positive = hf(absent=2)
+    pooled: Flag = derived(class_ends("Model", "ForMultipleChoice", "ForPreTraining", "ForSequenceClassification"))
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        def build(tokens: Data, segments: Data) -> Data:
+            x = embeddings(c, tokens, segments, "albert.", c.d_embedding)
+            x = linear(x, "albert.encoder.embedding_hidden_mapping_in", "other", c.d_model, bias=True)
+            for index, places in groupby(c.layer_groups):
+                x = group(c, x, index, len(tuple(places)))
+            if c.pooled:
+                x = first_pooled(x, "albert.pooler")
+            return masked_head(c, x, "albert.embeddings.word_embeddings", HEAD, c.d_embedding) if head else x
+
+        return whole(c, tokens, build)
+
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, head=False)
+
+    def check(c) -> None:
+        heads_fill(c)
+        if len(c.layer_groups) != c.n_layers:
+            raise ParamcountError(f"names {len(c.layer_groups)} groups for {c.n_layers} layers", where="layer_groups", accepted="one for each layer")
+        if list(c.layer_groups) != sorted(c.layer_groups):
+            raise ParamcountError("leads back to an earlier group", where="layer_groups", accepted="groups in order")
+
+
+def group(c: Any, x: Data, index: int, uses: int) -> Data:
+    """A group of layers, used so many times in a row."""
+    names = [f"albert.encoder.albert_layer_groups.{index}.albert_layers.{i}." for i in c.inner_layers]
+    for name in names:
+        x = block(x, name, lambda x: layer(c, x))
+    return x if uses == 1 else layers(x, "", [("again", uses - 1)], lambda kind, x: again(c, x, names))
+
+
+def again(c: Any, x: Data, names: list[str]) -> Data:
+    for name in names:
+        x = block(x, name, lambda x: layer(c, x), tied_to=name)
+    return x
+
+
+def layer(c: Any, x: Data) -> Data:
+    x = norm_behind(x, lambda h: multi_head(c, h, "attention.", MATRICES, cached=False), "attention.LayerNorm")
+    return norm_behind(x, lambda h: plain_mlp(h, ("ffn", "ffn_output"), "mlp", c.d_ff, bias=True), "full_layer_layer_norm")

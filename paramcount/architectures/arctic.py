@@ -1,0 +1,61 @@
+"""Arctic: 128 experts that read a layer's input, beside attention and a small dense MLP that run one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.flow import Data, norm
+from paramcount.layer_kinds import whole
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoders import decoder, dense_or_moe
+from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.rules import heads_fill
+from paramcount.sizes import ABSENT, Flag, Indices, Positive, Sizes, d_model_per_head, derived, equal_to, hf, per_layer
+
+WS = ("w1", "w3", "w2")
+
+
+def between_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    every = whole(js, "moe_layer_frequency", 2)
+    return tuple(i for i in per_layer(c) if (i + 1) % every)
+
+
+class Arctic(Sizes):
+    """Source: modeling_arctic.py of Snowflake/snowflake-arctic-instruct. The small MLP is as wide as the model."""
+
+    reference: ClassVar[str] = "ArcticForCausalLM of Snowflake/snowflake-arctic-instruct"
+    rotated: ClassVar[str | None] = "d_head"
+
+    vocab_size: Positive = hf(absent=32000)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=32)
+    dense_layers: Indices = derived(between_experts)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
+    d_head: Positive = derived(d_model_per_head)
+    window: Positive | None = hf(absent=None)
+    d_expert: Positive = hf("intermediate_size", absent=14336)  # also of the MLP in a layer without experts
+    n_routed_experts: Positive = hf("num_local_experts", absent=8)
+    n_active_experts: Positive = hf(absent=1)
+    residual_mlp: Flag = hf("parallel_attn_mlp_res", absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers))
+
+    def check(c) -> None:
+        heads_fill(c)
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    attended = x + attention(c, norm(x, "input_layernorm"), "self_attn.", window=c.window)
+    if kind == "moe" and c.residual_mlp:
+        beside = gated_mlp(norm(attended, "residual_layernorm"), "residual_mlp.", "mlp", c.d_model, names=WS)
+        return attended + beside + moe(c, norm(x, "post_attention_layernorm"))
+    h = norm(attended, "post_attention_layernorm")
+    return attended + (moe(c, h) if kind == "moe" else gated_mlp(h, "block_sparse_moe.mlp.", "mlp", c.d_expert, names=WS))
+
+
+def moe(c: Any, x: Data) -> Data:
+    return mixture(c, x, "block_sparse_moe.", names=WS)

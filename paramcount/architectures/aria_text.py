@@ -1,0 +1,54 @@
+"""The language model of Aria: Llama's attention, a mixture of experts beside two shared ones in every layer."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.flow import Data, act, experts, fused, linear
+from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.parts.feed_forward import shared_experts
+from paramcount.rules import divides, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, equal_to, hf
+
+
+class AriaText(Sizes):
+    """Source: arXiv:2410.05993, section 2."""
+
+    reference: ClassVar[str] = "AriaTextForCausalLM"
+    rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(2),)
+
+    vocab_size: Positive = hf(absent=32000)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=32)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
+    d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
+    d_expert: Positive = hf("intermediate_size", absent=4096)
+    n_routed_experts: Positive = hf("moe_num_experts", absent=8)
+    n_active_experts: Positive = hf("moe_topk", absent=2)
+    n_shared_experts: Natural = hf("moe_num_shared_experts", absent=2)
+    attention_bias: Flag = hf(absent=False)
+    mlp_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer)
+
+    def check(c) -> None:
+        divides(c, "n_heads", "d_model")  # also where d_head is given: the reference asks it
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    return usual_layer(c, x, lambda h: moe(c, h) + shared_experts(c, h, "mlp.", bias=c.mlp_bias), bias=c.attention_bias)
+
+
+def moe(c: Any, x: Data) -> Data:
+    """All experts of a layer are stored as one tensor for each projection, [experts, in, out]."""
+    scores = linear(x, "mlp.router", "router", c.n_routed_experts)
+    return experts(x, scores, "mlp.experts.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x), stacked=True)
+
+
+def expert(c: Any, x: Data) -> Data:
+    gate, up = fused(x, "fc1", {"experts.gate": c.d_expert, "experts.up": c.d_expert}, transposed=True)
+    return fused(act(gate, "silu") * up, "fc2", {"experts.down": c.d_model}, transposed=True)[0]

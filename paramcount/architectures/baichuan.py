@@ -1,0 +1,46 @@
+"""Baichuan 1 and 2: Llama's layers with q, k and v in one matrix; the 13B models have ALiBi in place of rotary positions."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.flow import Data, attend, linear, rope
+from paramcount.parts.attentions import alibi, fused_qkv
+from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.rules import even, heads_fill
+from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
+
+
+class Baichuan(Sizes):
+    """Source: arXiv:2309.10305, section 2; modeling_baichuan.py of baichuan-inc/Baichuan-7B, Baichuan2-7B-Base and Baichuan2-13B-Chat.
+    Each repository has code and defaults of its own, so sizes have to be given. Baichuan 2 normalizes the rows of its head, which
+    adds nothing to it."""
+
+    reference: ClassVar[str] = "BaichuanForCausalLM of baichuan-inc/Baichuan2-13B-Chat"
+    same: ClassVar[tuple[str, ...]] = ("BaiChuanForCausalLM",)
+
+    vocab_size: Positive = hf()
+    d_model: Positive = hf()
+    n_layers: Positive = hf()
+    n_heads: Positive = hf()
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf()
+    rotary: Flag = derived(lambda js, c: "max_position_embeddings" in js)  # the 13B models have model_max_length alone
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, lambda c, kind, x: usual_layer(c, x, attend=attention))
+
+    def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+        return (("model.layers.{layer}.self_attn.rotary_emb.inv_freq", (c.d_head // 2,), c.n_layers),) if c.rotary else ()
+
+    def check(c) -> None:
+        heads_fill(c)
+        if c.rotary:
+            even(c, "d_head")
+
+
+def attention(c: Any, x: Data, prefix: str) -> Data:
+    q, k, v = fused_qkv(c, x, prefix + "W_pack", bias=False)
+    a = attend(rope(q), rope(k), v) if c.rotary else attend(alibi(q), k, v)
+    return linear(a, prefix + "o_proj", "output_projection", c.d_model)

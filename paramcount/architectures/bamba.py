@@ -1,0 +1,64 @@
+"""Bamba: Mamba 2 layers with a few attention layers among them, each followed by a gated MLP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data
+from paramcount.mixer_sizes import half_rotated, hybrid_idle, if_no_attention, if_no_mixer, mamba_head, mamba_heads_fill, no_key
+from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.state_space import mamba2
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+
+
+def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    indices = js.get("attn_layer_indices")
+    if indices is not None and not (isinstance(indices, list) and all(type(i) is int for i in indices)):
+        raise ParamcountError(f"= {shown(indices)}", where="attn_layer_indices", accepted="a list of layer indices")
+    return tuple("attention" if i in (indices or ()) else "mamba" for i in per_layer(c))
+
+
+class Bamba(Sizes):
+    """Source: modeling_bamba.py of the reference."""
+
+    reference: ClassVar[str] = "BambaForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (no_key("layer_types", "layers_block_type"), mamba_heads_fill)
+
+    vocab_size: Positive = hf(absent=128000)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=32)
+    layer_types: Words = derived(kinds)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
+    d_head: Positive = hf(absent=d_model_per_head, null=if_no_attention)
+    d_rope: Natural = derived(half_rotated)
+    d_ff: Positive = hf(absent=14336)
+    n_mamba_heads: Positive = hf(absent=128)
+    d_mamba_head: Positive = derived(mamba_head)
+    n_groups: Positive = hf(absent=1, null=if_no_mixer)
+    d_state: Positive = hf(absent=256, null=if_no_mixer)
+    d_conv: Positive = hf(absent=4, null=if_no_mixer)
+    conv_bias: Flag = hf(absent=True, null=False)
+    mixer_bias: Flag = hf(absent=False, null=False)
+    attention_bias: Flag = hf(absent=False)
+    mlp_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types], names=("embed_tokens", "layers", "final_layernorm"))
+
+    def idle(c) -> tuple[str, ...]:
+        return hybrid_idle(c.layer_types)
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    def mixer(h: Data) -> Data:
+        if kind == "mamba":
+            return mamba2(c, h, "mamba.")
+        return attention(c, h, "self_attn.", bias=c.attention_bias, prepare=lambda q, k: (partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)))
+
+    return pre_norm(x, mixer, lambda h: gated_mlp(h, "feed_forward.", "mlp", c.d_ff, bias=c.mlp_bias), ("input_layernorm", "pre_ff_layernorm"))

@@ -1,0 +1,87 @@
+"""Beam: gated attention, rotated over a window in five of six layers and unrotated in the sixth, residuals scaled by depth, experts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, act, linear, norm, weigh
+from paramcount.layer_kinds import dense_by_type
+from paramcount.parts.attentions import normed
+from paramcount.parts.decoders import SANDWICH, decoder, typed_layers, usual_layer
+from paramcount.parts.feed_forward import correction, mixture
+from paramcount.rules import even, grouped_routing, padding_in_table, sliding_or_full
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+
+
+def full_every_sixth(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    """Every sixth layer and the last see all tokens."""
+    return tuple(SLIDING[(i + 1) % 6 == 0 or i == c["n_layers"] - 1] for i in per_layer(c))
+
+
+def turned(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    """The words of the layers that rotate: those to which rope_parameters gives any, where it is there."""
+    rope = js.get("rope_parameters")
+    if rope is None:
+        return ("sliding_attention",)
+    words = sorted(set(c["layer_types"]))
+    if not isinstance(rope, Mapping) or any(not isinstance(rope[word], (Mapping, type(None))) for word in words):
+        raise ParamcountError(f"= {shown(rope)}", where="rope_parameters", accepted="a mapping or null for each word of layer_types")
+    return tuple(word for word in words if rope[word] is not None)
+
+
+class Beam(Sizes):
+    """Source: modeling_beam.py of the reference."""
+
+    reference: ClassVar[str] = "BeamForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(8, 4), padding_in_table(None))
+
+    vocab_size: Positive = hf(absent=151936)
+    d_model: Positive = hf(absent=5120)
+    n_layers: Positive = hf(absent=52)
+    n_heads: Positive = hf(absent=48)
+    n_kv_heads: Positive = hf(absent=8)
+    d_head: Positive = hf(absent=128)
+    layer_types: Words = hf(absent=full_every_sixth, null=ABSENT)
+    rotated_words: Words = derived(turned)
+    window: Positive | None = hf(absent=512)
+    d_ff: Positive = hf(absent=20480)
+    dense_layers: Indices = derived(dense_by_type(lambda js, c: tuple(range(min(3, c["n_layers"])))))
+    d_expert: Positive = hf(absent=2560)
+    n_routed_experts: Positive = hf("num_experts", absent=256)
+    n_active_experts: Positive = hf(absent=8)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
+
+    def check(c) -> None:
+        sliding_or_full(c)
+        if set(c.rotated_words) & set(c.layer_types):
+            even(c, "d_head")
+
+
+def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
+    word, mlp = kind
+    window = c.window if word == "sliding_attention" else None
+    options = {"bias": c.attention_bias, "prepare": normed(rotate=word in c.rotated_words), "gate": lambda x, a: gate(c, x, a), "window": window}
+    return usual_layer(c, x, (lambda h: moe(c, h)) if mlp == "moe" else None, arrange=scaled, **options)
+
+
+def moe(c: Any, x: Data) -> Data:
+    return act(mixture(c, x, "mlp.", correct=correction(c, "mlp.gate.e_score_correction_bias")), "routed scale")
+
+
+def gate(c: Any, x: Data, a: Data) -> Data:
+    """A gate for each value, with one learned number for each head."""
+    g = linear(x, "self_attn.gate_proj", "qkv.gate", a.shape[1:])
+    return a * act(weigh(g, "add", "self_attn.gate_bias", "qkv.gate", c.n_heads), "sigmoid")
+
+
+def scaled(x: Data, attention: Callable[[Data], Data], feed_forward: Callable[[Data], Data], *, bias: bool = False) -> Data:
+    """Norms before and behind; what comes in and what is added are weighed by depth, so that their sum keeps its size."""
+    for part, before, behind in ((attention, *SANDWICH[:2]), (feed_forward, *SANDWICH[2:])):
+        x = act(x, "depth scale") + act(norm(part(norm(x, before, bias=bias)), behind, bias=bias), "depth scale")
+    return x

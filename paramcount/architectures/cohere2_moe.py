@@ -1,0 +1,97 @@
+"""Command A MoE: attention and experts side by side behind one norm, three of four layers over a window and the fourth unrotated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, near, shown
+from paramcount.flow import Data, act
+from paramcount.layer_kinds import dense_by_type, first_dense, whole
+from paramcount.parts.attentions import unrotated
+from paramcount.parts.decoders import decoder, parallel, typed_layers, usual_layer
+from paramcount.parts.feed_forward import mixture, shared_experts
+from paramcount.rules import one_of_each, padding_in_table
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Word, Words, derived, equal_to, hf, per_layer
+
+COMBINED = ("average", "sum")
+
+
+def patterns(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    """Two patterns: one for the dense layers in front and one for the rest, each with a full layer at the end of a group."""
+    n = whole(js, "first_k_dense_replace", 0)
+    front, rest = whole(js, "prefix_dense_sliding_window_pattern", 1), whole(js, "sliding_window_pattern", 4)
+    if n > c["n_layers"]:
+        raise ParamcountError(f"= {n} of {c['n_layers']} layers", where="first_k_dense_replace", accepted=f"at most {c['n_layers']}")
+    return tuple(SLIDING[(i + 1) % front == 0 if i < n else (i - n + 1) % rest == 0] for i in per_layer(c))
+
+
+def words_are_known(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """The router's function is one of two, where a layer has a router."""
+    word, known = js.get("expert_selection_fn", "softmax"), ("softmax", "sigmoid")
+    if word not in known and len(c["dense_layers"]) < c["n_layers"]:
+        raise ParamcountError(f"= {shown(word)}", where="expert_selection_fn", accepted=" or ".join(known), nearest=near(word, known))
+
+
+class Cohere2Moe(Sizes):
+    """Source: modeling_cohere2_moe.py of the reference. `rotated_prefix`: dense layers are rotated whether they have a window or not."""
+
+    reference: ClassVar[str] = "Cohere2MoeForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (words_are_known, padding_in_table(0))
+
+    vocab_size: Positive = hf(absent=256000)
+    d_model: Positive = hf(absent=8192)
+    n_layers: Positive = hf(absent=40)
+    n_heads: Positive = hf(absent=64)
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
+    d_head: Positive = hf(absent=128)
+    layer_types: Words = hf(absent=patterns, null=ABSENT)
+    rotated_prefix: Flag = derived(lambda js, c: whole(js, "prefix_dense_sliding_window_pattern", 1) == 1)
+    window: Positive = hf(absent=4096)
+    dense_layers: Indices = derived(dense_by_type(first_dense(0)))
+    d_expert: Positive = hf("intermediate_size", absent=22528)
+    d_ff: Positive = hf("prefix_dense_intermediate_size", absent=equal_to("d_expert"), null=ABSENT)
+    n_routed_experts: Positive = hf("num_experts", absent=8)
+    n_active_experts: Positive = hf(absent=2)
+    n_shared_experts: Natural = hf("num_shared_experts", absent=0)
+    shared: Flag = derived(lambda js, c: c["n_shared_experts"] > 0)
+    combined: Word = hf("shared_expert_combination_strategy", absent="average")
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
+
+    def check(c) -> None:
+        one_of_each(c, "layer_types", "n_layers", SLIDING)
+        turning = any(rotates(c, kind) for kind, _ in typed_layers(c.layer_types, c.dense_layers))
+        if c.d_head % 2 and (turning or c.d_head > 4):  # the reference asks it of a wide head even where none is turned
+            raise ParamcountError(f"= {c.d_head} cannot be rotated in pairs", where="d_head", accepted="an even number")
+        if c.shared and len(c.dense_layers) < c.n_layers and c.combined not in COMBINED:
+            raise ParamcountError(f"= {shown(c.combined)}", where="combined", accepted=" or ".join(COMBINED), nearest=near(c.combined, COMBINED))
+
+
+def rotates(c: Any, kind: Any) -> bool:
+    word, mlp = kind
+    return word == "sliding_attention" or (mlp == "dense" and c.rotated_prefix)
+
+
+def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
+    word, mlp = kind
+    return usual_layer(
+        c,
+        x,
+        (lambda h: moe(c, h)) if mlp == "moe" else None,
+        arrange=parallel,
+        bias=c.attention_bias,
+        prepare=None if rotates(c, kind) else unrotated,
+        window=c.window if word == "sliding_attention" else None,
+    )
+
+
+def moe(c: Any, x: Data) -> Data:
+    y = mixture(c, x, "mlp.")
+    if not c.shared:
+        return y
+    y = y + shared_experts(c, x, "mlp.")
+    return act(y, "half") if c.combined == "average" else y

@@ -1,0 +1,68 @@
+"""Flint: many small experts and one ungated shared one, a sink for each head, full layers without positions among windowed ones with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.flow import Data
+from paramcount.layer_kinds import whole
+from paramcount.parts.attentions import normed
+from paramcount.parts.decoders import decoder, typed_layers, usual_layer
+from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.rules import even_where_rotated, one_of_each, padding_in_table
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+
+
+def full_every_fourth(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    """The first two layers, every fourth and the last see all tokens."""
+    return tuple(SLIDING[i < 2 or i % 4 == 1 or i == c["n_layers"] - 1] for i in per_layer(c))
+
+
+def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """Qwen's two keys; where there is no list, the first two layers."""
+    named = js.get("mlp_only_layers")
+    only, step = (0, 1) if named is None else named, whole(js, "decoder_sparse_step", 1)
+    return tuple(i for i in per_layer(c) if i in only or (i + 1) % step)
+
+
+class Flint(Sizes):
+    """Source: modeling_flint.py of the reference."""
+
+    reference: ClassVar[str] = "FlintForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), even_where_rotated("sliding_attention", named=True))
+
+    vocab_size: Positive = hf(absent=150144)
+    d_model: Positive = hf(absent=2048)
+    n_layers: Positive = hf(absent=49)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=4)
+    d_head: Positive = hf(absent=128)
+    layer_types: Words = hf(absent=full_every_fourth, null=ABSENT)
+    window: Positive = hf(absent=513)
+    d_ff: Positive = hf(absent=6144)
+    dense_layers: Indices = derived(without_experts)
+    d_expert: Positive = hf(absent=512)
+    n_routed_experts: Positive = hf("num_experts", absent=256)
+    n_active_experts: Positive = hf(absent=6)
+    d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=1024)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
+
+    def check(c) -> None:
+        one_of_each(c, "layer_types", "n_layers", SLIDING)
+
+
+def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
+    word, mlp = kind
+    sliding = word == "sliding_attention"
+    window = c.window if sliding else None
+    options = {"bias": c.attention_bias, "prepare": normed(rotate=sliding), "sinks": "softmax_offset", "window": window}
+    return usual_layer(c, x, (lambda h: moe(c, h)) if mlp == "moe" else None, **options)
+
+
+def moe(c: Any, x: Data) -> Data:
+    return mixture(c, x, "mlp.") + gated_mlp(x, "mlp.shared_expert.", "shared_experts", c.d_shared_expert)

@@ -1,0 +1,60 @@
+"""Fuyu: Persimmon that reads image patches through one matrix, without a vision tower."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.architectures.persimmon import Persimmon, layer
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, block, given, linear
+from paramcount.parts.decoders import decoder
+from paramcount.parts.vision import insert
+from paramcount.rules import padding_in_table
+from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, d_model_per_head, derived, hf, rotary_part
+
+
+def flat(key: str, absent: Any) -> Derivation:
+    """Released files have no text_config: without one, the language model's keys stand among the others."""
+    return lambda js, c: js.get(key, absent) if js.get("text_config") is None else absent
+
+
+def inside(js: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The language model's block; of a flat file only what the reference hands on."""
+    block = js.get("text_config")
+    return {"rope_scaling": js.get("rope_scaling")} if block is None else block
+
+
+def of_persimmon(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    section = inside(js)
+    if (found := section.get("model_type", "persimmon")) != "persimmon":
+        raise ParamcountError(f"= {shown(found)} is not supported", where="text_config.model_type", accepted="persimmon")
+    padding_in_table(None)(section, c)
+
+
+class Fuyu(Persimmon):
+    """Source: modeling_fuyu.py of the reference."""
+
+    reference: ClassVar[str] = "FuyuForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (of_persimmon,)
+
+    vocab_size: Positive = hf("text_config.vocab_size", absent=flat("vocab_size", 262144))
+    d_model: Positive = hf("text_config.hidden_size", absent=flat("hidden_size", 4096))
+    n_layers: Positive = hf("text_config.num_hidden_layers", absent=flat("num_hidden_layers", 36))
+    n_heads: Positive = hf("text_config.num_attention_heads", absent=flat("num_attention_heads", 64))
+    d_head: Positive = derived(d_model_per_head)
+    d_rope: Natural = derived(lambda js, c: rotary_part(0.5)(inside(js), c))
+    d_ff: Positive = hf("text_config.intermediate_size", absent=flat("intermediate_size", 16384))
+    qk_norm: Flag = hf("text_config.qk_layernorm", absent=flat("qk_layernorm", True))
+    patch_size: Positive = hf("patch_size", absent=30)
+    n_channels: Positive = hf("num_channels", absent=3)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        patches = given("pixels", "patches", c.patch_size * c.patch_size * c.n_channels)
+        image = block(patches, "", lambda x: linear(x, "vision_embed_tokens", "projector", c.d_model, bias=True), part="projector")
+        names = ("embed_tokens", "layers", "final_layernorm")
+        prefix = "language_model."
+        return decoder(
+            c, tokens, layer, prefix=prefix + "model.", names=names, head_name=prefix + "lm_head", norm_bias=True, enter=lambda x: insert(x, image)
+        )

@@ -1,0 +1,67 @@
+"""GLM-4.5 and GLM-4.5-Air: DeepSeek-V3's experts behind grouped-query attention, half of each head rotated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.flow import Data, norm
+from paramcount.parts.attentions import partial_rope
+from paramcount.parts.decoders import decoder, dense_first, usual_layer
+from paramcount.parts.feed_forward import corrected_mixture
+from paramcount.parts.mtp import next_token_layers
+from paramcount.rules import at_most, grouped_routing, padding_in_table
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+
+
+def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    """How much of a head is rotated: half of it where nothing else is said, and always pairs."""
+    rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
+    share = rope.get("partial_rotary_factor", js.get("partial_rotary_factor", 0.5))
+    n = int(c["d_head"] * (1 if share is None else share))
+    return n + n % 2
+
+
+class Glm4Moe(Sizes):
+    """Source: arXiv:2508.06471, section 2.1."""
+
+    reference: ClassVar[str] = "Glm4MoeForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), padding_in_table(None))
+
+    vocab_size: Positive = hf(absent=151552)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=46)
+    n_heads: Positive = hf(absent=96)
+    n_kv_heads: Positive = hf(absent=8)
+    d_head: Positive = hf(absent=d_model_per_head)
+    d_rope: Natural = derived(rotated)
+    d_ff: Positive = hf(absent=10944)
+    n_dense_layers: Natural = hf(absent=1, at_most="n_layers")
+    d_expert: Positive = hf(absent=1408)
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=128)
+    n_active_experts: Positive = hf(absent=8)
+    n_shared_experts: Natural = hf(absent=1)
+    n_mtp_layers: Natural = hf("num_nextn_predict_layers", "num_mtp_layers", absent=1, null=0)
+    attention_bias: Flag = hf(absent=False)
+    qk_norm: Flag = hf("use_qk_norm", absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, dense_first(c))
+
+    def mtp(c, tokens: Data) -> Data:
+        return next_token_layers(c, tokens, lambda x: layer(c, "moe", x))
+
+    def check(c) -> None:
+        at_most(c, "d_rope", "d_head")
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    mixture = (lambda h: corrected_mixture(c, h, "mlp.")) if kind == "moe" else None
+    return usual_layer(c, x, mixture, bias=c.attention_bias, o_bias=False, prepare=lambda q, k: prepare(c, q, k))
+
+
+def prepare(c: Any, q: Data, k: Data) -> tuple[Data, Data]:
+    if c.qk_norm:
+        q, k = norm(q, "self_attn.q_norm"), norm(k, "self_attn.k_norm")
+    return partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)

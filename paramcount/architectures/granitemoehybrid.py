@@ -1,0 +1,79 @@
+"""Granite 4: Mamba 2 layers with a few attention layers among them, which have no positions, each with experts beside one MLP or that MLP alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.architectures.granitemoe import RELEASED, expert, moe
+from paramcount.flow import Data
+from paramcount.mixer_sizes import hybrid_idle, if_no_attention, if_no_mixer, mamba_head, mamba_heads_fill
+from paramcount.parts.attentions import attention, unrotated
+from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.state_space import mamba2
+from paramcount.rules import one_of_each
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Word, Words, d_model_per_head, derived, equal_to, hf, per_layer
+
+KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
+
+
+def all_mamba(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(KINDS[0] for _ in per_layer(c))
+
+
+class GraniteMoeHybrid(Sizes):
+    """Source: modeling_granitemoehybrid.py of the reference."""
+
+    reference: ClassVar[str] = "GraniteMoeHybridForCausalLM"
+    rotated: ClassVar[str | None] = "d_head"
+    own_layer_types: ClassVar[bool] = True  # it has another name that counts before it
+    conditions: ClassVar[tuple[Condition, ...]] = (mamba_heads_fill,)
+
+    vocab_size: Positive = hf(absent=32000)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=32)
+    layer_types: Words = hf("layers_block_type", "layer_types", absent=all_mamba, null=lambda js, c: None if "layers_block_type" in js else all_mamba(js, c))
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
+    d_head: Positive = hf(absent=d_model_per_head, null=if_no_attention)
+    d_expert: Positive = hf("intermediate_size", absent=11008)
+    n_routed_experts: Natural = hf("num_local_experts", absent=8)
+    has_experts: Flag = derived(lambda js, c: c["n_routed_experts"] > 0)
+    n_active_experts: Natural = hf(absent=2, null=lambda js, c: None if c["has_experts"] else 0)
+    d_shared_expert: Positive = hf("shared_intermediate_size", absent=1024)
+    positions: Word | None = hf("position_embedding_type", absent=None)  # "rope": queries and keys are rotated
+    n_mamba_heads: Positive = hf(absent=128)
+    d_mamba_head: Positive = derived(mamba_head)
+    n_groups: Positive = hf(absent=1, null=if_no_mixer)
+    d_state: Positive = hf(absent=256, null=if_no_mixer)
+    d_conv: Positive = hf(absent=4, null=if_no_mixer)
+    conv_bias: Flag = hf(absent=True, null=False)
+    mixer_bias: Flag = hf(absent=False, null=False)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types])
+
+    def idle(c) -> tuple[str, ...]:
+        experts = () if c.has_experts else ("n_active_experts",)
+        positions = () if c.positions == "rope" else ("d_head",)
+        return (*hybrid_idle(c.layer_types), *experts, *positions)
+
+    def check(c) -> None:
+        one_of_each(c, "layer_types", "n_layers", KINDS)
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    def mixer(h: Data) -> Data:
+        if kind in ("linear_attention", "mamba"):
+            return mamba2(c, h, "mamba.")
+        return attention(c, h, "self_attn.", bias=c.attention_bias, prepare=None if c.positions == "rope" else unrotated)
+
+    return pre_norm(x, mixer, lambda h: feed_forward(c, h))
+
+
+def feed_forward(c: Any, x: Data) -> Data:
+    component = "shared_experts" if c.has_experts else "mlp"
+    shared = expert(x, component, c.d_shared_expert, "shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight")
+    return moe(c, x, RELEASED) + shared if c.has_experts else shared

@@ -1,0 +1,95 @@
+"""Hunyuan-Large: layers in pairs that share keys and values, experts beside a shared one, norms on rotated queries and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, attend, linear, norm, rope
+from paramcount.layer_kinds import whole
+from paramcount.parts.decoders import decoder
+from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.rules import heads_fill
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, flag, hf, per_layer
+
+
+def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    """Which layers have keys and values of their own: with use_cla, the first of every cla_share_factor; empty where all have."""
+    every = whole(js, "cla_share_factor", 1) if flag(js, "use_cla", False) else 1
+    return () if every == 1 else tuple("shared_attention" if i % every else "full_attention" for i in per_layer(c))
+
+
+def as_first_published(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """Keys of later modelling code that was published under the same model type and reads other weights."""
+    if flag(js, "use_mla", False):
+        raise ParamcountError("= true is of later modelling code, which is not supported", where="use_mla", accepted="false")
+    if js.get("moe_intermediate_size") is not None:
+        raise ParamcountError("is of later modelling code, which is not supported", where="moe_intermediate_size", accepted="null")
+    for key in ("head_dim", "attention_head_dim"):
+        if js.get(key) not in (None, c["d_head"]):
+            raise ParamcountError(f"= {shown(js[key])} is of later modelling code", where=key, accepted=f"{c['d_head']}")
+
+
+class HunYuan(Sizes):
+    """Source: arXiv:2411.02265, section 2.1; modeling_hunyuan.py of tencent/Tencent-Hunyuan-Large; layers that share keys and
+    values arXiv:2405.12981."""
+
+    reference: ClassVar[str] = "HunYuanForCausalLM of tencent/Tencent-Hunyuan-Large"
+    rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (as_first_published,)
+
+    vocab_size: Positive = hf()
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=32)
+    layer_types: Words = derived(owners)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
+    d_head: Positive = derived(d_model_per_head)
+    d_expert: Positive = hf("intermediate_size", absent=11008)
+    n_routed_experts: Positive = hf("num_experts", absent=1)
+    n_active_experts: Positive = hf("moe_topk", absent=1)
+    n_shared_experts: Positive = hf("num_shared_expert", absent=1)
+    moe: Flag = derived(lambda js, c: c["n_routed_experts"] > 1)
+    shared_mlp: Flag = hf("use_mixed_mlp_moe", absent=False)
+    qk_norm: Flag = hf("use_qk_norm", absent=False)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        few = (c.n_kv_heads, c.d_head)
+        return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types], carry=(few, few) if c.layer_types else ())
+
+    def idle(c) -> tuple[str, ...]:
+        return () if c.moe else ("n_active_experts",)
+
+    def check(c) -> None:
+        heads_fill(c)
+        if c.layer_types and (len(c.layer_types) != c.n_layers or c.layer_types[0] != "full_attention"):
+            raise ParamcountError(f"names {len(c.layer_types)} layers", where="layer_types", accepted="one word a layer, full_attention first")
+
+
+def layer(c: Any, kind: str, x: Data, *handed: Data) -> Any:
+    a, kept = attention(c, norm(x, "input_layernorm"), handed if kind == "shared_attention" else None)
+    x = x + a
+    x = x + feed_forward(c, norm(x, "post_attention_layernorm"))
+    return (x, *kept) if c.layer_types else x
+
+
+def attention(c: Any, x: Data, shared: tuple[Data, ...] | None) -> tuple[Data, tuple[Data, ...]]:
+    """Attended x, and the keys and values that the next layer may take. A layer that takes them rotates and normalizes the keys itself."""
+    few, bias = (c.n_kv_heads, c.d_head), c.attention_bias
+    q = rope(linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias))
+    kept = shared or tuple(linear(x, f"self_attn.{letter}_proj", f"qkv.{letter}", few, bias=bias) for letter in "kv")
+    k = rope(kept[0])
+    if c.qk_norm:
+        q, k = norm(q, "self_attn.query_layernorm"), norm(k, "self_attn.key_layernorm")
+    a = attend(q, k, kept[1], cached=() if shared else None)
+    return linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias), kept
+
+
+def feed_forward(c: Any, x: Data) -> Data:
+    if not c.moe:
+        return gated_mlp(x, "mlp.", "mlp", c.d_expert)
+    routed = mixture(c, x, "mlp.", router="gate.wg")
+    return routed + gated_mlp(x, "mlp.shared_mlp.", "shared_experts", c.n_shared_experts * c.d_expert) if c.shared_mlp else routed

@@ -1,0 +1,92 @@
+"""Jamba: Mamba with norms on step, B and C, attention without positions in every eighth layer, experts in every second."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError
+from paramcount.flow import Data, norm
+from paramcount.layer_kinds import whole
+from paramcount.mixer_sizes import dt_rank, expanded, hybrid_idle, if_no_attention, no_key
+from paramcount.parts.attentions import attention, unrotated
+from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.parts.state_space import mamba
+from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+
+
+def each(js: Mapping[str, Any], kind: str, period: int, offset: int) -> tuple[int, int]:
+    """How often a kind of layer comes, and where first."""
+    period, offset = whole(js, f"{kind}_layer_period", period), whole(js, f"{kind}_layer_offset", offset)
+    if offset >= period:
+        raise ParamcountError(f"= {offset} is not below the period {period}", where=f"{kind}_layer_offset", accepted=f"below {period}")
+    return period, offset
+
+
+def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    period, offset = each(js, "attn", 8, 4)
+    return tuple("attention" if i % period == offset else "mamba" for i in per_layer(c))
+
+
+def dense(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """Layers without experts; a single expert is none."""
+    period, offset = each(js, "expert", 2, 1)
+    return tuple(i for i in per_layer(c) if i % period != offset or c.get("n_routed_experts", 2) < 2)
+
+
+def any_without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
+    """The other name of the key is not checked."""
+    return 0 if "num_local_experts" in js and len(dense(js, c)) == c["n_layers"] else None
+
+
+class Jamba(Sizes):
+    """Source: arXiv:2403.19887, section 3."""
+
+    reference: ClassVar[str] = "JambaForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (no_key("layer_types", "layers_block_type", "layers_num_experts"),)
+
+    vocab_size: Positive = hf(absent=65536)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=32)
+    layer_types: Words = derived(kinds)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=8)
+    d_head: Positive = hf(absent=d_model_per_head, null=if_no_attention)
+    d_ff: Positive = hf(absent=14336)
+    d_expert: Positive = derived(equal_to("d_ff"))
+    n_routed_experts: Natural = hf("num_local_experts", "num_experts", absent=16, null=any_without_experts)
+    n_active_experts: Positive = hf(absent=2)
+    dense_layers: Indices = derived(dense)
+    d_inner: Positive = derived(expanded("mamba_expand"))
+    d_state: Positive = hf(absent=16)
+    d_conv: Positive = hf(absent=4)
+    dt_rank: Positive = derived(dt_rank("mamba_dt_rank"))
+    conv_bias: Flag = hf(absent=True)
+    mixer_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        dense = set(c.dense_layers)
+        kinds = [((word, i in dense), 1) for i, word in enumerate(c.layer_types)]
+        return decoder(c, tokens, layer, kinds, names=("embed_tokens", "layers", "final_layernorm"))
+
+    def idle(c) -> tuple[str, ...]:
+        experts = ("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()
+        return (*hybrid_idle(c.layer_types), *experts)
+
+
+def layer(c: Any, kind: tuple[str, bool], x: Data) -> Data:
+    word, dense = kind
+
+    def mixer(h: Data) -> Data:
+        if word == "mamba":
+            return mamba(c, h, "mamba.", inner_norm=lambda y, name: norm(y, name + "_layernorm"))
+        return attention(c, h, "self_attn.", prepare=unrotated)
+
+    def feed_forward(h: Data) -> Data:
+        if dense:
+            return gated_mlp(h, "feed_forward.", "mlp", c.d_ff)
+        return mixture(c, h, "feed_forward.", router="router")
+
+    return pre_norm(x, mixer, feed_forward, ("input_layernorm", "pre_ff_layernorm"))

@@ -1,0 +1,114 @@
+"""Laguna: a softplus gate on what attention gives, layers with their own number of heads, a correction of the router that is a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, act, linear, norm
+from paramcount.layer_kinds import dense_by_type
+from paramcount.parts.attentions import Heads, attention, partial_rope
+from paramcount.parts.decoders import decoder, typed_layers, usual_layer
+from paramcount.parts.feed_forward import correction, gated_mlp, mixture
+from paramcount.rotary import rotary_width_of
+from paramcount.rules import at_most, sliding_or_full
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+
+
+def heads_by_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """One number of heads a layer, where layers differ from n_heads."""
+    found = js.get("num_attention_heads_per_layer")
+    if found is None:
+        return ()
+    if not isinstance(found, (list, tuple)) or len(found) != c["n_layers"] or not all(type(n) is int and n > 0 for n in found):
+        raise ParamcountError(f"= {shown(found)}", where="num_attention_heads_per_layer", accepted="a whole number from 1 for each layer")
+    return () if set(found) == {c["n_heads"]} else tuple(found[i] for i in per_layer(c))
+
+
+def gate_for_each_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
+    """The reference gates each number of each head where `gating` is false or any other word."""
+    gating = js.get("gating", True)
+    if not isinstance(gating, (bool, str)):
+        raise ParamcountError(f"= {shown(gating)}", where="gating", accepted="true, per-head or per-element")
+    return gating is True or gating == "per-head"
+
+
+def weighs_outputs(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    if js.get("moe_apply_router_weight_on_input"):
+        raise ParamcountError("= true", where="moe_apply_router_weight_on_input", accepted="false")
+
+
+class Laguna(Sizes):
+    """Source: modeling_laguna.py of the reference."""
+
+    reference: ClassVar[str] = "LagunaForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (weighs_outputs,)
+
+    vocab_size: Positive = hf(absent=100352)
+    d_model: Positive = hf(absent=2048)
+    n_layers: Positive = hf(absent=40)
+    n_heads: Positive = hf(absent=48)
+    heads_by_layer: Indices = derived(heads_by_layer)
+    n_kv_heads: Positive = hf(absent=8)
+    d_head: Positive = hf(absent=128)
+    layer_types: Words = hf(absent=lambda js, c: tuple(SLIDING[1] for _ in per_layer(c)), null=ABSENT)
+    window: Positive = hf(absent=512)
+    d_rope: Natural = derived(rotary_width_of(SLIDING[1], 0.5, 1.0))
+    d_rope_sliding: Natural = derived(rotary_width_of(SLIDING[0], 1.0, 1.0))
+    d_ff: Positive = hf(absent=8192)
+    dense_layers: Indices = derived(dense_by_type(lambda js, c: (0,)))
+    d_expert: Positive = hf(absent=512)
+    n_routed_experts: Positive = hf("num_experts", absent=256)
+    n_active_experts: Positive = hf(absent=8)
+    d_shared_expert: Positive = hf("shared_expert_intermediate_size", absent=512)
+    gate_per_head: Flag = derived(gate_for_each_head)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        kinds = typed_layers(c.layer_types, c.dense_layers)
+        heads = c.heads_by_layer or [None] * len(kinds)
+        return decoder(c, tokens, layer, [((*kind, n), 1) for (kind, _), n in zip(kinds, heads)])
+
+    def check(c) -> None:
+        sliding_or_full(c)
+        for i, n in enumerate(c.heads_by_layer):
+            if n % c.n_kv_heads:
+                raise ParamcountError(f"= {n} heads on n_kv_heads = {c.n_kv_heads}", where=f"heads_by_layer.{i}", accepted=f"a multiple of {c.n_kv_heads}")
+        if c.heads_by_layer and len(c.heads_by_layer) != c.n_layers:
+            raise ParamcountError(f"names {len(c.heads_by_layer)} layers of {c.n_layers}", where="heads_by_layer", accepted="one number a layer, or none")
+        if SLIDING[1] in c.layer_types:
+            at_most(c, "d_rope", "d_head")
+        if SLIDING[0] in c.layer_types:
+            at_most(c, "d_rope_sliding", "d_head")
+
+    def idle(c) -> tuple[str, ...]:
+        return ("n_kv_heads",) if c.heads_by_layer else ()  # n_heads is of no layer then
+
+
+def layer(c: Any, kind: tuple[str, str, Any], x: Data) -> Data:
+    word, feed_forward, n_heads = kind
+    heads = Heads(c.n_heads if n_heads is None else n_heads, c.n_kv_heads, c.d_head)
+    moe_or_none = (lambda h: moe(c, h)) if feed_forward == "moe" else None
+    return usual_layer(c, x, moe_or_none, attend=lambda c, h, prefix: look(c, heads, h, prefix, slides=word == SLIDING[0]))
+
+
+def look(c: Any, heads: Heads, x: Data, prefix: str, *, slides: bool) -> Data:
+    d_rope = c.d_rope_sliding if slides else c.d_rope
+
+    def prepare(q: Data, k: Data) -> tuple[Data, Data]:
+        return partial_rope(norm(q, prefix + "q_norm"), d_rope), partial_rope(norm(k, prefix + "k_norm"), d_rope)
+
+    def gate(x: Data, a: Data) -> Data:
+        width = heads.n_heads if c.gate_per_head else (heads.n_heads, heads.d_head)
+        open_ = act(linear(x, prefix + "g_proj", "qkv.gate", width), "softplus")
+        return Data("scale", (a, open_), a.shape) if c.gate_per_head else a * open_
+
+    return attention(heads, x, prefix, bias=c.attention_bias, prepare=prepare, gate=gate, window=c.window if slides else None)
+
+
+def moe(c: Any, x: Data) -> Data:
+    return mixture(c, x, "mlp.", correct=correction(c, "mlp.experts.e_score_correction_bias", role="parameter")) + gated_mlp(
+        x, "mlp.shared_expert.", "shared_experts", c.d_shared_expert
+    )

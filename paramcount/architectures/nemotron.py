@@ -1,0 +1,50 @@
+"""Nemotron-4 and Minitron: LayerNorms that scale by 1 + weight, squared ReLU without a gate, half of each head rotated."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.flow import Data
+from paramcount.parts.attentions import partial_rope
+from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.rotary import rotary_width
+from paramcount.rules import at_most, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+
+
+class Nemotron(Sizes):
+    """Source: arXiv:2402.16819, section 2; modeling_nemotron.py of the reference."""
+
+    reference: ClassVar[str] = "NemotronForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+
+    vocab_size: Positive = hf(absent=256000)
+    d_model: Positive = hf(absent=6144)
+    n_layers: Positive = hf(absent=32)
+    n_heads: Positive = hf(absent=48)
+    n_kv_heads: Positive = hf()  # absent or null, the reference divides by None
+    d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
+    d_rope: Natural = derived(rotary_width(0.5))
+    d_ff: Positive = hf(absent=24576)
+    attention_bias: Flag = hf(absent=False)
+    mlp_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, norm_bias=True)
+
+    def check(c) -> None:
+        at_most(c, "d_rope", "d_head")
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    return usual_layer(c, x, lambda h: mlp(c, h), norm_bias=True, bias=c.attention_bias, prepare=lambda q, k: rotated(c, q, k))
+
+
+def rotated(c: Any, q: Data, k: Data) -> tuple[Data, Data]:
+    return partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)
+
+
+def mlp(c: Any, x: Data) -> Data:
+    return plain_mlp(x, ("mlp.up_proj", "mlp.down_proj"), "mlp", c.d_ff, activation="relu2", bias=c.mlp_bias)

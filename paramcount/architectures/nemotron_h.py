@@ -1,0 +1,111 @@
+"""Nemotron-H and Nemotron 3 Nano: every layer is one thing alone, Mamba 2, attention without positions, an MLP or experts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, experts, linear, norm
+from paramcount.mixer_sizes import hybrid_idle
+from paramcount.parts.attentions import attention, unrotated
+from paramcount.parts.decoders import decoder
+from paramcount.parts.feed_forward import correction, plain_mlp
+from paramcount.parts.state_space import mamba2
+from paramcount.rules import grouped_routing, one_of_each
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, Words, derived, hf
+
+LETTERS = {"M": "linear_attention", "E": "moe", "*": "full_attention", "-": "mlp"}
+KINDS = (*LETTERS.values(), "mamba", "attention")  # the last two are the older words for the first and the third
+
+
+def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    """hybrid_override_pattern has a letter for each layer."""
+    pattern = js.get("hybrid_override_pattern", "ME*-")
+    for letter in pattern:
+        if letter not in LETTERS:
+            raise ParamcountError(f"= {shown(pattern)}", where="hybrid_override_pattern", accepted=" ".join(LETTERS))
+    return tuple(LETTERS[letter] for letter in pattern)
+
+
+def pattern_is_known(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """It is read wherever layers_block_type has no value, also where the other name of that key counts in the end."""
+    if js.get("layers_block_type") is None:
+        kinds(js, c)
+
+
+def any_without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
+    """The older name of the key is not checked."""
+    return 1 if "num_local_experts" in js and "moe" not in c["layer_types"] else None
+
+
+def routing(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    if "moe" in c["layer_types"]:
+        grouped_routing(1, 1)(js, c)
+
+
+class NemotronH(Sizes):
+    """Source: arXiv:2504.03624, section 2."""
+
+    reference: ClassVar[str] = "NemotronHForCausalLM"
+    own_layer_types: ClassVar[bool] = True  # it has words of its own
+    conditions: ClassVar[tuple[Condition, ...]] = (pattern_is_known, routing)
+
+    vocab_size: Positive = hf(absent=131072)
+    d_model: Positive = hf(absent=4096)
+    layer_types: Words = hf("layer_types", "layers_block_type", absent=kinds, null=lambda js, c: None if "layer_types" in js else kinds(js, c))
+    n_layers: Natural = derived(lambda js, c: len(c["layer_types"]))
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=8)
+    d_head: Positive = hf(absent=128)
+    n_mamba_heads: Positive = hf("mamba_num_heads", absent=128)
+    d_mamba_head: Positive = hf("mamba_head_dim", absent=64)
+    n_groups: Positive = hf("mamba_n_groups", "n_groups", absent=8)
+    d_state: Positive = hf("ssm_state_size", absent=128)
+    d_conv: Positive = hf("mamba_d_conv", "conv_kernel", absent=4)
+    conv_bias: Flag = hf("mamba_conv_bias", "use_conv_bias", absent=True)
+    mixer_bias: Flag = hf("use_bias", absent=False)
+    d_ff: Positive = hf(absent=21504)
+    mlp_bias: Flag = hf(absent=False)
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=8, null=any_without_experts)
+    n_active_experts: Positive = hf(absent=2)
+    d_expert: Positive = hf(absent=7688)
+    d_shared_expert: Positive = hf("moe_shared_expert_intermediate_size", absent=7688)
+    d_expert_latent: Positive | None = hf("moe_latent_size", absent=None)  # what the routed experts read and write instead of d_model
+
+    def forward(c, tokens: Data) -> Data:
+        kinds = [(kind, 1) for kind in c.layer_types]
+        return decoder(c, tokens, layer, kinds, prefix="backbone.", names=("embeddings", "layers", "norm_f"))
+
+    def idle(c) -> tuple[str, ...]:
+        return (*hybrid_idle(c.layer_types), *(() if "moe" in c.layer_types else ("n_active_experts",)))
+
+    def check(c) -> None:
+        one_of_each(c, "layer_types", "n_layers", KINDS)
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    h = norm(x, "norm")
+    if kind in ("linear_attention", "mamba"):
+        return x + mamba2(c, h, "mixer.")
+    if kind in ("full_attention", "attention"):
+        return x + attention(c, h, "mixer.", prepare=unrotated)
+    return x + (plain(c, h, "mixer.", "mlp", c.d_ff) if kind == "mlp" else moe(c, h))
+
+
+def plain(c: Any, x: Data, prefix: str, component: str, width: Any) -> Data:
+    return plain_mlp(x, (prefix + "up_proj", prefix + "down_proj"), component, width, activation="relu²", bias=c.mlp_bias)
+
+
+def moe(c: Any, x: Data) -> Data:
+    """Experts without gates, which may work in a latent that all of them share, beside one of every token."""
+    scores = correction(c, "mixer.gate.e_score_correction_bias")(linear(x, "mixer.gate", "router", c.n_routed_experts))
+    latent = x if c.d_expert_latent is None else linear(x, "mixer.fc1_latent_proj", "other", c.d_expert_latent, bias=c.mlp_bias)
+    y = experts(latent, scores, "mixer.experts.{expert}.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x))
+    if c.d_expert_latent is not None:
+        y = linear(y, "mixer.fc2_latent_proj", "other", x.shape[-1], bias=c.mlp_bias)
+    return y + plain(c, x, "mixer.shared_experts.", "shared_experts", c.d_shared_expert)
+
+
+def expert(c: Any, x: Data) -> Data:
+    return plain_mlp(x, ("up_proj", "down_proj"), "experts", c.d_expert, activation="relu²")

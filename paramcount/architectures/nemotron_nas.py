@@ -1,0 +1,139 @@
+"""Nemotron-51B, Super-49B and Ultra-253B: a Llama whose layers were searched one by one; each may lack its attention or MLP, have a matrix
+in its place, or be of another width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, linear, norm
+from paramcount.layer_kinds import whole
+from paramcount.parts.attentions import Heads, attention
+from paramcount.parts.decoders import decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.rules import heads_fill, one_of_each
+from paramcount.sizes import Derivation, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, flag, hf, per_layer
+
+NO_OP, LINEAR = "no_op", "replace_with_linear"
+LATER = ("mamba", "llama4", "moe")  # what later modelling code of this model type reads besides
+
+
+def halves(js: Mapping[str, Any], c: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(where, block) of each layer's attention or ffn."""
+    blocks = js.get("block_configs")
+    if not isinstance(blocks, (list, tuple)) or len(blocks) != c["n_layers"]:
+        found = f"has {len(blocks)} blocks" if isinstance(blocks, (list, tuple)) else "is missing"
+        raise ParamcountError(f"{found} for {c['n_layers']} layers", where="block_configs", accepted="one block a layer")
+    for i in per_layer(c):
+        half, where = (blocks[i] or {}).get(name), f"block_configs.{i}.{name}"
+        if not isinstance(half, Mapping):
+            raise ParamcountError("is missing" if half is None else f"= {shown(half)}", where=where, accepted="a mapping")
+        for key in LATER:
+            if half.get(key) is not None:
+                raise ParamcountError("is of later modelling code, which is not supported", where=f"{where}.{key}", accepted="null")
+        yield where, half
+
+
+def words(name: str, own: str) -> Derivation:
+    """What stands in each layer: no_op, replace_with_linear, or `own`."""
+
+    def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(word(where, half) for where, half in halves(js, c, name))
+
+    def word(where: str, half: Mapping[str, Any]) -> str:
+        gone, matrix = flag(half, NO_OP, False), flag(half, LINEAR, False)
+        if gone and matrix:
+            raise ParamcountError("= true beside no_op", where=f"{where}.{LINEAR}", accepted="one of the two")
+        return NO_OP if gone else LINEAR if matrix else own
+
+    return found
+
+
+def kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """Of each layer's attention; 0 where it has none."""
+    found = []
+    for word, (where, half) in zip(c["layer_types"], halves(js, c, "attention")):
+        group = whole(half, "n_heads_in_group", 0) if word == "full_attention" else 0
+        if word == "full_attention" and (not group or c["n_heads"] % group):
+            raise ParamcountError(f"= {group} for {c['n_heads']} heads", where=f"{where}.n_heads_in_group", accepted="a divisor of them")
+        found.append(c["n_heads"] // group if group else 0)
+    return tuple(found)
+
+
+def windows(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """How far each layer looks back; 0 for all the way. Empty where all do."""
+    found = tuple(0 if half.get("window_length") is None else whole(half, "window_length", 0) for _, half in halves(js, c, "attention"))
+    return found if any(found) else ()
+
+
+def widths(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """Of each layer's MLP, ffn_mult · 2/3 of the model, rounded up to 256; 0 where it has none."""
+    found = []
+    for word, (where, half) in zip(c["mlp_types"], halves(js, c, "ffn")):
+        share: Any = half.get("ffn_mult") if word == "gated" else 0
+        if word == "gated" and (type(share) not in (int, float) or not 0 < share < 1e6):
+            raise ParamcountError("is missing" if share is None else f"= {shown(share)}", where=f"{where}.ffn_mult", accepted="a number above 0")
+        found.append(-(-int(2 * round(share, 6) * c["d_model"] / 3) // 256) * 256)
+    return tuple(found)
+
+
+class NemotronNAS(Sizes):
+    """Source: arXiv:2411.19146; modeling_decilm.py and block_config.py of nvidia/Llama-3_3-Nemotron-Super-49B-v1. A part that is
+    left out takes its norm with it."""
+
+    reference: ClassVar[str] = "DeciLMForCausalLM of nvidia/Llama-3_3-Nemotron-Super-49B-v1"
+    rotated: ClassVar[str | None] = "d_head"
+
+    vocab_size: Positive = hf(absent=32000)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=32)
+    n_heads: Positive = hf(absent=32)
+    d_head: Positive = derived(d_model_per_head)
+    layer_types: Words = derived(words("attention", "full_attention"))
+    n_kv_heads_by_layer: Indices = derived(kv_heads)
+    window_by_layer: Indices = derived(windows)
+    mlp_types: Words = derived(words("ffn", "gated"))
+    d_ff_by_layer: Indices = derived(widths)
+    attention_bias: Flag = hf(absent=False)
+    mlp_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        looks_back = c.window_by_layer or (0,) * len(c.layer_types)
+        kinds = zip(c.layer_types, c.n_kv_heads_by_layer, looks_back, c.mlp_types, c.d_ff_by_layer)
+        return decoder(c, tokens, layer, [(kind, 1) for kind in kinds])
+
+    def check(c) -> None:
+        heads_fill(c)
+        one_of_each(c, "layer_types", "n_layers", ("full_attention", NO_OP, LINEAR))
+        one_of_each(c, "mlp_types", "n_layers", ("gated", NO_OP, LINEAR))
+        for i, (word, n) in enumerate(zip(c.layer_types, listed(c, "n_kv_heads_by_layer"))):
+            if (word == "full_attention") != bool(n) or (n and c.n_heads % n):
+                raise ParamcountError(f"= {n} of {c.n_heads} for {word}", where=f"n_kv_heads_by_layer.{i}", accepted="a divisor where heads attend, else 0")
+        for i, (word, n) in enumerate(zip(c.mlp_types, listed(c, "d_ff_by_layer"))):
+            if (word == "gated") != bool(n):
+                raise ParamcountError(f"= {n} for {word}", where=f"d_ff_by_layer.{i}", accepted="a width where there is an MLP, else 0")
+        if c.window_by_layer:
+            listed(c, "window_by_layer")
+
+
+def listed(c: Any, field: str) -> tuple[int, ...]:
+    found: tuple[int, ...] = getattr(c, field)
+    if len(found) != c.n_layers:
+        raise ParamcountError(f"names {len(found)} layers, n_layers = {c.n_layers}", where=field, accepted="one number a layer")
+    return found
+
+
+def layer(c: Any, kind: tuple[str, int, int, str, int], x: Data) -> Data:
+    attends, n_kv_heads, window, feeds, d_ff = kind
+    if attends != NO_OP:
+        h = norm(x, "input_layernorm")
+        if attends == LINEAR:
+            x = x + linear(h, "self_attn.linear_attn", "other", c.d_model)
+        else:
+            x = x + attention(Heads(c.n_heads, n_kv_heads, c.d_head), h, "self_attn.", bias=c.attention_bias, window=window or None)
+    if feeds != NO_OP:
+        h = norm(x, "post_attention_layernorm")
+        x = x + (linear(h, "mlp.linear_mlp", "mlp", c.d_model) if feeds == LINEAR else gated_mlp(h, "mlp.", "mlp", d_ff, bias=c.mlp_bias))
+    return x

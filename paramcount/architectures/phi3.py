@@ -1,0 +1,53 @@
+"""Phi-3 and Phi-4: Mistral's layer with q, k and v stored as one matrix, gate and up as another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.flow import Data, attend, fused, linear
+from paramcount.parts.attentions import partial_rope
+from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.feed_forward import fused_gated_mlp
+from paramcount.rules import at_most, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, rotary_part
+
+
+def whole_pairs(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    width: int = rotary_part(1.0)(js, c)
+    return width + width % 2
+
+
+class Phi3(Sizes):
+    """Source: arXiv:2404.14219, section 2."""
+
+    reference: ClassVar[str] = "Phi3ForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(32000),)
+
+    vocab_size: Positive = hf(absent=32064)
+    d_model: Positive = hf(absent=3072)
+    n_layers: Positive = hf(absent=32)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
+    d_head: Positive = hf(absent=d_model_per_head)
+    d_rope: Natural = derived(whole_pairs)
+    d_ff: Positive = hf(absent=8192)
+    window: Positive | None = hf(absent=None)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer)
+
+    def check(c) -> None:
+        at_most(c, "d_rope", "d_head")
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    return pre_norm(x, lambda h: attention(c, h), lambda h: fused_gated_mlp(h, "mlp.", "mlp", c.d_ff))
+
+
+def attention(c: Any, x: Data) -> Data:
+    key = (c.n_kv_heads, c.d_head)
+    q, k, v = fused(x, "self_attn.qkv_proj", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": key, "qkv.v": key})
+    a = attend(partial_rope(q, c.d_rope), partial_rope(k, c.d_rope), v, window=c.window)
+    return linear(a, "self_attn.o_proj", "output_projection", c.d_model)

@@ -1,0 +1,54 @@
+"""RoBERTa, XLM-RoBERTa, CamemBERT, data2vec: BERT with places counted from behind the padding token."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from paramcount.architectures.bert import Bert
+from paramcount.flow import Data
+from paramcount.parts.encoders import ROBERTA_HEAD, masked_lm
+from paramcount.rules import memory_needs_a_decoder, padding_inside
+from paramcount.sizes import Condition, Flag, class_ends, derived
+
+
+class Roberta(Bert):
+    """Source: arXiv:1907.11692, section 4; the table of places: modeling_roberta.py of the reference."""
+
+    reference: ClassVar[str] = "RobertaForMaskedLM"
+    same: ClassVar[tuple[str, ...]] = ("RobertaForCausalLM",)
+    with_more: ClassVar[tuple[str, ...]] = ()
+    unreached: ClassVar[tuple[str, ...]] = ("lm_head.bias",)  # a head that is not tied has a bias of its own
+    conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(1, places=2))
+    defaults: ClassVar = {"vocab_size": 50265}
+
+    pooled: Flag = derived(class_ends("Model", "ForMultipleChoice"))
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        return masked_lm(c, tokens, head, "roberta.", ROBERTA_HEAD)
+
+
+class XLMRoberta(Roberta):
+    """Source: arXiv:1911.02116, section 3."""
+
+    reference: ClassVar[str] = "XLMRobertaForMaskedLM"
+    same: ClassVar[tuple[str, ...]] = ("XLMRobertaForCausalLM",)
+    defaults: ClassVar = {}
+
+
+class Camembert(Roberta):
+    """Source: arXiv:1911.03894, section 4."""
+
+    reference: ClassVar[str] = "CamembertForMaskedLM"
+    same: ClassVar[tuple[str, ...]] = ("CamembertForCausalLM",)
+    defaults: ClassVar = {}
+
+
+class Data2VecText(Roberta):
+    """Source: modeling_data2vec_text.py of the reference."""
+
+    reference: ClassVar[str] = "Data2VecTextForMaskedLM"
+    same: ClassVar[tuple[str, ...]] = ("Data2VecTextForCausalLM",)
+    defaults: ClassVar = {}
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        return masked_lm(c, tokens, head, "data2vec_text.", ROBERTA_HEAD)

@@ -1,0 +1,32 @@
+"""XVERSE: the layers of the first Llama, without grouped queries and without any bias."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from paramcount.flow import Data
+from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.rules import heads_fill, without_experts
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+
+
+class Xverse(Sizes):
+    """Source: modeling_xverse.py of xverse/XVERSE-13B."""
+
+    reference: ClassVar[str] = "XverseForCausalLM of xverse/XVERSE-13B"
+    rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (without_experts,)
+
+    vocab_size: Positive = hf(absent=100278)
+    d_model: Positive = hf(absent=5120)
+    n_layers: Positive = hf(absent=40)
+    n_heads: Positive = hf(absent=40)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=13824)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, lambda c, kind, x: usual_layer(c, x))
+
+    def check(c) -> None:
+        heads_fill(c)

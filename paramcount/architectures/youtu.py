@@ -1,0 +1,39 @@
+"""Youtu-LLM: a dense decoder with latent attention in every layer and a tied head."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.flow import Data
+from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.parts.latent import latent_attention
+from paramcount.rules import latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.sizes import Condition, Flag, Positive, Sizes, hf
+
+
+class Youtu(Sizes):
+    """Source: modeling_youtu.py of the reference; the attention arXiv:2405.04434, section 2.1."""
+
+    reference: ClassVar[str] = "YoutuForCausalLM"
+    rotated: ClassVar[str | None] = "d_rope"
+    conditions: ClassVar[tuple[Condition, ...]] = (not_null("num_key_value_heads"), latent_heads_stay_whole(16), padding_in_table(None))
+
+    vocab_size: Positive = hf(absent=128256)
+    d_model: Positive = hf(absent=2048)
+    n_layers: Positive = hf(absent=32)
+    n_heads: Positive = hf(absent=16)
+    d_q_lora: Positive | None = hf(absent=1536)
+    d_kv_lora: Positive = hf(absent=512)
+    d_nope: Positive = hf(absent=128)
+    d_rope: Positive = hf(absent=64)
+    d_v: Positive = hf(absent=128)
+    d_ff: Positive = hf(absent=6144)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer)
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    return usual_layer(c, x, attend=latent_attention, bias=c.attention_bias)

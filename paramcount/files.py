@@ -1,0 +1,48 @@
+"""Files from anywhere: only regular ones, only so much of them, and what is wrong with one in one line."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from paramcount.errors import ParamcountError, printable
+
+
+def read_text(path: Path, what: str, most: int) -> str:
+    """The text of a file in UTF-8. `what`: the kind of file that is accepted, `most`: how many bytes of it.
+
+    Raises: ParamcountError that names the file where it cannot be read, is no file, too large or not text.
+    """
+    place = printable(path)
+    data = None
+    try:
+        if stat.S_ISREG(path.stat().st_mode):  # a pipe may never end
+            with path.open("rb") as file:
+                data = file.read(most + 1)
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError) and path.is_symlink()
+        problem = "is a broken link" if missing else f"cannot be read: {error.strerror or type(error).__name__}"
+        raise ParamcountError(problem, where=place) from None
+    except ValueError:  # a NUL, a lone surrogate
+        raise ParamcountError("cannot be read: no file can have this name", where=place) from None
+    if data is None:
+        raise ParamcountError("is not a file", where=place, accepted=what)
+    try:
+        return decoded(data, what, most)
+    except ParamcountError as error:
+        raise error.at(place) from None
+
+
+def decoded(data: bytes, what: str, most: int) -> str:
+    """Bytes as text. A known format that is none is named."""
+    for start, name in (b"GGUF", "a GGUF file"), (b"PK\x03\x04", "a zip archive, as PyTorch writes checkpoints"), (b"\x80\x02", "a pickle"):
+        if data.startswith(start):
+            raise ParamcountError(f"is {name}", accepted=what)
+    if data[8:10] == b'{"' and len(data) > 10 and data[7] == 0:
+        raise ParamcountError("is a safetensors file", accepted=what)
+    if len(data) > most:
+        raise ParamcountError("is too large", accepted=f"{what} of at most {most:,} bytes")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ParamcountError("is not text", accepted=f"{what} in UTF-8") from None

@@ -1,0 +1,95 @@
+"""The first transformers' layer: multi-head attention and a plain MLP, each with a residual, a norm behind or before it.
+
+Source: arXiv:1706.03762, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from paramcount.flow import Data, Size, act, attend, block, linear, lookup, norm, weigh
+
+QKVO = ("q_proj", "k_proj", "v_proj", "out_proj")
+Sublayer = Callable[[Data], Data]
+
+
+class Stack(NamedTuple):
+    """The sizes of one stack of layers where a model has two: stands for the config that a layer reads."""
+
+    n_layers: Size
+    n_heads: Size
+    d_head: Size
+    d_ff: Size
+
+
+def encoder_stack(c: Any) -> Stack:
+    return Stack(c.n_encoder_layers, c.n_encoder_heads, c.d_encoder_head, c.d_encoder_ff)
+
+
+def decoder_stack(c: Any) -> Stack:
+    return Stack(c.n_decoder_layers, c.n_decoder_heads, c.d_decoder_head, c.d_decoder_ff)
+
+
+def multi_head(
+    c: Any,
+    x: Data,
+    prefix: str,
+    names: Sequence[str] = QKVO,
+    *,
+    memory: Data | None = None,
+    cached: bool = True,
+    bias: bool = True,
+    k_bias: bool | None = None,
+    o_bias: bool | None = None,
+    turn: Callable[[Data, Data, Data], tuple[Data, Data, Data]] | None = None,
+) -> Data:
+    """x to attended x, with n_heads and d_head of c. `names`: of the matrices for q, k, v and the output. `memory`: where keys and
+    values come from instead. `cached`: whether later tokens look back on them, which an encoder has none of. `k_bias`, `o_bias`: as
+    `bias` unless given. `turn`: what q, k and v go through before they meet."""
+    source = x if memory is None else memory
+    heads = (c.n_heads, c.d_head)
+    q = linear(x, prefix + names[0], "qkv.q", heads, bias=bias)
+    k = linear(source, prefix + names[1], "qkv.k", heads, bias=bias if k_bias is None else k_bias)
+    v = linear(source, prefix + names[2], "qkv.v", heads, bias=bias)
+    if turn:
+        q, k, v = turn(q, k, v)
+    a = attend(q, k, v, cached=None if cached else ())
+    return linear(a, prefix + names[3], "output_projection", x.shape[-1], bias=bias if o_bias is None else o_bias)
+
+
+def norm_behind(x: Data, sublayer: Sublayer, name: str) -> Data:
+    return norm(x + sublayer(x), name, bias=True)
+
+
+def norm_before(x: Data, sublayer: Sublayer, name: str) -> Data:
+    return x + sublayer(norm(x, name, bias=True))
+
+
+def crossing(x: Data, memory: Data, prefix: str, body: Callable[[Data, Data], Data]) -> Data:
+    """A decoder's look at an encoder's output, with its residual and its norm."""
+    return block(x, prefix, body, reads=(memory,), part="cross_attention")
+
+
+def source_states(d_model: Size) -> Data:
+    """The output of an encoder that is another model."""
+    return Data("encoder output", (), ("source", d_model))
+
+
+def positions(x: Data, tokens: Data, name: str, rows: Size) -> Data:
+    """A row for each place in the text, learned or fixed, added to x."""
+    return x + lookup(tokens, name + ".weight", "position", rows, x.shape[-1])
+
+
+def biased_head(h: Data, vocab_size: Size, name: str, bias: str, tied_to: str | None) -> Data:
+    """Hidden states to logits. A tied head's bias stands under a name of its own."""
+    if tied_to is None:
+        return linear(h, name, "lm_head", vocab_size, bias=True)
+    return weigh(linear(h, name, "lm_head", vocab_size, tied_to=tied_to), "add bias", bias, "lm_head", vocab_size)
+
+
+def first_pooled(x: Data, name: str) -> Data:
+    """The first token's vector through a matrix and tanh, beside x: what classifiers stand on."""
+    first = Data("first token", (x,), ("text", *x.shape[1:]))
+    pooled = act(linear(first, name, "other", x.shape[-1], bias=True), "tanh")
+    return Data("hand on", (x, pooled), x.shape)

@@ -1,0 +1,280 @@
+"""Where a config.json may come from, and every file that is none: refused in one line that says what it is."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount import config_files
+from paramcount.cli import main
+from tests.refusing import assert_one_line, command_refusal, refusal
+
+QWEN = {
+    "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "vocab_size": 151936, "hidden_size": 4096, "num_hidden_layers": 36,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 12288, "tie_word_embeddings": False,
+}  # fmt: skip
+TOTAL = 8_190_735_360  # Qwen3ForCausalLM with these sizes, transformers 5.23.0
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def written(path: str, document: Any = QWEN) -> Path:
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
+    return file
+
+
+def cached(repository: str, revision: str, document: Any = QWEN, *, main: bool = True, home: str = "hf") -> Path:
+    """A repository as the Hub's own tools lay it out: blobs, links to them, and the revision that main points to."""
+    folder = Path(home) / "hub" / f"models--{repository.replace('/', '--')}"
+    blob = written(f"{folder}/blobs/{revision}", document)
+    link = folder / "snapshots" / revision / "config.json"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(os.path.relpath(blob, link.parent))
+    if main:
+        written(f"{folder}/refs/main", revision + "\n")
+    return folder
+
+
+# ---- where it may come from
+
+
+@pytest.mark.parametrize("word", ["./config.json", "config.json", "Qwen3-8B/", "./Qwen3-8B", "./Qwen3-8B/config.json"])
+def test_a_file_and_a_directory_are_read(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    written("config.json")
+    written("Qwen3-8B/config.json")
+    assert pc.count(word).total == pc.count(Path(word)).total == TOTAL
+    with pytest.raises(SystemExit) as leaving:
+        main([word])
+    assert leaving.value.code == 0
+    assert "8,190,735,360 parameters (8.19 B) as Qwen3ForCausalLM builds it" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_file_of_any_name_is_read() -> None:
+    written("qwen.json")
+    assert pc.load("qwen.json").name == "qwen"
+    assert pc.count("qwen.json").total == TOTAL
+
+
+def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(QWEN).encode())))
+    with pytest.raises(SystemExit) as leaving:
+        main(["-", "--json"])
+    assert leaving.value.code == 0
+    assert json.loads(capsys.readouterr().out)["total"] == TOTAL
+
+
+def test_a_mapping_is_a_config_json_or_a_zoo_entry_and_never_both() -> None:
+    assert pc.count(QWEN).total == TOTAL
+    entry = {"architecture": "qwen3", "config": pc.load(QWEN).sizes.model_dump()}
+    assert pc.count(entry).total == TOTAL
+    assert refusal(QWEN | entry) == "model_type beside architecture and config (accepted: a config.json or a zoo entry, not both)"
+
+
+def test_a_config_json_file_may_hold_a_zoo_entry() -> None:
+    written("entry.json", {"architecture": "qwen3", "config": pc.load(QWEN).sizes.model_dump()})
+    assert pc.count("entry.json").total == TOTAL
+
+
+def test_a_repository_comes_from_the_zoo_first_and_then_from_the_local_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HOME", "hf")
+    cached("somebody/my-qwen", "abc123")
+    cached("Qwen/Qwen3-8B", "abc123", QWEN | {"num_hidden_layers": 1})
+    assert pc.load("somebody/my-qwen").name == "somebody/my-qwen"
+    assert pc.count("somebody/my-qwen").total == TOTAL
+    assert pc.count("Qwen/Qwen3-8B").id == "qwen3-8b"
+
+
+@pytest.mark.parametrize(("variable", "value"), [("HF_HUB_CACHE", "hf/hub"), ("HUGGINGFACE_HUB_CACHE", "hf/hub"), ("HF_HOME", "hf"), ("XDG_CACHE_HOME", "xdg")])
+def test_the_cache_is_where_its_own_tools_look(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, value)
+    cached("somebody/my-qwen", "abc123", home="xdg/huggingface" if variable == "XDG_CACHE_HOME" else "hf")
+    assert pc.count("somebody/my-qwen").total == TOTAL
+
+
+def test_of_several_revisions_main_is_read_and_without_it_none() -> None:
+    folder = cached("a/b", "aaa", QWEN | {"num_hidden_layers": 1}, main=False)
+    assert pc.count(f"./{folder}").total < TOTAL
+    cached("a/b", "bbb", main=False)
+    assert refusal(f"./{folder}") == f"{folder}: holds 2 revisions and none is main: aaa, bbb (accepted: the directory of one of them)"
+    assert pc.count(f"./{folder}/snapshots/bbb").total == TOTAL
+    written(f"{folder}/refs/main", "bbb")
+    assert pc.count(f"./{folder}").total == TOTAL
+
+
+def test_a_name_is_looked_up_in_the_cache_and_never_in_the_directory() -> None:
+    written("somebody/my-qwen/config.json")
+    assert refusal("somebody/my-qwen").startswith("unknown model 'somebody/my-qwen'")
+
+
+@pytest.mark.parametrize("name", ["../etc/passwd", "a/../b", "a/b/c", "/a", "a/", "a//b", "a/b\n", "a/\u202eb"])
+def test_what_is_no_repository_is_not_looked_up_in_the_cache(name: str) -> None:
+    assert not config_files.REPO.fullmatch(name) or ".." in name
+    refusal(name)
+
+
+# ---- files that are none
+
+
+def test_a_broken_link_is_named() -> None:
+    Path("x").mkdir()
+    Path("x/config.json").symlink_to("nowhere")
+    assert refusal("./x") == "x/config.json: is a broken link"
+    folder = cached("a/b", "aaa")
+    (folder / "blobs" / "aaa").unlink()
+    assert refusal(f"./{folder}") == f"{folder}/snapshots/aaa/config.json: is a broken link"
+
+
+def test_a_directory_with_several_configs_names_them() -> None:
+    for name in ("b", "a", "c", "e", "d"):
+        written(f"store/{name}/config.json")
+    assert refusal("./store") == "store: holds no config.json but 5 directories with one: a, b, c, d, … (accepted: one of them, or `paramcount scan`)"
+
+
+def test_a_directory_without_config_says_what_lies_there() -> None:
+    for name in ("tokenizer.json", "model.safetensors", "README.md"):
+        written(f"x/{name}")
+    assert refusal("./x") == "x: holds no config.json, only model.safetensors, tokenizer.json (accepted: the directory of a model)"
+    assert refusal("./nowhere") == "nowhere: cannot be read: No such file or directory"
+
+
+OBJECT = "(accepted: a JSON object)"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", f"line 1 column 1: is not JSON: Expecting value {OBJECT}"),
+        ("[]", f"holds an array {OBJECT}"),
+        ("[1, 2", f"line 1 column 6: ends in the middle {OBJECT}"),
+        ('"qwen3"', f"holds a text {OBJECT}"),
+        ("7", f"holds a single value {OBJECT}"),
+        ("null", f"holds a single value {OBJECT}"),
+        ('{"model_type": "qwen3"', f"line 1 column 23: ends in the middle {OBJECT}"),
+        ('{\n"model_type": qwen3}', f"line 2 column 15: is not JSON: Expecting value {OBJECT}"),
+        ('{"a": 1, "a": 2}', "the key a a second time (accepted: every key once)"),
+        ('{"x": {"a\\u001b": 1, "a\\u001b": 2}}', r"the key a\x1b a second time (accepted: every key once)"),
+        ('{"model_type": "qwen3", "rope_theta": NaN}', "NaN is no number (accepted: a number)"),
+        ('{"model_type": "qwen3", "rope_theta": 1e400}', "1e400 is beyond every number (accepted: a number)"),
+        ('{"model_type": "qwen3", "hidden_size": 1' + "0" * 5000 + "}", "a number of 5,001 digits (accepted: at most 100)"),
+        ('{"a":' * 10_000 + "1" + "}" * 10_000, f"is nested too deep {OBJECT}"),
+        ("[" * 100_000, f"is nested too deep {OBJECT}"),
+        ('{"model_type": "qwen3", "hidden_size": Infinity}', "hidden_size = inf (accepted: a whole number from 1)"),
+        ("\ufeff{}", f"line 1 column 1: is not JSON: Unexpected UTF-8 BOM (decode using utf-8-sig) {OBJECT}"),
+    ],
+)
+def test_what_is_not_a_json_object_is_refused(text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    written("x.json", text)
+    assert refusal("x.json") == command_refusal(capsys, "x.json") == f"x.json: {message}"
+
+
+def test_infinity_is_read_where_no_size_stands() -> None:
+    written("x.json", '{"model_type": "mamba2", "time_step_limit": [0.0, Infinity]}')
+    assert pc.count("x.json").total == 7_285_403_648  # Mamba2ForCausalLM, default config
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"GGUF\x03\x00\x00\x00", "is a GGUF file (accepted: a model's config.json)"),
+        (b"PK\x03\x04archive/data.pkl", "is a zip archive, as PyTorch writes checkpoints (accepted: a model's config.json)"),
+        (b"\x80\x02}q\x00.", "is a pickle (accepted: a model's config.json)"),
+        (b'\x40\x00\x00\x00\x00\x00\x00\x00{"__metadata__"', "is a safetensors file (accepted: a model's config.json)"),
+        (b"\xff\xfe{\x00", "is not text (accepted: a model's config.json in UTF-8)"),
+        (b" " * (4 << 20) + b"{}", "is too large (accepted: a model's config.json of at most 4,194,304 bytes)"),
+    ],
+)
+def test_what_is_not_text_is_refused(data: bytes, message: str) -> None:
+    Path("x.json").write_bytes(data)
+    assert refusal("x.json") == f"x.json: {message}"
+
+
+def test_a_file_of_100_megabytes_is_refused_unread() -> None:
+    with Path("x.json").open("wb") as file:
+        file.truncate(100 << 20)
+    assert refusal("x.json") == "x.json: is too large (accepted: a model's config.json of at most 4,194,304 bytes)"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "/dev/zero", "/dev/null", "itself"])
+def test_what_is_no_file_is_never_waited_for(kind: str) -> None:
+    if kind == "pipe":
+        os.mkfifo("x.json")
+    else:
+        Path("x.json").symlink_to("x.json" if kind == "itself" else kind)
+    expected = "cannot be read: Too many levels of symbolic links" if kind == "itself" else "is not a file (accepted: a model's config.json)"
+    assert refusal("x.json") == f"x.json: {expected}"
+
+
+BESIDE = "(accepted: the config.json beside it)"
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"peft_type": "LORA", "base_model_name_or_path": "Qwen/Qwen3-8B"}, "is an adapter's config of Qwen/Qwen3-8B (accepted: the config.json of the model it adapts)"),
+        ({"_class_name": "StableDiffusionPipeline", "_diffusers_version": "0.30.0"}, "is a diffusion pipeline's config (accepted: a model's config.json)"),
+        ({"metadata": {}, "weight_map": {}}, f"is the index of a checkpoint's shards {BESIDE}"),
+        ({"tokenizer_class": "GPT2Tokenizer"}, f"is a tokenizer's config {BESIDE}"),
+        ({"version": "1.0", "added_tokens": [], "model": {"type": "BPE"}}, f"is a tokenizer {BESIDE}"),
+        ({"image_processor_type": "CLIPImageProcessor"}, f"is an image processor's config {BESIDE}"),
+        ({"_from_model_config": True, "eos_token_id": 2}, f"is a generation config {BESIDE}"),
+        ({"dim": 4096, "n_layers": 32, "n_heads": 32}, "is params.json of an original release (accepted: the config.json of its Hugging Face form)"),
+        ({"auto_map": {"AutoModel": "modeling_x.X"}}, "model_type: is missing; auto_map names its author's code, which is not run (accepted: see `paramcount architectures`)"),
+        ({"hidden_size": 768}, "model_type: is missing (accepted: a config.json with model_type, or a zoo entry with architecture and config)"),
+        ({}, "model_type: is missing (accepted: a config.json with model_type, or a zoo entry with architecture and config)"),
+        ({"model_type": None}, "model_type: is missing (accepted: see `paramcount architectures`)"),
+        ({"model_type": ["qwen3"]}, "model_type = a list (accepted: see `paramcount architectures`)"),
+        ({"model_type": "qwen_3"}, "model_type = qwen_3 is not supported (accepted: what `paramcount architectures` lists); did you mean qwen3 or qwen or qwen2?"),
+        ({"model_type": "clip"}, "model_type = clip is not supported (accepted: what `paramcount architectures` lists)"),
+        ({"model_type": "\x1b[31mx"}, r"model_type = \x1b[31mx is not supported (accepted: what `paramcount architectures` lists)"),
+        ({"model_type": "mine", "auto_map": {"AutoConfig": "x.Y"}}, "model_type = mine, whose code is its author's and is not run, is not supported (accepted: what `paramcount architectures` lists)"),
+    ],
+)  # fmt: skip
+def test_another_tools_file_is_named_with_what_to_pass_instead(document: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    written("x.json", document)
+    assert command_refusal(capsys, "x.json") == f"x.json: {message}"
+    assert refusal(document) == message
+
+
+# ---- sizes that cannot be
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hidden_size": 0}, "hidden_size = 0 (accepted: a whole number from 1)"),
+        ({"hidden_size": -4096}, "hidden_size = -4096 (accepted: a whole number from 1)"),
+        ({"hidden_size": 4096.0}, "hidden_size = 4096.0 (accepted: a whole number from 1)"),
+        ({"hidden_size": "4096"}, "hidden_size = the text '4096' (accepted: a whole number from 1)"),
+        ({"hidden_size": True}, "hidden_size = true (accepted: a whole number from 1)"),
+        ({"hidden_size": None}, "hidden_size = null (accepted: a whole number from 1)"),
+        ({"hidden_size": [4096]}, "hidden_size = a list (accepted: a whole number from 1)"),
+        ({"hidden_size": 10**40}, "hidden_size = a number of more than 30 digits (accepted: a whole number up to 2,147,483,648)"),
+        ({"tie_word_embeddings": "no"}, "tie_word_embeddings = the text 'no' (accepted: true or false)"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads = 3 does not divide num_attention_heads = 32 (accepted: 1, 2, 4, 8, 16, 32)"),
+        ({"layer_types": ["full_attention"]}, "layer_types: names 1 layers of 36 (accepted: one word a layer)"),
+        ({"per_layer_config": {"1": {"intermediate_size": 8}}}, "per_layer_config: overrides sizes layer by layer, which is not supported"),
+    ],
+)  # fmt: skip
+def test_a_size_that_cannot_be_is_named_by_its_key(change: dict[str, Any], message: str) -> None:
+    assert refusal(QWEN | change) == message
+
+
+def test_every_refusal_is_one_line() -> None:
+    for value in ("\x1b]0;x\x07", "\u202e", "a\nb", "\ud800", "x" * 10**6):
+        for key in ("model_type", "hidden_size", "layer_types"):
+            assert_one_line(refusal(QWEN | {key: value}))
+    assert pc.count(QWEN | {"architectures": ["\x1b[31m"]}).reference == "Qwen3ForCausalLM"

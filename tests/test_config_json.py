@@ -1,0 +1,131 @@
+"""What a config.json means: which class is counted, what an absent key and a null are, what is left unread."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.cli import main
+from paramcount.counting import count_sizes
+from tests.test_config_files import QWEN, TOTAL
+
+HEAD = 151_936 * 4096  # of QWEN
+
+
+def lines(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[str, str]:
+    with pytest.raises(SystemExit) as leaving:
+        main(list(args))
+    assert leaving.value.code == 0
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+# ---- the class
+
+
+@pytest.mark.parametrize(
+    ("classes", "total", "not_counted", "reference"),
+    [
+        (["Qwen3ForCausalLM"], TOTAL, (), "Qwen3ForCausalLM"),
+        (["Qwen3Model"], TOTAL - HEAD, ("lm_head",), "Qwen3Model"),
+        (["Qwen3ForSequenceClassification"], TOTAL - HEAD, ("head of Qwen3ForSequenceClassification",), "Qwen3ForSequenceClassification"),
+        (["Qwen3ForTokenClassification", "Qwen3ForCausalLM"], TOTAL - HEAD, ("head of Qwen3ForTokenClassification",), "Qwen3ForTokenClassification"),
+        (["MyOwnQwen"], TOTAL, (), "Qwen3ForCausalLM"),
+        ([], TOTAL, (), "Qwen3ForCausalLM"),
+        (None, TOTAL, (), "Qwen3ForCausalLM"),
+    ],
+)
+def test_the_class_named_first_decides(classes: Any, total: int, not_counted: tuple[str, ...], reference: str) -> None:
+    count = pc.count(QWEN | {"architectures": classes})
+    assert (count.total, count.not_counted, count.reference) == (total, not_counted, reference)
+    assert count.total == sum(tensor.parameters for tensor in count.tensors)
+    assert count.to_dict()["not_counted"] == list(not_counted)
+
+
+def test_a_body_alone_says_so_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(QWEN | {"architectures": ["Qwen3ForSequenceClassification"]}), encoding="utf-8")
+    out, _ = lines(capsys, str(path))
+    assert "not counted: head of Qwen3ForSequenceClassification" in out
+
+
+# ---- absent keys, nulls, other spellings
+
+
+@pytest.mark.parametrize(
+    ("document", "total"),
+    [  # transformers 5.23.0, the class of each type with these keys
+        ({"model_type": "llama"}, 6_738_415_616),
+        ({"model_type": "llama", "num_key_value_heads": None}, 6_738_415_616),
+        ({"model_type": "llama", "num_key_value_heads": 8}, 5_933_109_248),
+        ({"model_type": "qwen2", "num_attention_heads": 64}, 11_512_844_288),
+        ({"model_type": "gpt2", "n_inner": None}, 124_439_808),
+        ({"model_type": "gpt2", "n_embd": 768, "n_layer": 12}, 124_439_808),
+        ({"model_type": "gpt2", "hidden_size": 768, "num_hidden_layers": 12}, 124_439_808),
+    ],
+)
+def test_an_absent_key_and_a_null_mean_what_they_mean_in_the_reference(document: dict[str, Any], total: int) -> None:
+    assert pc.count(document).total == total
+
+
+def test_a_quantised_config_counts_the_logical_parameters() -> None:
+    gptq = {"bits": 4, "group_size": 128, "quant_method": "gptq", "hidden_size": 1}
+    assert pc.count(QWEN | {"quantization_config": gptq}).total == TOTAL
+
+
+# ---- what is left unread
+
+
+def test_an_unread_key_that_looks_like_a_size_is_remarked_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = QWEN | {"num_experts": 64, "conv_kernel_size": 4, "max_position_embeddings": 40960, "bos_token_id": 151643, "use_cache": True, "num_x": 1}
+    remark = "not read, though named like sizes: num_experts, conv_kernel_size"
+    assert pc.count(document).remarks == (remark,)
+    assert pc.count(document).to_dict()["remarks"] == [remark]
+    assert pc.count(QWEN).remarks == ()
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert lines(capsys, str(path))[1] == f"remark: {remark}\n"
+    assert lines(capsys, "compare", str(path), "--csv")[1] == f"remark: {path}: {remark}\n"
+
+
+def test_the_keys_say_where_every_size_came_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "config.json"
+    document = {"model_type": "llama", "hidden_size": 2048, "num_key_value_heads": None, "rope_theta": 1e4}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    out, _ = lines(capsys, str(path), "--keys", "--json")
+    rows = {row["size"] or row["key"]: row for row in json.loads(out)["keys"]}
+    assert rows["d_model"] == {"key": "hidden_size", "origin": "read", "size": "d_model", "value": 2048}
+    assert rows["vocab_size"] == {"key": "", "origin": "default", "size": "vocab_size", "value": 32000}
+    assert rows["d_head"]["origin"] == "derived"
+    assert rows["rope_theta"] == {"key": "rope_theta", "origin": "left unread", "size": "", "value": 10000.0}
+    assert set(rows) == {*type(pc.load(document).sizes).model_fields, "rope_theta"}
+    out, _ = lines(capsys, str(path), "--keys")
+    assert "read as LlamaForCausalLM, architecture llama" in out
+
+
+def test_an_entry_of_the_zoo_has_no_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        main(["gpt2-small", "--keys"])
+    assert leaving.value.code == 2
+    assert capsys.readouterr().err == (
+        "paramcount: gpt2-small: was not read from a config.json (accepted: the path of a config.json, or of a directory with one)\n"
+    )
+
+
+# ---- structures that recur are summed once
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "deepseek_v3", "mllama", "qwen3_moe"])
+def test_a_count_by_structure_equals_a_walk(name: str) -> None:
+    for vocab_size in (1000, 1001, 1002, 1003, 1004):
+        for n_layers in (5, 7):
+            key = {"mllama": "text_config"}.get(name)
+            sizes = {"vocab_size": vocab_size, "num_hidden_layers": n_layers, "cross_attention_layers": [1, 3]}
+            model = pc.load({"model_type": name, **({key: sizes} if key else sizes)})
+            walked, by_structure = count_sizes(model.sizes), pc.count(model)
+            assert (walked.components, walked.active_components) == (by_structure.components, by_structure.active_components)
+            assert (walked.buffers, walked.mtp, walked.tied) == (by_structure.buffers, by_structure.mtp, by_structure.tied)
