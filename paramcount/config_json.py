@@ -250,6 +250,8 @@ def from_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     except ParamcountError as error:
         raise in_keys(error, origin) from None
     own = architecture.reference.partition(" ")[0]
+    if cls in architecture.larger:
+        raise ParamcountError(f"= {cls} is not supported", where="architectures", accepted=own)
     more = cls if cls in architecture.with_more else ""
     other = cls if cls not in (own, more, *architecture.same) and cls in [stem(architecture) + ending for ending in OTHER_HEADS] else ""
     left_out = (f"other head of {more}",) if more else () if not other else ("lm_head",) if other.endswith(("Model", "Encoder")) else (f"head of {other}",)

@@ -292,7 +292,7 @@ def weights(out: Data, part: str = "decoder") -> list[Held]:
     for data, prefix, repeats, where in steps(out, part):
         for weight in data.weights:
             name, tied = weight.name, weight.tied_to
-            if tied is None:
+            if tied is None and name[0] != "/":  # what stands outside its block is not tied with it
                 for repeat in repeats:
                     if repeat.tied_to:
                         tied = repeat.tied_to + name

@@ -89,3 +89,14 @@ def unless(words: tuple[str, ...]) -> Derivation:
 
 
 if_no_mixer, if_no_attention = unless(MIXER), unless(ATTENTION)
+
+
+def null_counts(key: str, word: str | None = None) -> Condition:
+    """Another name of a key counts before it with null too, which the reference cannot build layers from; where no layer is a `word`,
+    nothing is built from it."""
+
+    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+        if key in js and js[key] is None and (word is None or word in c["layer_types"]):
+            raise ParamcountError("= null", where=key, accepted="a value, or no such key")
+
+    return condition

@@ -39,6 +39,13 @@ def heads_fill(c: Any) -> None:
         raise ParamcountError(f"= {product} is not d_model = {c.d_model}", where="n_heads × d_head", accepted=f"{c.d_model}")
 
 
+def stacks_fill(c: Any) -> None:
+    """The same of an encoder and a decoder, which may differ in their heads."""
+    for heads, width in ((c.n_encoder_heads, c.d_encoder_head), (c.n_decoder_heads, c.d_decoder_head)):
+        if heads * width != c.d_model:
+            raise ParamcountError(f"= {heads} × {width} = {heads * width} is not d_model = {c.d_model}", where="heads × d_head", accepted=f"{c.d_model}")
+
+
 def even(c: Sizes, width: str) -> None:
     """Rotary positions turn a width in pairs; a width of 1 meets its pair of angles by broadcasting, so the reference runs it."""
     if getattr(c, width) % 2 and getattr(c, width) != 1:
@@ -93,13 +100,13 @@ def not_null(*keys: str) -> Condition:
     return condition
 
 
-def padding_in_table(absent: int | None, *keys: str) -> Condition:
+def padding_in_table(absent: int | None, *keys: str, more: int = 0) -> Condition:
     """The row for padding has to be in the token table, where the reference names it to its table. `absent`: without a key.
-    `keys`: the first that is present counts; pad_token_id unless given."""
+    `keys`: the first that is present counts; pad_token_id unless given. `more`: rows of the table beside the vocabulary's."""
 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         key = next((key for key in keys if key in js), "pad_token_id")
-        row, n = js.get(key, absent), c["vocab_size"]
+        row, n = js.get(key, absent), c["vocab_size"] + more
         if row is not None and (type(row) is not int or not -n <= row < n):
             raise ParamcountError(f"= {shown(row)} is no row of a table with {n}", where=key, accepted="a row of the table, or null")
 
@@ -133,7 +140,7 @@ def one_of_each(c: Sizes, words: str, limit: str, known: tuple[str, ...]) -> Non
         raise ParamcountError(f"names {len(found)} layers, {limit} = {n}", where=words, accepted="one word a layer")
 
 
-def sliding_or_full(c: Sizes) -> None:
+def sliding_or_full(c: Any) -> None:
     """One word a layer, and a window where a layer slides over one."""
     one_of_each(c, "layer_types", "n_layers", SLIDING)
     if c.window is None and "sliding_attention" in c.layer_types:
@@ -147,7 +154,7 @@ def groups_share_experts(js: Mapping[str, Any], c: Mapping[str, Any], absent: in
         raise ParamcountError(f"= {shown(groups)} does not divide {n} experts", where="n_group", accepted="a divisor")
 
 
-def grouped_routing(groups: int, kept: int, keys: tuple[str, str] = ("n_group", "topk_group"), *, optional: bool = False) -> Condition:
+def grouped_routing(groups: int | None, kept: int | None, keys: tuple[str, str] = ("n_group", "topk_group"), *, optional: bool = False) -> Condition:
     """Experts chosen group by group, as DeepSeek-V3 does: as many in each group and at least the two that a group is judged by.
     `groups`, `kept`: where the keys are absent. `optional`: null means one group of all experts."""
 
@@ -176,16 +183,17 @@ def latent_heads_stay_whole(absent: int | None, *, masked: bool = False) -> Cond
     return condition
 
 
-def padding_inside(absent: int, *, places: int = 0) -> Condition:
-    """The reference asks that the padding token has a row in the token table. `absent`: its number. `places`: how many rows of the
-    table of places, which counts from behind the padding, a text of one token needs behind that number; 0 where it counts from 0."""
+def padding_inside(absent: int, *tables: str, places: int = 0) -> Condition:
+    """The reference asks that the padding token has a row in the token table and in others that `tables` name by their sizes.
+    `absent`: its number. `places`: how many rows of the table of places, which counts from behind the padding, a text of one token
+    needs behind that number; 0 where it counts from 0."""
 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
-        pad, n = js.get("pad_token_id", absent), c["vocab_size"]
+        pad, n = js.get("pad_token_id", absent), min(c[table] for table in ("vocab_size", *tables))
         if pad is None and not places:
             return
         if not isinstance(pad, int) or not -n <= pad < n:
-            raise ParamcountError(f"= {shown(pad)} of {n} tokens", where="pad_token_id", accepted=f"0 to {n - 1}")
+            raise ParamcountError(f"= {shown(pad)} of {n} rows", where="pad_token_id", accepted=f"0 to {n - 1}")
         if places and not -c["n_positions"] <= pad <= c["n_positions"] - places:
             raise ParamcountError(f"= {c['n_positions']} with padding at {pad}", where="n_positions", accepted=f"at least {pad + places}")
 

@@ -20,6 +20,7 @@ Flag = Annotated[bool, Field(strict=True)]
 Word = Annotated[str, Field(strict=True, min_length=1, max_length=40)]
 Indices = Annotated[tuple[Natural, ...], Field(max_length=MOST_NAMED)]
 Words = Annotated[tuple[Word, ...], Field(max_length=MOST_NAMED)]
+Widths = Annotated[tuple[Positive, ...], Field(min_length=1, max_length=MOST_NAMED)]
 
 REQUIRED: Any = object()  # `absent`: the reference has no default
 NULL: Any = object()  # `null`: null itself, which only a field that may be None accepts
@@ -177,6 +178,7 @@ class Sizes(BaseModel):
 
     reference: ClassVar[str] = ""  # the reference implementation's class, or who published the modelling code
     same: ClassVar[tuple[str, ...]] = ()  # other classes that hold the same parameters
+    larger: ClassVar[tuple[str, ...]] = ()  # classes of the same model type that hold more than is declared: refused
     with_more: ClassVar[tuple[str, ...]] = ()  # classes that hold these and another head, which is not counted
     # Beginnings of names, behind the model's own prefix, of tensors that the reference allocates and no forward pass can reach: in no count.
     unreached: ClassVar[tuple[str, ...]] = ()

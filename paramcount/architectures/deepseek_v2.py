@@ -10,7 +10,7 @@ from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent import latent_attention
-from paramcount.rules import divides, in_pairs, latent_heads_stay_whole
+from paramcount.rules import divides, in_pairs, latent_heads_stay_whole, padding_in_table
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, hf, unvisited
 
 METHODS = ("greedy", "group_limited_greedy")
@@ -32,7 +32,7 @@ class DeepseekV2(Sizes):
 
     reference: ClassVar[str] = "DeepseekV2ForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (experts_are_chosen, latent_heads_stay_whole(None))
+    conditions: ClassVar[tuple[Condition, ...]] = (experts_are_chosen, latent_heads_stay_whole(None), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=102400)
     d_model: Positive = hf(absent=4096)

@@ -9,7 +9,7 @@ from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.parts.latent import latent_attention
 from paramcount.parts.mtp import next_token_layers
-from paramcount.rules import grouped_routing, in_pairs, latent_heads_stay_whole
+from paramcount.rules import grouped_routing, in_pairs, latent_heads_stay_whole, padding_in_table
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, hf, unvisited
 
 
@@ -18,7 +18,7 @@ class DeepseekV3(Sizes):
 
     reference: ClassVar[str] = "DeepseekV3ForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(8, 4), latent_heads_stay_whole(128))
+    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(8, 4), latent_heads_stay_whole(128), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=129280)
     d_model: Positive = hf(absent=7168)

@@ -55,6 +55,4 @@ class Fuyu(Persimmon):
         image = block(patches, "", lambda x: linear(x, "vision_embed_tokens", "projector", c.d_model, bias=True), part="projector")
         names = ("embed_tokens", "layers", "final_layernorm")
         prefix = "language_model."
-        return decoder(
-            c, tokens, layer, prefix=prefix + "model.", names=names, head_name=prefix + "lm_head", norm_bias=True, enter=lambda x: insert(x, image)
-        )
+        return decoder(c, tokens, layer, prefix=prefix + "model.", names=names, head_name=prefix + "lm_head", norm_bias=True, enter=lambda x: insert(x, image))

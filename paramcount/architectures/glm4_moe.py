@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.flow import Data, norm
+from paramcount.layer_kinds import needed
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.parts.mtp import next_token_layers
-from paramcount.rules import at_most, grouped_routing, padding_in_table
+from paramcount.rules import at_most, experts_exist, grouped_routing, not_null, padding_in_table
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 
 
@@ -26,7 +27,7 @@ class Glm4Moe(Sizes):
     """Source: arXiv:2508.06471, section 2.1."""
 
     reference: ClassVar[str] = "Glm4MoeForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), padding_in_table(None))
+    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), padding_in_table(None), not_null("n_routed_experts"))
 
     vocab_size: Positive = hf(absent=151552)
     d_model: Positive = hf(absent=4096)
@@ -38,7 +39,7 @@ class Glm4Moe(Sizes):
     d_ff: Positive = hf(absent=10944)
     n_dense_layers: Natural = hf(absent=1, at_most="n_layers")
     d_expert: Positive = hf(absent=1408)
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=128)
+    n_routed_experts: Natural = hf("num_local_experts", "n_routed_experts", absent=128, null=needed("num_local_experts"))
     n_active_experts: Positive = hf(absent=8)
     n_shared_experts: Natural = hf(absent=1)
     n_mtp_layers: Natural = hf("num_nextn_predict_layers", "num_mtp_layers", absent=1, null=0)
@@ -54,6 +55,7 @@ class Glm4Moe(Sizes):
 
     def check(c) -> None:
         at_most(c, "d_rope", "d_head")
+        experts_exist(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

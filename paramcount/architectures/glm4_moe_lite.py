@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.flow import Data
-from paramcount.layer_kinds import dense_by_type
+from paramcount.layer_kinds import dense_by_type, needed
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.parts.latent import latent_attention
-from paramcount.rules import grouped_routing, in_pairs, latent_heads_stay_whole, padding_in_table
+from paramcount.rules import experts_exist, grouped_routing, in_pairs, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf
 
 
@@ -18,7 +18,7 @@ class Glm4MoeLite(Sizes):
 
     reference: ClassVar[str] = "Glm4MoeLiteForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), latent_heads_stay_whole(20), padding_in_table(None))
+    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), latent_heads_stay_whole(20), padding_in_table(None), not_null("n_routed_experts"))
 
     vocab_size: Positive = hf(absent=154880)
     d_model: Positive = hf(absent=2048)
@@ -32,7 +32,7 @@ class Glm4MoeLite(Sizes):
     d_ff: Positive = hf(absent=10240)
     dense_layers: Indices = derived(dense_by_type(lambda js, c: (0,), checked=False))
     d_expert: Positive = hf(absent=1536)
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=64)
+    n_routed_experts: Natural = hf("num_local_experts", "n_routed_experts", absent=64, null=needed("num_local_experts"))
     n_active_experts: Positive = hf(absent=4)
     n_shared_experts: Natural = hf(absent=1)
     attention_bias: Flag = hf(absent=False)
@@ -43,6 +43,7 @@ class Glm4MoeLite(Sizes):
 
     def check(c) -> None:
         in_pairs(c, "d_rope")
+        experts_exist(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data, act, experts, fused, linear
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.rules import one_of_each
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, Words, hf
+from paramcount.rules import one_of_each, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, hf
 
 KINDS = ("sliding_attention", "full_attention")
 
@@ -17,6 +17,7 @@ class GptOss(Sizes):
 
     reference: ClassVar[str] = "GptOssForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=201088)
     d_model: Positive = hf(absent=2880)

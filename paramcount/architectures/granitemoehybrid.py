@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.granitemoe import RELEASED, expert, moe
 from paramcount.flow import Data
-from paramcount.mixer_sizes import hybrid_idle, if_no_attention, if_no_mixer, mamba_head, mamba_heads_fill
+from paramcount.mixer_sizes import hybrid_idle, if_no_attention, if_no_mixer, mamba_head, mamba_heads_fill, null_counts
 from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.state_space import mamba2
@@ -27,12 +27,12 @@ class GraniteMoeHybrid(Sizes):
     reference: ClassVar[str] = "GraniteMoeHybridForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
     own_layer_types: ClassVar[bool] = True  # it has another name that counts before it
-    conditions: ClassVar[tuple[Condition, ...]] = (mamba_heads_fill,)
+    conditions: ClassVar[tuple[Condition, ...]] = (mamba_heads_fill, null_counts("layers_block_type"))
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
     n_layers: Positive = hf(absent=32)
-    layer_types: Words = hf("layers_block_type", "layer_types", absent=all_mamba, null=lambda js, c: None if "layers_block_type" in js else all_mamba(js, c))
+    layer_types: Words = hf("layers_block_type", "layer_types", absent=all_mamba, null=ABSENT)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=if_no_attention)

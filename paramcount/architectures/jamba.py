@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, norm
 from paramcount.layer_kinds import whole
-from paramcount.mixer_sizes import dt_rank, expanded, hybrid_idle, if_no_attention, no_key
+from paramcount.mixer_sizes import dt_rank, expanded, hybrid_idle, if_no_attention, no_key, null_counts
 from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp, mixture
@@ -40,11 +40,17 @@ def any_without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | No
     return 0 if "num_local_experts" in js and len(dense(js, c)) == c["n_layers"] else None
 
 
+def experts_are_numbered(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """That name counts before num_experts with null too."""
+    if "num_local_experts" in js and any_without_experts(js, c) is None:
+        null_counts("num_local_experts")(js, c)
+
+
 class Jamba(Sizes):
     """Source: arXiv:2403.19887, section 3."""
 
     reference: ClassVar[str] = "JambaForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (no_key("layer_types", "layers_block_type", "layers_num_experts"),)
+    conditions: ClassVar[tuple[Condition, ...]] = (no_key("layer_types", "layers_block_type", "layers_num_experts"), experts_are_numbered)
 
     vocab_size: Positive = hf(absent=65536)
     d_model: Positive = hf(absent=4096)

@@ -9,7 +9,7 @@ from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, act, linear, norm
 from paramcount.layer_kinds import dense_by_type
 from paramcount.parts.attentions import Heads, attention, partial_rope
-from paramcount.parts.decoders import decoder, typed_layers, usual_layer
+from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.rotary import rotary_width_of
 from paramcount.rules import at_most, sliding_or_full
@@ -67,9 +67,9 @@ class Laguna(Sizes):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        kinds = typed_layers(c.layer_types, c.dense_layers)
-        heads = c.heads_by_layer or [None] * len(kinds)
-        return decoder(c, tokens, layer, [((*kind, n), 1) for (kind, _), n in zip(kinds, heads)])
+        dense, heads = set(c.dense_layers), c.heads_by_layer or [None] * c.n_layers
+        kinds = [((word, "dense" if i in dense else "moe", heads[i]), 1) for i, word in enumerate(c.layer_types)]
+        return decoder(c, tokens, layer, kinds)
 
     def check(c) -> None:
         sliding_or_full(c)

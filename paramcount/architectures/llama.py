@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.rules import divides
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.rules import divides, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 
 
 class Llama(Sizes):
@@ -15,6 +15,7 @@ class Llama(Sizes):
 
     reference: ClassVar[str] = "LlamaForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)

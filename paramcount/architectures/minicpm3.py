@@ -33,7 +33,9 @@ class MiniCPM3(Sizes):
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, enter=lambda x: act(x, "times scale_emb"), leave=lambda x: act(norm(x, "model.norm"), "times dim_model_base / d_model"))
+        return decoder(
+            c, tokens, layer, enter=lambda x: act(x, "times scale_emb"), leave=lambda x: act(norm(x, "model.norm"), "times dim_model_base / d_model")
+        )
 
     def check(c) -> None:
         divides(c, "n_heads", "d_model")

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, hf
+from paramcount.rules import padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, hf
 
 
 class Mixtral(Sizes):
@@ -15,6 +16,7 @@ class Mixtral(Sizes):
 
     reference: ClassVar[str] = "MixtralForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)

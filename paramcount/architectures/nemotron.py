@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.errors import ParamcountError
 from paramcount.flow import Data
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, usual_layer
@@ -11,6 +13,15 @@ from paramcount.parts.feed_forward import plain_mlp
 from paramcount.rotary import rotary_width
 from paramcount.rules import at_most, padding_in_table
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+
+
+def rotated_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    """Half of a head where nothing else is said; null does not stand for that."""
+    rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
+    if js.get("partial_rotary_factor", 0.5) is None and rope.get("partial_rotary_factor") is None:
+        raise ParamcountError("= null", where="partial_rotary_factor", accepted="a number, or no such key")
+    width: int = rotary_width(0.5)(js, c)
+    return 1 if width == 2 and c["d_head"] == 1 else width  # it meets its pair of angles by broadcasting, so the reference runs it
 
 
 class Nemotron(Sizes):
@@ -25,7 +36,7 @@ class Nemotron(Sizes):
     n_heads: Positive = hf(absent=48)
     n_kv_heads: Positive = hf()  # absent or null, the reference divides by None
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
-    d_rope: Natural = derived(rotary_width(0.5))
+    d_rope: Natural = derived(rotated_width)
     d_ff: Positive = hf(absent=24576)
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)

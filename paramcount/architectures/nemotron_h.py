@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, experts, linear, norm
-from paramcount.mixer_sizes import hybrid_idle
+from paramcount.mixer_sizes import hybrid_idle, null_counts
 from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import correction, plain_mlp
 from paramcount.parts.state_space import mamba2
 from paramcount.rules import grouped_routing, one_of_each
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, Words, derived, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, derived, hf
 
 LETTERS = {"M": "linear_attention", "E": "moe", "*": "full_attention", "-": "mlp"}
 KINDS = (*LETTERS.values(), "mamba", "attention")  # the last two are the older words for the first and the third
@@ -34,11 +34,6 @@ def pattern_is_known(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         kinds(js, c)
 
 
-def any_without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
-    """The older name of the key is not checked."""
-    return 1 if "num_local_experts" in js and "moe" not in c["layer_types"] else None
-
-
 def routing(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if "moe" in c["layer_types"]:
         grouped_routing(1, 1)(js, c)
@@ -49,11 +44,17 @@ class NemotronH(Sizes):
 
     reference: ClassVar[str] = "NemotronHForCausalLM"
     own_layer_types: ClassVar[bool] = True  # it has words of its own
-    conditions: ClassVar[tuple[Condition, ...]] = (pattern_is_known, routing)
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        pattern_is_known,
+        routing,
+        null_counts("layer_types"),
+        null_counts("num_local_experts", "moe"),
+        null_counts("n_routed_experts"),
+    )
 
     vocab_size: Positive = hf(absent=131072)
     d_model: Positive = hf(absent=4096)
-    layer_types: Words = hf("layer_types", "layers_block_type", absent=kinds, null=lambda js, c: None if "layer_types" in js else kinds(js, c))
+    layer_types: Words = hf("layer_types", "layers_block_type", absent=kinds, null=ABSENT)
     n_layers: Natural = derived(lambda js, c: len(c["layer_types"]))
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=8)
@@ -67,7 +68,7 @@ class NemotronH(Sizes):
     mixer_bias: Flag = hf("use_bias", absent=False)
     d_ff: Positive = hf(absent=21504)
     mlp_bias: Flag = hf(absent=False)
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=8, null=any_without_experts)
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=8, null=1)
     n_active_experts: Positive = hf(absent=2)
     d_expert: Positive = hf(absent=7688)
     d_shared_expert: Positive = hf("moe_shared_expert_intermediate_size", absent=7688)

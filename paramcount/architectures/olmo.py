@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from paramcount.flow import Data
@@ -39,6 +40,6 @@ def layer(c: Any, kind: str, x: Data) -> Data:
     return usual_layer(c, x, arrange=bare_pre_norm, bias=c.attention_bias)
 
 
-def bare_pre_norm(x: Data, attention: Any, feed_forward: Any, *, bias: bool) -> Data:
+def bare_pre_norm(x: Data, attention: Callable[[Data], Data], feed_forward: Callable[[Data], Data], *, bias: bool) -> Data:
     x = x + attention(bare_norm(x))
     return x + feed_forward(bare_norm(x))

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.rules import attention_words, sliding_layers_have_a_window
+from paramcount.rules import attention_words, padding_in_table, sliding_layers_have_a_window
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 
 
@@ -15,7 +15,7 @@ class Qwen2(Sizes):
 
     reference: ClassVar[str] = "Qwen2ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (attention_words("full_attention", "sliding_attention"), sliding_layers_have_a_window)
+    conditions: ClassVar[tuple[Condition, ...]] = (attention_words("full_attention", "sliding_attention"), sliding_layers_have_a_window, padding_in_table(None))
 
     vocab_size: Positive = hf(absent=151936)
     d_model: Positive = hf(absent=4096)

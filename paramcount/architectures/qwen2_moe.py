@@ -9,7 +9,7 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, act, linear, scale
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.rules import attention_words
+from paramcount.rules import attention_words, padding_in_table
 from paramcount.sizes import Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
 
 
@@ -23,7 +23,7 @@ class Qwen2MoE(Sizes):
 
     reference: ClassVar[str] = "Qwen2MoeForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (attention_words("full_attention", "sliding_attention"), window_is_given)
+    conditions: ClassVar[tuple[Condition, ...]] = (attention_words("full_attention", "sliding_attention"), window_is_given, padding_in_table(None))
 
     vocab_size: Positive = hf(absent=151936)
     d_model: Positive = hf(absent=2048)

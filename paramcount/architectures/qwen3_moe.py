@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
+from paramcount.rules import padding_in_table
+from paramcount.sizes import Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
 
 
 class Qwen3MoE(Sizes):
@@ -15,6 +16,7 @@ class Qwen3MoE(Sizes):
 
     reference: ClassVar[str] = "Qwen3MoeForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=151936)
     d_model: Positive = hf(absent=2048)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.bert import Bert
-from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, act, join, linear, lookup, norm
 from paramcount.parts.classic import positions
 from paramcount.parts.encoders import embeddings, masked_lm
@@ -21,12 +19,6 @@ def looked_up(key: str, width: str) -> Derivation:
     return lambda js, c: flag(js, key, absent=True) and (c["inputs_joined"] or c[width] == c["d_model"])
 
 
-def padding_in_all_tables(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
-    pad, rows = js.get("pad_token_id", 0), min(c["n_sounds"], c["n_shapes"])
-    if pad is not None and not -rows <= pad < rows:
-        raise ParamcountError(f"= {shown(pad)} of {rows} sounds or shapes", where="pad_token_id", accepted=f"0 to {rows - 1}")
-
-
 class RoCBert(Bert):
     """Source: modeling_roc_bert.py of the reference."""
 
@@ -35,7 +27,7 @@ class RoCBert(Bert):
     with_more: ClassVar[tuple[str, ...]] = ()
     # Tables of sounds and shapes are made also where they are switched off.
     unreached: ClassVar[tuple[str, ...]] = ("cls.predictions.bias", "embeddings.pronunciation_embed", "embeddings.shape_embed")
-    conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(0), padding_in_all_tables)
+    conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(0, "n_sounds", "n_shapes"))
 
     n_sounds: Positive = hf("pronunciation_vocab_size", absent=910)
     d_sound: Positive = hf("pronunciation_embed_dim", absent=768)

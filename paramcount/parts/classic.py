@@ -66,9 +66,9 @@ def norm_before(x: Data, sublayer: Sublayer, name: str) -> Data:
     return x + sublayer(norm(x, name, bias=True))
 
 
-def crossing(x: Data, memory: Data, prefix: str, body: Callable[[Data, Data], Data]) -> Data:
-    """A decoder's look at an encoder's output, with its residual and its norm."""
-    return block(x, prefix, body, reads=(memory,), part="cross_attention")
+def crossing(x: Data, prefix: str, body: Callable[..., Data], *reads: Data) -> Data:
+    """A decoder's look at an encoder's output, with its residual and its norm. `reads`: what `body` takes beside x."""
+    return block(x, prefix, body, reads=reads, part="cross_attention")
 
 
 def source_states(d_model: Size) -> Data:

@@ -57,7 +57,7 @@ def bert_attention(
 
     x = arrange(x, lambda h: look(h, "attention."), "attention." + name)
     for source in memory:
-        x = crossing(x, source, "crossattention.", lambda x, source: arrange(x, lambda h: look(h, "", source), name))
+        x = crossing(x, "crossattention.", lambda x, source: arrange(x, lambda h: look(h, "", source), name), source)
     return x
 
 

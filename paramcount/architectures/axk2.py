@@ -1,0 +1,77 @@
+"""A.X K2: DeepSeek-V3.2's sparse attention with a gate out of the queries' latent, norms gated through a narrow waist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.architectures.deepseek_v32 import DeepseekV32
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, act, join, linear, norm, split
+from paramcount.layer_kinds import dense_by_type, every_sparse, needed
+from paramcount.parts.decoders import decoder, dense_or_moe
+from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
+from paramcount.parts.latent import choose_tokens, latent_attention
+from paramcount.rules import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.sizes import Condition, Indices, Natural, Positive, derived, hf
+
+
+def groups_are_sound(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """Asked by the reference whether a layer has experts or not."""
+    groups, kept = js.get("n_group"), js.get("topk_group")
+    if (groups is None) != (kept is None):
+        raise ParamcountError(f"= {shown(groups)} with topk_group = {shown(kept)}", where="n_group", accepted="both or neither")
+    if groups is not None and (c["n_routed_experts"] % groups or kept > groups):
+        raise ParamcountError(f"= {shown(groups)}, {shown(kept)} of them kept", where="n_group", accepted="a divisor of the number of experts")
+
+
+class AXK2(DeepseekV32):
+    """Source: modeling_axk2.py of the reference. `d_norm_gate`: the waist of a norm's gate."""
+
+    reference: ClassVar[str] = "AXK2ForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        groups_are_sound,
+        grouped_routing(None, None, optional=True),
+        latent_heads_stay_whole(32, masked=True),
+        padding_in_table(None),
+        not_null("n_routed_experts"),
+    )
+    defaults: ClassVar = {
+        "vocab_size": 163840, "d_model": 2048, "n_layers": 48, "n_heads": 32, "d_q_lora": 384, "d_kv_lora": 128, "d_nope": 64, "d_rope": 32, "d_v": 64,
+        "n_index_heads": 16, "d_ff": 5120, "d_expert": 512,
+    }  # fmt: skip
+
+    dense_layers: Indices = derived(dense_by_type(every_sparse))
+    n_routed_experts: Natural = hf("num_local_experts", "n_routed_experts", absent=128, null=needed("num_local_experts"))
+    n_mtp_layers: Natural = derived(lambda js, c: 0)  # how a release stores them is not known
+    d_norm_gate: Positive = hf("gated_norm_rank", absent=16)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers))
+
+    def mtp(c, tokens: Data) -> Data | None:
+        return None
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    x = x + attention(c, gated_norm(c, x, "input_layernorm."), "self_attn.")
+    if kind == "moe":
+        return x + corrected_mixture(c, gated_norm(c, x, "post_attention_layernorm."), "mlp.")
+    return x + gated_mlp(norm(x, "post_attention_layernorm"), "mlp.", "mlp", c.d_ff)
+
+
+def gated_norm(c: Any, x: Data, prefix: str) -> Data:
+    y = norm(x, prefix + "norm")
+    waist = act(linear(y, prefix + "W_down", "other", c.d_norm_gate), "silu")
+    return y * act(linear(waist, prefix + "W_up", "other", c.d_model), "sigmoid")
+
+
+def attention(c: Any, x: Data, prefix: str) -> Data:
+    """Queries and gate come out of one matrix over the latent, normed and as it was."""
+    raw = linear(x, prefix + "q_a_proj", "qkv.q_down", c.d_q_lora, bias=c.attention_bias)
+    latent = norm(raw, prefix + "q_a_layernorm")
+    d_q = c.d_nope + c.d_rope
+    q, gate = split(linear(join(latent, raw), prefix + "q_b_proj", "qkv.q_up", (c.n_heads, d_q + c.d_v)), d_q, c.d_v)
+    chosen, key = choose_tokens(c, x, latent, prefix + "indexer.")
+    options = {"q": q, "chosen": chosen, "index": (key,), "gate": lambda x, a: a * act(gate, "sigmoid")}
+    return latent_attention(c, x, prefix, bias=c.attention_bias, **options)

@@ -1,0 +1,181 @@
+"""BLT: a small model cuts bytes into patches, an encoder gathers them, a large model runs over patches, a decoder goes back to bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, attend, block, layers, linear, lookup, norm
+from paramcount.parts.decoders import usual_layer
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+
+
+def two_thirds_of_four(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    return int(8 * c["d_model"] / 3)
+
+
+class BltStack(Sizes):
+    """One of the four stacks of Llama layers."""
+
+    rotated: ClassVar[str | None] = "d_head"
+
+    d_model: Positive = hf()
+    n_layers: Positive = hf()
+    n_heads: Positive = hf()
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf()
+
+
+class BltPatcher(BltStack):
+    section: ClassVar[str | None] = "patcher_config"
+    defaults: ClassVar[dict[str, Any]] = {"d_model": 768, "n_layers": 14, "n_heads": 12, "d_ff": 2048}
+
+    vocab_size: Positive = hf(absent=260)
+    window: Positive | None = hf(absent=512)
+
+
+class BltEncoder(BltStack):
+    section: ClassVar[str | None] = "encoder_config"
+    defaults: ClassVar[dict[str, Any]] = {"d_model": 1024, "n_layers": 1, "n_heads": 16}
+
+    vocab_size: Positive = hf(absent=260)
+    d_ff: Positive = hf(absent=two_thirds_of_four, null=ABSENT)
+    n_parts: Positive = hf("cross_attn_k", absent=2)
+    cross_every_layer: Flag = hf("cross_attn_all_layers", absent=False, null=False)
+
+
+class BltGlobal(BltStack):
+    section: ClassVar[str | None] = "global_config"
+    defaults: ClassVar[dict[str, Any]] = {"d_model": 2048, "n_layers": 25, "n_heads": 16, "d_ff": 5632}
+
+
+class BltDecoder(BltStack):
+    section: ClassVar[str | None] = "decoder_config"
+    defaults: ClassVar[dict[str, Any]] = {"d_model": 1024, "n_layers": 9, "n_heads": 16, "d_ff": 2816}
+
+    d_global: Positive = hf("hidden_size_global", absent=2048)
+    n_parts: Positive = hf("cross_attn_k", absent=2)
+    cross_every_layer: Flag = hf("cross_attn_all_layers", absent=True, null=False)
+
+
+def n_hash_tables(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    """One for each hash function and length of byte group."""
+    groups, functions = js.get("encoder_hash_byte_group_size") or range(3, 9), js.get("encoder_hash_byte_group_nb_functions", 1)
+    if not all(type(n) is int and n > 0 for n in groups):
+        raise ParamcountError(f"= {shown(groups)}", where="encoder_hash_byte_group_size", accepted="lengths of byte groups")
+    return len(groups) * (functions if type(functions) is int else 0)
+
+
+class Blt(Sizes):
+    """Source: arXiv:2412.09871, section 3. The patcher is frozen; with another patching_mode than entropy nothing reaches it."""
+
+    reference: ClassVar[str] = "BltForCausalLM"
+    unreached: ClassVar[tuple[str, ...]] = ("patcher.",)
+
+    vocab_size: Positive = hf(absent=260)
+    n_parts: Positive = hf("cross_attn_k", absent=2)
+    n_hash_tables: Positive = derived(n_hash_tables)
+    hash_rows: Positive = hf("encoder_hash_byte_group_vocab", absent=500002)
+    window: Positive | None = hf("local_attention_window_len", absent=512)
+    patch_in_forward: Flag = hf("patch_in_forward", absent=True, null=False)
+    has_patcher: Flag = derived(lambda js, c: c["patch_in_forward"] and js.get("patching_mode", "entropy") == "entropy")
+    patcher: BltPatcher
+    encoder: BltEncoder
+    large: BltGlobal
+    decoder: BltDecoder
+    widened: Flag = derived(lambda js, c: c["encoder"]["d_model"] * c["n_parts"] != c["large"]["d_model"])
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        patch_ends = block(tokens, "model.patcher.", lambda tokens: patcher(c.patcher, tokens), part="encoder") if c.has_patcher else tokens
+        both = block(tokens, "model.", lambda tokens, ends: encoder(c, tokens, ends), reads=(patch_ends,), part="encoder")
+        x = Data("bytes", (both,), (*tokens.shape, c.encoder.d_model))
+        patches = Data("patches", (both,), ("patches", c.encoder.d_model * c.n_parts))
+        if c.widened:
+            patches = linear(patches, "model.global_transformer.token_embedding_projection", "other", c.large.d_model)
+        prefix = "model.global_transformer.layers.{layer}."
+        patches = layers(patches, prefix, [("layer", c.large.n_layers)], lambda kind, x: usual_layer(c.large, x))
+        x = decoder(c, x, patches)
+        return linear(norm(x, "model.local_decoder.norm"), "lm_head", "lm_head", c.vocab_size, tied_to=table(c) if c.tie_word_embeddings else None)
+
+    def check(c) -> None:
+        pairs = (
+            ("decoder.d_model", c.decoder.d_model, "encoder.d_model", c.encoder.d_model),
+            ("decoder.d_global", c.decoder.d_global, "large.d_model", c.large.d_model),
+            ("encoder.n_parts", c.encoder.n_parts, "n_parts", c.n_parts),
+            ("decoder.n_parts", c.decoder.n_parts, "n_parts", c.n_parts),
+            *((("encoder.vocab_size", c.encoder.vocab_size, "vocab_size", c.vocab_size),) if c.tie_word_embeddings else ()),
+        )
+        for name, found, other, wanted in pairs:
+            if found != wanted:
+                raise ParamcountError(f"= {found} is not {other} = {wanted}", where=name, accepted=f"{wanted}")
+
+
+def table(c: Any) -> str:
+    """Where the token table is stored: a tied one as the head."""
+    return "lm_head.weight" if c.tie_word_embeddings else "model.local_encoder.embed_tokens.weight"
+
+
+def patcher(c: Any, tokens: Data) -> Data:
+    """A language model of bytes: a patch begins where it is unsure of the next one."""
+    x = lookup(tokens, "embed_tokens.weight", "other_embedding", c.vocab_size, c.d_model)
+    x = layers(x, "layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: usual_layer(c, x, window=c.window))
+    return linear(norm(x, "norm"), "lm_head", "other", c.vocab_size)
+
+
+def encoder(c: Any, tokens: Data, ends: Data) -> Data:
+    """Bytes and patches. Where every layer gathers patches, each begins anew: the last one's go on."""
+    e = c.encoder
+    x = lookup(tokens, "/" + table(c), "embedding", e.vocab_size, e.d_model)
+    x = x + lookup(tokens, "encoder_hash_tok_embedding.weight", "other_embedding", c.n_hash_tables * c.hash_rows, e.d_model)
+    kinds = [("gathering" if e.cross_every_layer else "layer", e.n_layers - 1), ("last", 1)]
+    return layers(x, "local_encoder.", kinds, lambda kind, x, ends: encoder_layer(c, kind, x, ends), reads=(ends,))
+
+
+def encoder_layer(c: Any, kind: str, x: Data, ends: Data) -> Data:
+    e = c.encoder
+    x = stacked_layer(e, x, c.window)
+    if kind == "layer":
+        return x
+    name = "patch_embedding_projection"  # one for all layers
+    patches = Data("largest of each patch", (x, ends), ("patches", e.d_model))
+    tied = f"model.local_encoder.{name}.weight" if kind == "gathering" else None
+    patches = apart(linear(patches, f"/model.local_encoder.{name}", "other", e.n_parts * e.d_model, tied_to=tied), e.d_model)
+    patches = patches + look(e, patches, x, "{layer}" if e.cross_every_layer else "0")
+    return Data("hand on", (x, patches), x.shape)
+
+
+def decoder(c: Any, x: Data, patches: Data) -> Data:
+    d = c.decoder
+    patches = apart(linear(patches, "model.local_decoder.patch_embedding_projection", "other", d.n_parts * d.d_model), d.d_model)
+    kinds = [("looking", 1), ("looking" if d.cross_every_layer else "layer", d.n_layers - 1)]
+
+    def layer(kind: str, x: Data, patches: Data) -> Data:
+        if kind == "looking":
+            x = x + look(d, x, patches, "{layer}" if d.cross_every_layer else "0")
+        return stacked_layer(d, x, c.window)
+
+    return layers(x, "model.local_decoder.", kinds, layer, reads=(patches,))
+
+
+def apart(patches: Data, d_model: Any) -> Data:
+    """Every patch as a few vectors as wide as a byte's."""
+    return Data("reshape", (patches,), ("patch parts", d_model))
+
+
+def stacked_layer(c: Any, x: Data, window: Any) -> Data:
+    return block(x, "layers.{layer}.", lambda x: usual_layer(c, x, window=window))
+
+
+def look(c: Any, x: Data, source: Data, index: str) -> Data:
+    """Attention between bytes and patches, with a norm for each and a residual of its own."""
+    return block(x, f"cross_attn_layers.{index}.", lambda x, source: x + cross_attention(c, x, source), reads=(source,), part="cross_attention")
+
+
+def cross_attention(c: Any, x: Data, source: Data) -> Data:
+    q = linear(norm(x, "q_norm"), "q_proj", "qkv.q", (c.n_heads, c.d_head))
+    source = norm(source, "k_norm")
+    k, v = (linear(source, f"{name}_proj", f"qkv.{name}", (c.n_kv_heads, c.d_head)) for name in "kv")
+    return linear(attend(q, k, v, cached=()), "o_proj", "output_projection", c.d_model)

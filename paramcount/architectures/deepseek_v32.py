@@ -1,0 +1,60 @@
+"""DeepSeek-V3.2: DeepSeek-V3 whose attention looks only at the tokens that a small indexer chooses."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.flow import Data
+from paramcount.layer_kinds import dense_by_type, first_dense, needed
+from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
+from paramcount.parts.feed_forward import corrected_mixture
+from paramcount.parts.latent import sparse_attention
+from paramcount.parts.mtp import next_token_layers
+from paramcount.rules import at_most, experts_exist, grouped_routing, in_pairs, latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf
+
+
+class DeepseekV32(Sizes):
+    """Source: arXiv:2512.02556, section 2.1. `n_chosen`: how many tokens a token looks at."""
+
+    reference: ClassVar[str] = "DeepseekV32ForCausalLM"
+    rotated: ClassVar[str | None] = "d_rope"
+    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(8, 4), latent_heads_stay_whole(128, masked=True), padding_in_table(None), not_null("n_routed_experts"))
+
+    vocab_size: Positive = hf(absent=129280)
+    d_model: Positive = hf(absent=7168)
+    n_layers: Positive = hf(absent=61)
+    n_heads: Positive = hf(absent=128)
+    d_q_lora: Positive = hf(absent=1536)
+    d_kv_lora: Positive = hf(absent=512)
+    d_nope: Positive = hf(absent=128)
+    d_rope: Positive = hf(absent=64)
+    d_v: Positive = hf(absent=128)
+    n_index_heads: Positive = hf("index_n_heads", absent=64)
+    d_index: Positive = hf("index_head_dim", absent=128)
+    n_chosen: Positive = hf("index_topk", absent=2048)
+    d_ff: Positive = hf(absent=18432)
+    dense_layers: Indices = derived(dense_by_type(first_dense(3)))
+    d_expert: Positive = hf(absent=2048)
+    n_routed_experts: Natural = hf("num_local_experts", "num_experts", "n_routed_experts", absent=256, null=needed("num_local_experts"))
+    n_active_experts: Positive = hf(absent=8)
+    n_shared_experts: Natural = hf(absent=1)
+    n_mtp_layers: Natural = hf("num_nextn_predict_layers", absent=0, null=0)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers))
+
+    def mtp(c, tokens: Data) -> Data | None:
+        return next_token_layers(c, tokens, lambda x: layer(c, "moe", x))
+
+    def check(c) -> None:
+        in_pairs(c, "d_rope")
+        at_most(c, "d_rope", "d_index")
+        experts_exist(c)
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    mixture = (lambda h: corrected_mixture(c, h, "mlp.")) if kind == "moe" else None
+    return usual_layer(c, x, mixture, attend=sparse_attention, bias=c.attention_bias)

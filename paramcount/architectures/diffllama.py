@@ -1,0 +1,59 @@
+"""DiffLlama: every head attends twice, and what the second finds is taken from the first, as much of it as a layer learns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, Weight, act, attend, linear, rope
+from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.rules import padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+
+
+def nothing_is_dropped(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    if js.get("attention_dropout", 0.0) > 0:
+        raise ParamcountError(f"= {shown(js['attention_dropout'])}", where="attention_dropout", accepted="0")
+
+
+class DiffLlama(Sizes):
+    """Source: arXiv:2410.05258, section 2.1."""
+
+    reference: ClassVar[str] = "DiffLlamaForCausalLM"
+    rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (nothing_is_dropped, padding_in_table(None))
+
+    vocab_size: Positive = hf(absent=32000)
+    d_model: Positive = hf(absent=2048)
+    n_layers: Positive = hf(absent=16)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
+    d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
+    d_ff: Positive = hf(absent=8192)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer)
+
+    def check(c) -> None:
+        if c.n_kv_heads % 2:
+            raise ParamcountError(f"= {c.n_kv_heads}", where="n_kv_heads", accepted="an even number: value heads are cut into two halves")
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    return usual_layer(c, x, attend=differential)
+
+
+def differential(c: Any, x: Data, prefix: str) -> Data:
+    """Each half of the value heads, taken twice, is attended to by all heads. Side by side the results are half as many heads of
+    twice the width, from whose first half the second is taken: as many numbers as before."""
+    q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=c.attention_bias)
+    k = rope(linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias))
+    v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
+    q, first, second = rope(q), act(v, "first half, twice"), act(v, "second half, twice")
+    found = (attend(q, k, first, cached=(k, v)), attend(q, k, second, cached=()))
+    learned = tuple(Weight(prefix + f"lambda_{name}", "other", (c.d_head,)) for name in ("q1", "k1", "q2", "k2"))
+    a = Data("norm", (Data("difference", found, found[0].shape, learned),), found[0].shape)
+    return linear(a, prefix + "o_proj", "output_projection", c.d_model, bias=c.attention_bias)

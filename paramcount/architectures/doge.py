@@ -1,0 +1,90 @@
+"""Doge: a learned weight on every residual, a mask that keeps what scores highest, and in its MoE experts of one neuron each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isqrt
+from typing import Any, ClassVar
+
+from paramcount.flow import Data, Weight, act, attend, experts, linear, norm, rope, weigh
+from paramcount.parts.decoders import decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.rules import at_most, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+
+
+def keys_of_a_half(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    """An expert stands where a row meets a column, and the router scores rows and columns."""
+    return isqrt(c["n_routed_experts"])
+
+
+class Doge(Sizes):
+    """Source: modeling_doge.py of the reference. `n_keys`: rows, and columns, of the square that the experts stand in."""
+
+    reference: ClassVar[str] = "DogeForCausalLM"
+    rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+
+    vocab_size: Positive = hf(absent=32768)
+    d_model: Positive = hf(absent=1024)
+    n_layers: Positive = hf(absent=32)
+    n_heads: Positive = hf(absent=8)
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
+    d_head: Positive = hf(absent=d_model_per_head)
+    d_ff: Positive = hf(absent=2048)
+    window: Positive | None = hf(absent=None)
+    moe: Flag = hf("is_moe", absent=False)
+    n_routed_experts: Positive = hf("num_experts", absent=16384)
+    n_active_experts: Positive = hf(absent=64)
+    n_keys: Positive = derived(keys_of_a_half)
+    attention_bias: Flag = hf(absent=False)
+    mlp_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer)
+
+    def idle(c) -> tuple[str, ...]:
+        return () if c.moe else ("n_routed_experts", "n_active_experts", "n_keys")
+
+    def check(c) -> None:
+        if c.moe and c.n_active_experts > c.n_keys * c.n_keys:
+            at_most(c, "n_active_experts", "n_keys")
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    x = weighted(x, "input_residual") + attention(c, norm(x, "input_layernorm"), "self_attn.")
+    return weighted(x, "post_attention_residual") + feed_forward(c, norm(x, "post_attention_layernorm"), "mlp.")
+
+
+def weighted(x: Data, name: str) -> Data:
+    return weigh(x, "weigh", name, "other", x.shape[-1])
+
+
+def attention(c: Any, x: Data, prefix: str) -> Data:
+    """What a value says decides which of the keys before it are looked at.
+
+    Source: modeling_doge.py of the reference, prepare_dynamic_mask.
+    """
+    q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=c.attention_bias)
+    k = linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
+    v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
+    q, k = rope(norm(q, prefix + "q_norm")), rope(norm(k, prefix + "k_norm"))
+    score = act(linear(v, prefix + "dt_proj", "other", c.n_kv_heads, bias=c.attention_bias), "softplus")
+    score = act(weigh(score, "weigh", prefix + "A", "other", c.n_kv_heads), "exp")
+    a = attend(q, Data("keep", (k, score), k.shape), v, window=c.window, cached=(k, v))
+    return linear(a, prefix + "o_proj", "output_projection", c.d_model, bias=c.attention_bias)
+
+
+def feed_forward(c: Any, x: Data, prefix: str) -> Data:
+    """A gated MLP, in a mixture beside experts that are one row of each of two tables."""
+    if not c.moe:
+        return gated_mlp(x, prefix, "mlp", c.d_ff, bias=c.mlp_bias)
+    scores = linear(x, prefix + "router_gate", "router", c.n_keys + c.n_keys)
+    chosen = experts(x, scores, prefix, c.n_routed_experts, c.n_active_experts, expert, stacked=True)
+    return gated_mlp(x, prefix, "shared_experts", c.d_ff, bias=c.mlp_bias) + chosen
+
+
+def expert(x: Data) -> Data:
+    h = Data("linear", (x,), (*x.shape[:-1], 1), (Weight("down_embed.weight", "experts.up", x.shape[-1:]),))
+    return Data("linear", (act(h, "silu"),), x.shape, (Weight("up_embed.weight", "experts.down", x.shape[-1:]),))

@@ -1,0 +1,34 @@
+"""Emu3's language model: the Llama layout over one table of words and image tokens."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from paramcount.flow import Data
+from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.rules import not_null, padding_in_table
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, hf
+
+
+class Emu3Text(Sizes):
+    """Source: arXiv:2409.18869, section 2.4."""
+
+    reference: ClassVar[str] = "Emu3ForCausalLM"
+    larger: ClassVar[tuple[str, ...]] = ("Emu3ForConditionalGeneration", "Emu3Model")
+    rotated: ClassVar[str | None] = "d_head"
+    section: ClassVar[str | None] = "text_config"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(151643), not_null("pad_token_id"))
+
+    vocab_size: Positive = hf(absent=184622)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=32)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=8)
+    d_head: Positive = hf(absent=d_model_per_head)
+    d_ff: Positive = hf(absent=14336)
+    attention_bias: Flag = hf(absent=False, null=False)
+    mlp_bias: Flag = hf(absent=False, null=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, lambda c, kind, x: usual_layer(c, x, bias=c.attention_bias, mlp_bias=c.mlp_bias))

@@ -1,0 +1,74 @@
+"""GLM-5: DeepSeek-V3.2's sparse attention, in which layers may look at the tokens that an earlier layer chose."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar
+
+from paramcount.architectures.deepseek_v32 import DeepseekV32
+from paramcount.errors import ParamcountError
+from paramcount.flow import Data, Size, norm
+from paramcount.layer_kinds import dense_by_type, first_dense, whole
+from paramcount.parts.decoders import decoder, dense_or_moe, typed_layers
+from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
+from paramcount.parts.latent import choose_tokens, latent_attention, query_latent
+from paramcount.parts.mtp import next_token_layers
+from paramcount.rules import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.sizes import Condition, Indices, derived, per_layer
+
+
+def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """The layers without an indexer: by words, by a pattern of letters or words, or at regular distances."""
+    words, pattern = js.get("indexer_types"), js.get("index_topk_pattern")
+    if words is None and pattern is not None:
+        words = [{"F": "full", "S": "shared"}[letter] for letter in pattern] if isinstance(pattern, str) else pattern
+    if words is None:
+        step, skipped = max(whole(js, "index_topk_freq", 1), 1), whole(js, "index_skip_topk_offset", 2)
+        return tuple(i for i in per_layer(c) if max(i - skipped + 1, 0) % step)
+    if not isinstance(words, (list, tuple)) or len(words) < c["n_layers"]:
+        raise ParamcountError(f"has no word for each of {c['n_layers']} layers", where="indexer_types", accepted='"full" or "shared" for each layer')
+    return tuple(i for i in per_layer(c) if words[i] == "shared")
+
+
+class GlmMoeDsa(DeepseekV32):
+    """Source: arXiv:2602.15763, section 2. `reusing_layers`: the layers that have no indexer of their own."""
+
+    reference: ClassVar[str] = "GlmMoeDsaForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), latent_heads_stay_whole(64, masked=True), padding_in_table(None), not_null("n_routed_experts"))
+    defaults: ClassVar = {
+        "vocab_size": 154880, "d_model": 6144, "n_layers": 78, "n_heads": 64, "d_q_lora": 2048, "d_nope": 192, "d_v": 256, "n_index_heads": 32, "d_ff": 12288,
+    }  # fmt: skip
+
+    dense_layers: Indices = derived(dense_by_type(first_dense(3)))
+    reusing_layers: Indices = derived(reusing)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, kinds(c), carry=(c.n_chosen,))
+
+    def mtp(c, tokens: Data) -> Data | None:
+        if c.reusing_layers:
+            return None  # what such a release holds of an indexer there is not known
+        return next_token_layers(c, tokens, lambda x: layer(c, ("full", "moe"), x, None)[0])
+
+    def check(c) -> None:
+        super().check()
+        if 0 in c.reusing_layers:
+            raise ParamcountError("= [0, …], but no layer before it has chosen tokens", where="reusing_layers", accepted="layers from 1")
+
+
+def kinds(c: Any) -> list[tuple[Hashable, Size]]:
+    if c.reusing_layers:
+        return typed_layers(["shared" if i in c.reusing_layers else "full" for i in range(c.n_layers)], c.dense_layers)
+    return [(("full", kind), n) for kind, n in dense_or_moe(c.dense_layers, c.n_layers)]
+
+
+def layer(c: Any, kind: tuple[str, str], x: Data, chosen: Data | None) -> tuple[Data, Data | None]:
+    """`chosen`: the tokens that the last layer with an indexer chose."""
+    indexer, mlp = kind
+    h = norm(x, "input_layernorm")
+    latent, index = query_latent(c, h, "self_attn.", bias=c.attention_bias), ()
+    if indexer == "full":
+        chosen, *index = choose_tokens(c, h, latent, "self_attn.indexer.")
+    x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, q_latent=latent, chosen=chosen, index=tuple(index))
+    h = norm(x, "post_attention_layernorm")
+    return x + (corrected_mixture(c, h, "mlp.") if mlp == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff)), chosen

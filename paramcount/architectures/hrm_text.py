@@ -1,0 +1,70 @@
+"""HRM-Text: two stacks of layers that work in turn, a slow one on what a fast one has found in several passes; weights are reused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.architectures.olmo import bare_norm, bare_pre_norm
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, Weight, act, block, layers, linear, lookup
+from paramcount.parts.decoders import head, usual_layer
+from paramcount.rules import divides, not_null, padding_in_table
+from paramcount.sizes import ABSENT, MOST_NAMED, Condition, Flag, Positive, Sizes, Words, derived, hf
+
+
+def cycles(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    """Which stack works, pass by pass: L_cycles times the fast one, then the slow one once; all that H_cycles times."""
+    slow, fast = js.get("H_cycles", 2), js.get("L_cycles", 3)
+    for key, n in (("H_cycles", slow), ("L_cycles", fast)):
+        if type(n) is not int or not 1 <= n <= MOST_NAMED or slow * (fast + 1) > MOST_NAMED:
+            raise ParamcountError(f"= {shown(n)}", where=key, accepted=f"a whole number from 1, and at most {MOST_NAMED:,} passes")
+    return (*["L"] * fast, "H") * slow
+
+
+class HrmText(Sizes):
+    """Source: modeling_hrm_text.py of the reference; arXiv:2506.21734, section 2. `n_layers`: of one stack."""
+
+    reference: ClassVar[str] = "HrmTextForCausalLM"
+    rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), not_null("num_hidden_layers"))
+
+    vocab_size: Positive = hf(absent=151808)
+    d_model: Positive = hf(absent=1536)
+    n_layers: Positive = hf("num_layers_per_stack", "num_hidden_layers", absent=16, null=ABSENT)
+    cycles: Words = derived(cycles)
+    n_heads: Positive = hf(absent=12)
+    d_head: Positive = hf(absent=128)
+    d_ff: Positive = hf(absent=4096)
+    attention_bias: Flag = hf(absent=False)
+    mlp_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        high = act(lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model), "times embedding_scale")
+        low = Data("start", (high,), high.shape, (Weight("model.z_L_init", "other", (c.d_model,)),))  # the same for every token, not trained
+        for i, module in enumerate(c.cycles):
+            found = stack(c, high + low, f"model.{module}_module.layers.{{layer}}.", again=module in c.cycles[:i])
+            low, high = (found, high) if module == "L" else (low, found)
+        return head(c, high, "model.embed_tokens.weight")
+
+    def check(c) -> None:
+        divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
+
+
+def stack(c: Any, x: Data, prefix: str, *, again: bool) -> Data:
+    """All layers of a module. `again`: with the weights of its first pass."""
+
+    def body(kind: str, x: Data) -> Data:
+        return block(x, "", lambda x: layer(c, x), tied_to=prefix) if again else layer(c, x)
+
+    return bare_norm(layers(x, prefix, [("layer", c.n_layers)], body))
+
+
+def layer(c: Any, x: Data) -> Data:
+    return usual_layer(c, x, arrange=bare_pre_norm, bias=c.attention_bias, mlp_bias=c.mlp_bias, gate=lambda x, a: gated(c, x, a))
+
+
+def gated(c: Any, x: Data, a: Data) -> Data:
+    gate = linear(x, "self_attn.gate_proj", "qkv.gate", (c.n_heads, c.d_head), bias=c.attention_bias)
+    return a * act(gate, "sigmoid")

@@ -1,0 +1,86 @@
+"""LongCat-Flash: two attentions and two dense MLPs in a layer beside one mixture, some of whose experts do nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, experts, linear, norm, weigh
+from paramcount.layer_kinds import whole
+from paramcount.parts.decoders import decoder
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.latent import latent_attention
+from paramcount.rules import in_pairs, latent_heads_stay_whole
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, derived, hf
+
+
+def layers_of(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    """The reference reads num_hidden_layers, where it stands, as a number of attentions: two in a layer."""
+    return whole(js, "num_hidden_layers", 56) // 2 if "num_hidden_layers" in js else whole(js, "num_layers", 28)
+
+
+def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    """The most experts with weights that a token visits: it chooses among those that do nothing too."""
+    key = "num_experts_per_tok" if "num_experts_per_tok" in js else "moe_topk"
+    chosen, n = whole(js, key, 12), c["n_routed_experts"] + c["n_identity_experts"]
+    if not 1 < chosen <= n:  # the reference cannot run with one
+        raise ParamcountError(f"= {chosen} of {n} experts", where=key, accepted=f"2 to {n}")
+    return min(chosen, c["n_routed_experts"])
+
+
+def heads_are_rotated_whole(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """The rotation is made for head_dim and meets d_rope; queries are made for qk_head_dim and cut into d_nope and d_rope."""
+    for key, absent, fits in (("head_dim", 64, c["d_rope"]), ("qk_head_dim", None, c["d_nope"] + c["d_rope"])):
+        value = js.get(key, absent)
+        if value != fits and (value is not None or key == "head_dim"):
+            raise ParamcountError(f"= {shown(value)}", where=key, accepted=f"{fits}")
+
+
+class LongcatFlash(Sizes):
+    """Source: arXiv:2509.01322, section 2. The reference allocates gate and up matrices for the experts that do nothing; they are not
+    counted, as nothing can read them (tests/oracle/flaws.py)."""
+
+    reference: ClassVar[str] = "LongcatFlashForCausalLM"
+    rotated: ClassVar[str | None] = "d_rope"
+    conditions: ClassVar[tuple[Condition, ...]] = (heads_are_rotated_whole, latent_heads_stay_whole(None))
+
+    vocab_size: Positive = hf(absent=131072)
+    d_model: Positive = hf(absent=6144)
+    n_layers: Positive = derived(layers_of)
+    n_heads: Positive = hf(absent=64)
+    d_q_lora: Positive = hf(absent=1536)
+    d_kv_lora: Positive = hf(absent=512)
+    d_nope: Positive = hf(absent=128)
+    d_rope: Positive = hf(absent=64)
+    d_v: Positive = hf(absent=128)
+    d_ff: Positive = hf("intermediate_size", "ffn_hidden_size", absent=12288)
+    d_expert: Positive = hf("moe_intermediate_size", "expert_ffn_hidden_size", absent=2048)
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=512)
+    n_identity_experts: Natural = hf("zero_expert_num", absent=256)
+    n_active_experts: Positive = derived(visited)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer)
+
+    def check(c) -> None:
+        in_pairs(c, "d_rope")
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    x = x + latent_attention(c, norm(x, "input_layernorm.0"), "self_attn.0.", bias=c.attention_bias)
+    h = norm(x, "post_attention_layernorm.0")
+    shortcut = moe(c, h)
+    x = x + gated_mlp(h, "mlps.0.", "mlp", c.d_ff)
+    x = x + latent_attention(c, norm(x, "input_layernorm.1"), "self_attn.1.", bias=c.attention_bias)
+    return x + gated_mlp(norm(x, "post_attention_layernorm.1"), "mlps.1.", "mlp", c.d_ff) + shortcut
+
+
+def moe(c: Any, x: Data) -> Data:
+    n = c.n_routed_experts + c.n_identity_experts
+    scores = linear(x, "mlp.router.classifier", "router", n)
+    scores = weigh(scores, "correct", "mlp.router.e_score_correction_bias", "router", n, role="buffer")
+    body = "mlp.experts.{expert}."
+    return experts(x, scores, body, c.n_routed_experts, c.n_active_experts, lambda x: gated_mlp(x, "", "experts", c.d_expert))

@@ -1,0 +1,54 @@
+"""Marian: a translator whose two languages may have tables of their own; places are fixed sines, kept as a frozen table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.architectures.bart import Decoder, Seq2Seq
+from paramcount.flow import Data
+from paramcount.parts.seq2seq import Layout, Tables, decoder_alone, seq2seq
+from paramcount.rules import padding_inside
+from paramcount.sizes import Condition, Flag, Positive, derived, hf
+
+LAYOUT = Layout()
+
+
+def target_vocabulary(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
+    return js.get("decoder_vocab_size") or c["vocab_size"]
+
+
+class Marian(Seq2Seq):
+    """Source: arXiv:1804.00344, section 4; modeling_marian.py of the reference."""
+
+    reference: ClassVar[str] = "MarianMTModel"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(58100, "target_vocab_size"),)
+    defaults: ClassVar = {"vocab_size": 58101}
+
+    target_vocab_size: Positive = derived(target_vocabulary)
+    languages_share: Flag = hf("share_encoder_decoder_embeddings", absent=True)
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        return seq2seq(c, tokens, LAYOUT, head=head, tables=tables(c))
+
+
+class MarianDecoder(Decoder):
+    """Source: arXiv:1804.00344, section 4."""
+
+    reference: ClassVar[str] = "MarianForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(58100, "target_vocab_size"),)
+    defaults: ClassVar = {"vocab_size": 58101}
+
+    target_vocab_size: Positive = derived(target_vocabulary)
+
+    def forward(c, tokens: Data) -> Data:
+        tied = c.tie_word_embeddings
+        return decoder_alone(c, tokens, LAYOUT, vocabulary=(c.target_vocab_size, c.target_vocab_size if tied else c.vocab_size))
+
+
+def tables(c: Any) -> Tables:
+    shared = "model.shared.weight" if c.languages_share and c.tie_word_embeddings else None
+    if c.languages_share:
+        return Tables(c.vocab_size, c.target_vocab_size, c.vocab_size, shared, shared)
+    own = "model.decoder.embed_tokens.weight" if c.tie_word_embeddings else None
+    return Tables(c.vocab_size, c.target_vocab_size, c.target_vocab_size, None, own)

@@ -1,0 +1,63 @@
+"""Moshi's language model: the Llama layout, gate and up stored as one matrix; the table has one row more than the head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, attend, linear, rope
+from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.parts.feed_forward import fused_gated_mlp
+from paramcount.rules import divides, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+
+
+def half(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    """config.json gives gate and up together."""
+    width = js.get("ffn_dim", 22528)
+    if type(width) is not int or width < 2 or width % 2:
+        raise ParamcountError(f"= {shown(width)}", where="ffn_dim", accepted="an even number")
+    return width // 2
+
+
+def codebooks_are_there(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """As many codebooks as the audio encoder has, or fewer, also where only the language model is built."""
+    n, limit = js.get("num_codebooks", 8), (js.get("audio_encoder_config") or {}).get("num_quantizers", 32)
+    if n > limit:
+        raise ParamcountError(f"= {shown(n)}", where="num_codebooks", accepted=f"at most {limit}")
+
+
+class Moshi(Sizes):
+    """Source: arXiv:2410.00037, section 3.2. What counts is the text decoder alone, without the audio codec and the depth decoder."""
+
+    reference: ClassVar[str] = "MoshiForCausalLM"
+    larger: ClassVar[tuple[str, ...]] = ("MoshiForConditionalGeneration",)
+    rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (codebooks_are_there, padding_in_table(None, more=1))
+
+    vocab_size: Positive = hf(absent=32000)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=32)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
+    d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
+    d_ff: Positive = derived(half)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, extra_rows=1)
+
+    def check(c) -> None:
+        divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    return usual_layer(c, x, lambda h: fused_gated_mlp(h, "mlp.", "mlp", c.d_ff, names=("fc1", "fc2")), attend=attention)
+
+
+def attention(c: Any, x: Data, prefix: str) -> Data:
+    q = linear(x, prefix + "q_proj.linear", "qkv.q", (c.n_heads, c.d_head))
+    k = linear(x, prefix + "k_proj.linear", "qkv.k", (c.n_kv_heads, c.d_head))
+    v = linear(x, prefix + "v_proj.linear", "qkv.v", (c.n_kv_heads, c.d_head))
+    return linear(attend(rope(q), rope(k), v), prefix + "o_proj.linear", "output_projection", c.d_model)

@@ -1,0 +1,33 @@
+"""Pegasus: an encoder-decoder whose places are fixed sines, kept as a frozen table; norms before what they belong to."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from paramcount.architectures.bart import Decoder, Seq2Seq
+from paramcount.flow import Data
+from paramcount.parts.seq2seq import Layout, decoder_alone, seq2seq
+from paramcount.rules import padding_inside
+from paramcount.sizes import Condition
+
+LAYOUT = Layout(before=True, last_norm="layer_norm")
+
+
+class Pegasus(Seq2Seq):
+    """Source: arXiv:1912.08777, section 3; the positions: modeling_pegasus.py of the reference."""
+
+    reference: ClassVar[str] = "PegasusForConditionalGeneration"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        return seq2seq(c, tokens, LAYOUT, head=head)
+
+
+class PegasusDecoder(Decoder):
+    """Source: arXiv:1912.08777, section 3."""
+
+    reference: ClassVar[str] = "PegasusForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder_alone(c, tokens, LAYOUT)

@@ -1,0 +1,68 @@
+"""XLM: BERT with a table of languages instead of segments, and a biased head right on the last layer, tied to the tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, block, given, layers, lookup, norm
+from paramcount.parts.classic import multi_head, norm_behind, positions
+from paramcount.parts.decoders import head
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.rules import heads_fill, padding_in_table
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
+
+
+def plain_encoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    for key, wanted in (("is_encoder", True), ("asm", False)):
+        if flag(js, key, wanted) is not wanted:
+            raise ParamcountError(f"= {shown(js[key])} is not supported", where=key, accepted=shown(wanted))
+
+
+class XLM(Sizes):
+    """Source: arXiv:1901.07291, section 3."""
+
+    reference: ClassVar[str] = "XLMWithLMHeadModel"
+    conditions: ClassVar[tuple[Condition, ...]] = (plain_encoder, padding_in_table(2, "pad_index"))
+
+    vocab_size: Positive = hf("n_words", "vocab_size", absent=30145)
+    n_positions: Positive = hf("max_position_embeddings", absent=512)
+    n_langs: Positive = hf("n_langs", absent=1)
+    use_lang_emb: Flag = hf("use_lang_emb", absent=True)
+    has_languages: Flag = derived(lambda js, c: c["use_lang_emb"] and c["n_langs"] > 1)
+    d_model: Positive = hf("hidden_size", "emb_dim", absent=2048)
+    n_layers: Positive = hf("num_hidden_layers", "n_layers", absent=12)
+    n_heads: Positive = hf("num_attention_heads", "n_heads", absent=16)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = derived(lambda js, c: 4 * c["d_model"])
+    causal: Flag = hf("causal", absent=False)
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    def forward(c, tokens: Data, to_logits: bool = True) -> Data:
+        def build(tokens: Data, languages: Data) -> Data:
+            x = states(c, tokens, languages)
+            return head(c, x, "transformer.embeddings.weight", "pred_layer.proj", bias=True) if to_logits else x
+
+        return block(tokens, "", build, reads=(given("languages", "tokens"),), part="decoder" if c.causal else "encoder")
+
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, to_logits=False)
+
+    def check(c) -> None:
+        heads_fill(c)
+
+
+def states(c: Any, tokens: Data, languages: Data) -> Data:
+    x = lookup(tokens, "transformer.embeddings.weight", "embedding", c.vocab_size, c.d_model)
+    x = positions(x, tokens, "transformer.position_embeddings", c.n_positions)
+    if c.has_languages:
+        x = x + lookup(languages, "transformer.lang_embeddings.weight", "other_embedding", c.n_langs, c.d_model)
+    return layers(norm(x, "transformer.layer_norm_emb", bias=True), "transformer.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
+
+
+def layer(c: Any, x: Data) -> Data:
+    """What belongs to a layer is stored in four lists side by side."""
+    ffn = "ffns.{layer}."
+    x = norm_behind(x, lambda h: multi_head(c, h, "attentions.{layer}.", ("q_lin", "k_lin", "v_lin", "out_lin"), cached=c.causal), "layer_norm1.{layer}")
+    return norm_behind(x, lambda h: plain_mlp(h, (ffn + "lin1", ffn + "lin2"), "mlp", c.d_ff, bias=True), "layer_norm2.{layer}")

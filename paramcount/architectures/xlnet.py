@@ -1,0 +1,69 @@
+"""XLNet: attention over the text and its kept past at relative distances, through sinusoids with a key matrix of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError
+from paramcount.flow import Data, Weight, attend, layers, lookup, norm, weigh
+from paramcount.parts.decoders import head
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.rules import even, heads_fill, one_of
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, hf
+
+
+def without_limit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    if "max_position_embeddings" in js:
+        raise ParamcountError("is given to a model without a limit", where="max_position_embeddings", accepted="no such key")
+
+
+class XLNet(Sizes):
+    """Source: arXiv:1906.08237, section 2; relative positions arXiv:1901.02860, section 3.3."""
+
+    reference: ClassVar[str] = "XLNetLMHeadModel"
+    conditions: ClassVar[tuple[Condition, ...]] = (without_limit, one_of("attn_type", ("bi", "uni"), "bi"))
+
+    vocab_size: Positive = hf("n_token", "vocab_size", absent=32000)
+    d_model: Positive = hf("hidden_size", "d_model", absent=1024)
+    n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=24)
+    n_heads: Positive = hf("num_attention_heads", "n_head", absent=16)
+    # worked out before an alias overrides the keys that it is worked out from
+    d_head: Positive = hf("d_head", absent=lambda js, c: js.get("d_model", 1024) // js.get("n_head", 16), null=ABSENT)
+    d_ff: Positive = hf("d_inner", absent=4096)
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    def forward(c, tokens: Data) -> Data:
+        """What is known of the text. What is to be predicted starts from one learned vector in place of the tokens, and runs as a
+        second stream through the same weights."""
+        x = lookup(tokens, "transformer.word_embedding.weight", "embedding", c.vocab_size, c.d_model)
+        x = weigh(x, "hide what is predicted", "transformer.mask_emb", "other_embedding", 1, 1, c.d_model)
+        x = layers(x, "transformer.layer.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
+        return head(c, x, "transformer.word_embedding.weight", "lm_loss", bias=True)
+
+    def check(c) -> None:
+        heads_fill(c)
+        even(c, "d_model")
+
+
+def layer(c: Any, x: Data) -> Data:
+    x = norm(x + attention(c, x), "rel_attn.layer_norm", bias=True)
+    return norm(x + plain_mlp(x, ("ff.layer_1", "ff.layer_2"), "mlp", c.d_ff, bias=True), "ff.layer_norm", bias=True)
+
+
+def attention(c: Any, x: Data) -> Data:
+    """A score is the sum of three: with the other token, with its distance, and with whether it is of the same segment."""
+    q, k, v = (project(c, x, name, f"qkv.{name}") for name in "qkv")
+    distances = project(c, Data("distances", (x,), x.shape), "r", "qkv.k")
+    for_token = weigh(q, "add bias", "rel_attn.r_w_bias", "qkv.q", c.n_heads, c.d_head)
+    for_distance = weigh(q, "add bias", "rel_attn.r_r_bias", "qkv.q", c.n_heads, c.d_head)
+    for_segment = weigh(q, "add bias", "rel_attn.r_s_bias", "qkv.q", c.n_heads, c.d_head)
+    segments = weigh(for_segment, "same segment", "rel_attn.seg_embed", "other_embedding", 2, c.n_heads, c.d_head)
+    biased = Data("sum of scores", (for_token, for_distance, distances, segments), q.shape)
+    a = attend(biased, k, v, cached=(x,))
+    return Data("linear", (a,), x.shape, (Weight("rel_attn.o", "output_projection", (c.d_model, c.n_heads, c.d_head)),))
+
+
+def project(c: Any, x: Data, name: str, component: str) -> Data:
+    """A matrix stored [in, heads, width of a head]."""
+    return Data("linear", (x,), (*x.shape[:1], c.n_heads, c.d_head), (Weight(f"rel_attn.{name}", component, (c.d_model, c.n_heads, c.d_head)),))

@@ -1,0 +1,143 @@
+"""Zamba: Mamba layers, and one block of attention and MLP whose weights several layers share, fed with the token's embedding beside the hidden state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, Size, Weight, act, attend, block, fused, join, layers, linear, lookup, norm, split
+from paramcount.layer_kinds import whole
+from paramcount.mixer_sizes import dt_rank, expanded, null_counts
+from paramcount.parts.decoders import head
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.state_space import Recurring, convolve
+from paramcount.rules import divides, one_of_each
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+
+KINDS = ("linear_attention", "hybrid", "mamba")  # the last is the older word for the first
+
+
+class Use(NamedTuple):
+    """A layer that uses a shared block."""
+
+    use: int  # how many stand before it
+    owner: int  # the layer under whose name the block's weights are stored
+    first: bool  # it is the owner itself
+    beside: tuple[int, ...]  # the uses whose adapters an unshared block holds without reading them
+
+
+def periodic(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    period, offset = whole(js, "attn_layer_period", 6), whole(js, "attn_layer_offset", 4)
+    later = tuple("hybrid" if i % period == offset else "mamba" for i in range(len(per_layer(c)) - 3))
+    return ("mamba", "mamba", "hybrid", *later)
+
+
+def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """For each hybrid layer the layer that owns its block: the first one's."""
+    hybrid = [i for i, word in enumerate(c["layer_types"]) if word == "hybrid"]
+    return tuple(hybrid[0] for _ in hybrid)
+
+
+def widened(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """The shared block reads hidden state and embedding side by side and nothing else."""
+    width = js.get("attention_hidden_size") or 2 * c["d_model"]
+    if width != 2 * c["d_model"] and "hybrid" in c["layer_types"]:
+        raise ParamcountError(f"= {shown(width)}", where="attention_hidden_size", accepted=f"{2 * c['d_model']}")
+
+
+def doubled_per_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    """The width of a head where the heads share out 2 · d_model."""
+    d_head: int = 2 * c["d_model"] // c["n_heads"]
+    return d_head
+
+
+class Zamba(Sizes):
+    """Source: arXiv:2405.16712, section 2."""
+
+    reference: ClassVar[str] = "ZambaForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (widened, null_counts("layer_types"), null_counts("head_dim", "hybrid"))
+
+    vocab_size: Positive = hf(absent=32000)
+    d_model: Positive = hf(absent=3712)
+    n_layers: Positive = hf(absent=76)
+    layer_types: Words = hf("layer_types", "layers_block_type", absent=periodic, null=ABSENT)
+    owners: Indices = derived(owners)
+    n_heads: Positive = hf(absent=16)
+    n_kv_heads: Positive = hf(absent=16)
+    d_head: Positive = hf("head_dim", "attention_head_dim", absent=doubled_per_head, null=ABSENT)
+    d_ff: Positive = hf(absent=14848)
+    n_mamba_heads: Positive = hf("n_mamba_heads", absent=2)
+    d_inner: Positive = derived(expanded("mamba_expand"))
+    d_mamba_head: Positive = derived(lambda js, c: c["d_inner"] // c["n_mamba_heads"])
+    d_state: Positive = hf(absent=16)
+    d_conv: Positive = hf(absent=4)
+    dt_rank: Positive = derived(dt_rank("mamba_dt_rank"))
+    conv_bias: Flag = hf(absent=True)
+    mixer_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=True)  # untied, the shared blocks are not shared either
+
+    def forward(c, tokens: Data) -> Data:
+        return sharing_decoder(c, tokens, layer)
+
+    def idle(c) -> tuple[str, ...]:
+        return () if c.owners else ("n_kv_heads",)
+
+    def check(c) -> None:
+        one_of_each(c, "layer_types", "n_layers", KINDS)
+        divides(c, "n_mamba_heads", "d_inner")
+        if len(c.owners) == 1 and c.tie_word_embeddings:  # it finds nothing to tie and stops
+            raise ParamcountError("has one hybrid layer, which shares its block with none", where="layer_types", accepted="none, or several")
+
+
+def sharing_decoder(c: Any, tokens: Data, layer: Any) -> Data:
+    """Token ids to logits; every layer also takes what the first one did."""
+    table = "model.embed_tokens.weight"
+    x = lookup(tokens, table, "embedding", c.vocab_size, c.d_model)
+    hybrid = [i for i, word in enumerate(c.layer_types) if word == "hybrid"]
+    kinds = [(use_of(c, hybrid, i) if word == "hybrid" else "mamba", 1) for i, word in enumerate(c.layer_types)]
+    x = layers(x, "model.layers.{layer}.", kinds, lambda kind, x, embedded: layer(c, kind, x, embedded), reads=(x,))
+    return head(c, norm(x, "model.final_layernorm"), table)
+
+
+def use_of(c: Any, hybrid: list[int], i: int) -> Use:
+    use = hybrid.index(i)
+    if c.tie_word_embeddings:
+        return Use(use, c.owners[use], c.owners[use] == i, ())
+    return Use(use, i, True, tuple(other for other, owner in enumerate(c.owners) if owner == c.owners[use] and other != use))
+
+
+def layer(c: Any, kind: Any, x: Data, embedded: Data) -> Data:
+    if kind == "mamba":
+        return x + mamba_by_head(c, norm(x, "input_layernorm"), "mamba.")
+    tied_to = None if kind.first else f"model.layers.{kind.owner}.shared_transf."
+    t = block(x, "shared_transf.", lambda x, embedded: shared(c, x, embedded), reads=(embedded,), tied_to=tied_to)
+    t = linear(t, "linear", "other", c.d_model)
+    return x + mamba_by_head(c, norm(x + t, "mamba_decoder.input_layernorm"), "mamba_decoder.mamba.")
+
+
+def shared(c: Any, x: Data, embedded: Data) -> Data:
+    """Attention without positions and an MLP, one after the other, without residuals."""
+    h = norm(join(x, embedded), "input_layernorm")
+    q = linear(h, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head))
+    k = linear(h, "self_attn.k_proj", "qkv.k", (c.n_kv_heads, c.d_head))
+    v = linear(h, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
+    a = linear(attend(q, k, v), "self_attn.o_proj", "output_projection", c.d_model)
+    return gated_mlp(norm(a, "pre_ff_layernorm"), "feed_forward.", "mlp", c.d_ff, activation="gelu")
+
+
+def mamba_by_head(c: Any, x: Data, prefix: str) -> Data:
+    """Mamba 1 cut into heads, each with matrices of its own for step, B and C. The halves of in_proj are stored row by row in turn."""
+    heads: tuple[Size, Size] = (c.n_mamba_heads, c.d_mamba_head)
+    u, z = fused(x, prefix + "in_proj", {"mixer.x": c.d_inner, "mixer.gate": c.d_inner}, bias=c.mixer_bias)
+    u = Data("to heads", (act(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu"),), (*x.shape[:1], *heads))
+    parts = (("mixer.step", c.dt_rank), ("mixer.b", c.d_state), ("mixer.c", c.d_state))
+    d_out = c.dt_rank + 2 * c.d_state
+    by_head = Weight(prefix + "x_proj_weight", "mixer.step", (c.n_mamba_heads, d_out, c.d_mamba_head), parts, 1)
+    dt, b, out = split(Data("linear by head", (u,), (*u.shape[:2], d_out), (by_head,)), c.dt_rank, c.d_state, c.d_state)
+    step = (Weight(prefix + "dt_proj_weight", "mixer.step", (*heads, c.dt_rank)), Weight(prefix + "dt_proj_bias", "mixer.step", heads))
+    dt = Data("linear by head", (dt,), u.shape, step)
+    state = (Weight(prefix + "A_log", "mixer.state", (*heads, c.d_state)), Weight(prefix + "D", "mixer.state", heads))
+    y = Data("scan", (u, dt, b, out), u.shape, state, detail=Recurring((*heads, c.d_state)))
+    gate = Data("to heads", (act(z, "silu"),), u.shape)
+    return linear(y * gate, prefix + "out_proj", "mixer.out", c.d_model, bias=c.mixer_bias)

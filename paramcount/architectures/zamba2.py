@@ -1,0 +1,137 @@
+"""Zamba2: Zamba with Mamba 2, several shared blocks taken in turn, and low-rank adapters that every use of a block has to itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.architectures.zamba import KINDS, Use, doubled_per_head, sharing_decoder, widened
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, Size, Weight, act, attend, block, fused, join, linear, norm, rope, split
+from paramcount.layer_kinds import whole
+from paramcount.mixer_sizes import expanded, fills
+from paramcount.parts.state_space import mamba2
+from paramcount.rules import one_of_each
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, equal_to, hf
+
+MAMBA, HYBRID = KINDS[0], KINDS[1]
+RELEASED = (MAMBA, *(*(MAMBA,) * 5, HYBRID) * 7, *(MAMBA,) * 4, HYBRID, *(MAMBA,) * 3, HYBRID, *(MAMBA,) * 2)  # of Zamba2-2.7B
+
+
+def if_no_hybrid(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
+    """null: any value does where no layer has heads."""
+    return None if "hybrid" in c["layer_types"] else 1
+
+
+def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """For each hybrid layer the layer that owns its block: num_mem_blocks of them in turn."""
+    hybrid = [i for i, word in enumerate(c["layer_types"]) if word == "hybrid"]
+    n = whole(js, "num_mem_blocks", 1)
+    return tuple(hybrid[use % n] for use in range(len(hybrid)))
+
+
+def one_account_of_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """The reference hands out adapters by hybrid_layer_ids, which it takes from layers_block_type, and blocks by layer_types."""
+    hybrid = [i for i, word in enumerate(c["layer_types"]) if word == "hybrid"]
+    ids = js.get("hybrid_layer_ids", hybrid)
+    if hybrid and ids != hybrid:
+        raise ParamcountError(f"= {shown(ids)}", where="hybrid_layer_ids", accepted=f"{hybrid}, as layers_block_type has it")
+    words = js.get("layer_types", c["layer_types"])
+    if tuple(words) != c["layer_types"]:
+        raise ParamcountError(f"= {shown(words)}", where="layer_types", accepted="the same as layers_block_type")
+
+
+class Zamba2(Sizes):
+    """Source: arXiv:2411.15242, section 2."""
+
+    reference: ClassVar[str] = "Zamba2ForCausalLM"
+    rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (widened, one_account_of_layers, lambda js, c: fills(c, expanded("mamba_expand")(js, c)))
+
+    vocab_size: Positive = hf(absent=32000)
+    d_model: Positive = hf(absent=2560)
+    n_layers: Positive = hf(absent=54)
+    layer_types: Words = hf("layers_block_type", absent=RELEASED, null=ABSENT)
+    owners: Indices = derived(owners)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
+    d_head: Positive = hf("head_dim", "attention_head_dim", absent=doubled_per_head, null=if_no_hybrid)
+    d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
+    d_adapter: Positive = hf("adapter_rank", absent=128)
+    attention_adapters: Flag = hf("use_shared_attention_adapter", absent=False)
+    positions: Flag = hf("use_mem_rope", absent=False)
+    n_mamba_heads: Positive = hf("n_mamba_heads", absent=8)
+    d_mamba_head: Positive = hf("mamba_headdim", absent=lambda js, c: expanded("mamba_expand")(js, c) // c["n_mamba_heads"])
+    n_groups: Positive = hf("mamba_ngroups", absent=1)
+    d_state: Positive = hf(absent=64)
+    d_conv: Positive = hf(absent=4)
+    conv_bias: Flag = derived(lambda js, c: True)
+    mixer_bias: Flag = hf("add_bias_linear", absent=False)  # of the MLP too
+    tie_word_embeddings: Flag = hf(absent=True)  # untied, the shared blocks are not shared either
+
+    def forward(c, tokens: Data) -> Data:
+        return sharing_decoder(c, tokens, layer)
+
+    def idle(c) -> tuple[str, ...]:
+        return (*(() if c.owners else ("n_kv_heads",)), *(() if c.owners and c.positions else ("d_head",)))
+
+    def check(c) -> None:
+        one_of_each(c, "layer_types", "n_layers", KINDS)
+        if c.owners and c.attention_adapters and not c.n_kv_heads * c.d_head == c.n_heads * c.d_head == 2 * c.d_model:
+            found = f"= {c.n_heads} × {c.d_head}, {c.n_kv_heads} × {c.d_head}"
+            raise ParamcountError(found, where="n_heads × d_head, n_kv_heads × d_head", accepted=f"{2 * c.d_model}, as wide as the adapters")
+
+
+def layer(c: Any, kind: Any, x: Data, embedded: Data) -> Data:
+    if kind == "mamba":
+        return x + mamba2(c, norm(x, "input_layernorm"), "mamba.")
+    tied_to = None if kind.first else f"model.layers.{kind.owner}.shared_transformer."
+    t = block(x, "shared_transformer.", lambda x, embedded: shared(c, kind, x, embedded), reads=(embedded,), tied_to=tied_to)
+    t = linear(t, "linear", "other", c.d_model)
+    return x + mamba2(c, norm(x + t, "mamba_decoder.input_layernorm"), "mamba_decoder.mamba.")
+
+
+def shared(c: Any, use: Use, x: Data, embedded: Data) -> Data:
+    """Attention and an MLP, one after the other, without residuals. Adapters are stored with the block, one for each of its uses."""
+    h = norm(join(x, embedded), "input_layernorm")
+    for other in use.beside if c.attention_adapters else ():
+        for name in "qkv":
+            h = unread(c, h, attention_adapter(use, name, other), "qkv.adapter", h.shape[-1])
+    q, k, v = (projected(c, h, use, name, heads) for name, heads in (("q", c.n_heads), ("k", c.n_kv_heads), ("v", c.n_kv_heads)))
+    if c.positions:
+        q, k = rope(q), rope(k)
+    a = linear(attend(q, k, v), "self_attn.o_proj", "output_projection", c.d_model)
+    return mlp(c, use, norm(a, "pre_ff_layernorm"))
+
+
+def projected(c: Any, h: Data, use: Use, name: str, n_heads: Size) -> Data:
+    y = linear(h, f"self_attn.{name}_proj", f"qkv.{name}", (n_heads, c.d_head))
+    if not c.attention_adapters:
+        return y
+    return y + adapter(c, h, attention_adapter(use, name, use.use), "qkv.adapter", (n_heads, c.d_head))
+
+
+def mlp(c: Any, use: Use, h: Data) -> Data:
+    for other in use.beside:
+        h = unread(c, h, mlp_adapter(use, other), "mlp.adapter", 2 * c.d_ff)
+    both = fused(h, "feed_forward.gate_up_proj", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff}, bias=c.mixer_bias)
+    gate, up = split(join(*both) + adapter(c, h, mlp_adapter(use, use.use), "mlp.adapter", 2 * c.d_ff), c.d_ff, c.d_ff)
+    return linear(act(gate, "gelu") * up, "feed_forward.down_proj", "mlp.down", c.d_model, bias=c.mixer_bias)
+
+
+def attention_adapter(use: Use, name: str, i: int) -> str:
+    return f"/model.layers.{use.owner}.shared_transformer.self_attn.linear_{name}_adapter_list.{i}."
+
+
+def mlp_adapter(use: Use, i: int) -> str:
+    return f"/model.layers.{use.owner}.shared_transformer.feed_forward.gate_up_proj_adapter_list.{i}."
+
+
+def adapter(c: Any, h: Data, prefix: str, component: str, width: Any) -> Data:
+    return linear(linear(h, prefix + "0", component, c.d_adapter), prefix + "1", component, width)
+
+
+def unread(c: Any, h: Data, prefix: str, component: str, width: Size) -> Data:
+    """The adapter of another use, which an unshared block holds all the same."""
+    both = Weight(prefix + "0.weight", component, (c.d_adapter, h.shape[-1])), Weight(prefix + "1.weight", component, (width, c.d_adapter))
+    return Data("unread", (h,), h.shape, both)

@@ -1,0 +1,71 @@
+"""Parameters that the reference implementation allocates though no forward pass can reach them: our totals leave them out.
+
+Each entry says which of the saved names these are and why nothing reads them; `poison` makes them no numbers in a built model, after
+which its logits must still be finite: the differential test does that to every model that it runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Flaw(NamedTuple):
+    name: re.Pattern[str]  # of saved tensors, without the model's own prefix
+    unreached: Callable[[Any, re.Match[str]], bool]  # (the reference's config, what was matched)
+    poison: Callable[[Any], None]
+    proof: str
+
+
+def poison_identity_experts(model: Any) -> None:
+    for layer in model.model.layers:
+        layer.mlp.experts.gate_up_proj.data[model.config.n_routed_experts :] = float("nan")
+        layer.mlp.router.e_score_correction_bias.data[model.config.n_routed_experts :] = 2.0  # scores are at most 1: they are chosen
+
+
+def poison_router_bias(model: Any) -> None:
+    for layer in model.model.layers:
+        if layer.mlp.router.classifier.bias is not None:
+            layer.mlp.router.classifier.bias.data.fill_(float("nan"))
+
+
+FLAWS: dict[str, tuple[Flaw, ...]] = {
+    "longcat_flash": (
+        Flaw(
+            re.compile(r"layers\.\d+\.mlp\.experts\.(\d+)\.(?:gate|up)_proj\.weight"),
+            lambda config, found: int(found[1]) >= config.n_routed_experts,
+            poison_identity_experts,
+            "LongcatFlashExperts.__init__ makes gate_up_proj for total_experts = n_routed_experts + zero_expert_num, down_proj for "
+            "n_routed_experts alone. Its forward indexes gate_up_proj in one place, behind `if expert_idx >= self.num_routed_experts: "
+            "identity_expert(...) else:`, so only below n_routed_experts; no kernel replaces this forward (the class is not decorated with "
+            "use_experts_implementation). Left out: num_layers x zero_expert_num x 2 x expert_ffn_hidden_size x hidden_size, at the default "
+            "sizes 28 x 256 x 2 x 2048 x 6144 = 180,388,626,432.",
+        ),
+        Flaw(
+            re.compile(r"layers\.\d+\.mlp\.router\.classifier\.bias"),
+            lambda config, found: True,
+            poison_router_bias,
+            "LongcatFlashTopkRouter makes classifier with a bias where the config says router_bias = true; its forward computes "
+            "F.linear(hidden_states, self.classifier.weight) and never calls the module, so the bias is not read.",
+        ),
+    ),
+}
+
+
+def left_out(model: Any, name: str) -> bool:
+    """Whether a tensor, by its saved name without the model's prefix, is one that no forward pass can reach."""
+    for flaw in FLAWS.get(model.config.model_type, ()):
+        if (found := flaw.name.fullmatch(name)) and flaw.unreached(model.config, found):
+            return True
+    return False
+
+
+def known(model: Any) -> bool:
+    return model.config.model_type in FLAWS
+
+
+def poison(model: Any) -> None:
+    """Make what cannot be reached no numbers."""
+    for flaw in FLAWS.get(model.config.model_type, ()):
+        flaw.poison(model)

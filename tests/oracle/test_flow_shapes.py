@@ -1,0 +1,106 @@
+"""The declared flow is the real one: what goes into and comes out of every module of the reference that holds a declared weight."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from math import prod
+from typing import Any
+
+import pytest
+
+from paramcount.config_json import from_config
+from paramcount.errors import ParamcountError
+from paramcount.flow import Data, steps
+from paramcount.summing import flows
+from tests.model_types import MODEL_TYPES
+from tests.oracle import differential
+
+pytestmark = pytest.mark.oracle
+pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
+pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
+
+TOKENS = 6
+Shapes = dict[str, tuple[int, int]]  # {module: (numbers that go in, numbers that come out)}
+
+# One model type for each kind of block.
+KINDS = [
+    "llama", "gpt2", "openai-gpt", "gpt_oss", "deepseek_v3", "mixtral", "qwen2_moe", "gpt_neox", "falcon", "bloom", "opt", "gemma2", "olmo2", "phi3", "mamba",
+    "mamba2", "jamba", "qwen3_next", "zamba2", "recurrent_gemma", "lfm2", "rwkv", "minimax", "bert", "bart", "t5", "minicpm3",
+]  # fmt: skip
+
+
+def small(name: str) -> dict[str, Any]:
+    """A config of that type which both sides take and which is small enough to run."""
+    rng = random.Random(2)  # noqa: S311
+    for _ in range(400):
+        document = differential.document_of(name, rng.choice, MODEL_TYPES[name].vary)
+        try:
+            count, *_ = differential.ours(document)
+        except ParamcountError:
+            continue
+        if count.total < 300_000 and not differential.differences(document, MODEL_TYPES[name].cls):
+            return document
+    raise AssertionError(f"no small config of {name} was found")
+
+
+def size(shape: tuple[Any, ...]) -> int:
+    return prod(TOKENS if isinstance(n, str) else n for n in shape)
+
+
+def declared(document: dict[str, Any]) -> Shapes:
+    found: Shapes = {}
+    for out, part in flows(from_config(document).sizes):
+        for data, prefix, repeats, _ in steps(out, part):
+            for weight in data.weights:
+                name = weight.name[1:] if weight.name[0] == "/" else prefix + weight.name
+                singles = [r for r in repeats if r.axis == "layer"]
+                if any(r.axis == "expert" for r in repeats) or not name.endswith((".weight", ".bias")):
+                    continue
+                for indices in itertools.product(*(r.indices for r in singles)):
+                    module = name.rpartition(".")[0]
+                    for index in indices:
+                        module = module.replace("{layer}", str(index), 1)
+                    found[module] = size(read(data)), size(data.shape)
+    return found
+
+
+def read(data: Data) -> tuple[Any, ...]:
+    return data.inputs[0].shape
+
+
+def real(document: dict[str, Any], cls_name: str) -> Shapes:
+    import torch
+
+    model = differential.build(document, cls_name, "cpu").eval()
+    found: Shapes = {}
+
+    def hook(name: str) -> Any:
+        def seen(module: Any, args: tuple[Any, ...], output: Any) -> None:
+            first = output[0] if isinstance(output, tuple) else output
+            if args and hasattr(args[0], "numel") and hasattr(first, "numel"):
+                found[name] = args[0].numel(), first.numel()
+
+        return seen
+
+    for name, module in model.named_modules():
+        if list(module.parameters(recurse=False)) and not list(module.children()):
+            module.register_forward_hook(hook(name))
+    ids = torch.zeros((1, TOKENS), dtype=torch.long)
+    model.config.get_text_config().use_cache = False
+    with torch.no_grad():
+        model(input_ids=ids, **({"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}))
+    return found
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_goes_in_and_out_of_the_references_modules_is_declared(name: str) -> None:
+    document = small(name)
+    cls_name = MODEL_TYPES[name].cls
+    expected, has = real(document, cls_name), declared(document)
+    prefix = differential.build(document, cls_name).base_model_prefix + "."
+    expected = {module.removeprefix(prefix): shapes for module, shapes in expected.items()}
+    has = {module.removeprefix(prefix): shapes for module, shapes in has.items()}
+    both = set(expected) & set(has)
+    assert {module: has[module] for module in both} == {module: expected[module] for module in both}
+    assert [module for module in expected if module not in has and ".experts" not in module] == []

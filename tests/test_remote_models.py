@@ -1,0 +1,167 @@
+"""Architectures whose modelling code its publisher alone has: released models against totals that others derived or published.
+
+tests/data/remote_models.json: config.json (keys that no weight depends on are left out), and where the numbers come from.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.architectures import architecture
+from paramcount.config_json import from_config
+from paramcount.flow import given, parameters
+from tests.comparison import shapes
+from tests.refusing import refusal
+from tests.symbolic import symbolic
+
+MODELS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8"))
+
+
+def config(name: str, **changes: Any) -> dict[str, Any]:
+    """A released config.json with these keys changed; ... leaves one out."""
+    return {key: value for key, value in {**MODELS[name]["config"], **changes}.items() if value is not ...}
+
+
+def difference(name: str, **changes: Any) -> int:
+    """How many more parameters a released model has with these keys changed."""
+    return pc.count(config(name, **changes)).total - int(MODELS[name]["total"])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_released_model_has_its_independent_total_and_every_tensor_shape(name: str) -> None:
+    expected = MODELS[name]
+    count = pc.count(expected["config"])
+    assert (count.total, count.embedding, count.lm_head, count.buffers) == (expected["total"], expected["embedding"], expected["lm_head"], 0)
+    assert shapes(count) == expected["shapes"]
+    assert expected["source"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_its_head_is_counted_and_its_code_is_named(name: str) -> None:
+    model = from_config(MODELS[name]["config"])
+    assert model.reading.head
+    assert " of " in architecture(str(model.architecture)).reference
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_its_declaration_runs_on_symbols(name: str) -> None:
+    model = from_config(MODELS[name]["config"])
+    c, values = symbolic(model.sizes)
+    total = parameters(architecture(str(model.architecture)).forward(c, given("tokens", "tokens")))  # type: ignore[arg-type]
+    assert total.evaluate(**{size: values[size] for size in total.names}) == MODELS[name]["total"]
+
+
+# ---- what the released models do not show
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "more"),
+    [
+        ("chatglm2-6b", {"add_qkv_bias": False}, -28 * (4096 + 512)),
+        ("chatglm2-6b", {"add_bias_linear": True}, 28 * (4096 + 2 * 13696 + 4096)),  # q, k and v have theirs already
+        ("chatglm2-6b", {"multi_query_attention": False}, 28 * (4096 + 1) * (8192 - 512)),
+        ("chatglm2-6b", {"rmsnorm": False}, 57 * 4096),
+        ("chatglm2-6b", {"post_layer_norm": False}, -4096),
+        ("chatglm2-6b", {"apply_residual_connection_post_layernorm": True}, 0),
+        ("chatglm2-6b", {"tie_word_embeddings": True}, 0),  # no code reads it
+        ("Baichuan2-7B-Base", {"max_position_embeddings": ...}, 0),
+        ("internlm-20b", {"bias": ...}, 60 * 4 * 5120),
+        ("internlm2-7b", {"bias": True}, 32 * (4096 + 2 * 1024 + 4096)),
+        ("MiniCPM4-8B", {"tie_word_embeddings": ...}, -73448 * 4096),
+        ("MiniCPM4-8B", {"attention_bias": True}, 32 * (4096 + 2 * 256 + 4096)),
+        ("Orion-14B-Base", {"attention_bias": True}, 40 * 4 * 5120),
+        ("Aquila2-34B", {"attention_bias": True}, 60 * (6144 + 2 * 1024 + 6144)),
+        ("Aquila2-34B", {"num_key_value_heads": ...}, 60 * 2 * (6144 - 1024) * 6144),
+        ("Skywork-13B-base", {"num_key_value_heads": 12}, -52 * 2 * 24 * 128 * 4608),
+        ("grok-1", {"tie_word_embeddings": False}, 131072 * 6144),
+        ("snowflake-arctic-instruct", {"parallel_attn_mlp_res": False}, -35 * (3 * 7168 * 7168 + 7168)),
+        # 17 layers stay experts; the other 18 lose 127 of 128, the router, the small MLP and its norm
+        ("snowflake-arctic-instruct", {"moe_layer_frequency": 2}, -18 * (127 * 3 * 7168 * 4864 + 128 * 7168 + 3 * 7168 * 7168 + 7168)),
+        ("Hunyuan-A50B-Pretrain", {"use_cla": False}, 32 * 2 * 640 * 6400),
+        ("Hunyuan-A50B-Pretrain", {"cla_share_factor": 3}, -10 * 2 * 640 * 6400),  # 22 layers own keys and values instead of 32
+        ("Hunyuan-A50B-Pretrain", {"use_qk_norm": False}, -64 * 2 * 80),
+        ("Hunyuan-A50B-Pretrain", {"use_mixed_mlp_moe": False}, -64 * 3 * 6400 * 18304),
+        ("Hunyuan-A50B-Pretrain", {"num_shared_expert": 2}, 64 * 3 * 6400 * 18304),
+        ("Hunyuan-A50B-Pretrain", {"num_experts": 1}, -64 * 16 * (3 * 6400 * 18304 + 6400)),  # one MLP and no router
+        ("Hunyuan-A50B-Pretrain", {"attention_bias": True}, 64 * 2 * 6400 + 32 * 2 * 640),
+        ("MiniMax-M1-80k", {"shared_intermediate_size": 5}, 80 * (3 * 6144 * 9216 + 6144)),  # the other width is read, but for its sign
+        ("MiniMax-M1-80k", {"postnorm": False}, 0),
+        ("MiniMax-M1-80k", {"attn_type_list": [1] * 80}, -70 * (5 * 8192 * 6144 + 8192 - 2 * (8192 + 1024) * 6144)),
+    ],
+)
+def test_a_key_of_config_json_changes_the_total_by_so_much(name: str, changes: dict[str, Any], more: int) -> None:
+    assert difference(name, **changes) == more
+
+
+def searched(*blocks: tuple[dict[str, Any], dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """A small config of searched layers."""
+    sizes = {"vocab_size": 100, "hidden_size": 64, "num_attention_heads": 8, "num_hidden_layers": len(blocks)}
+    return {"model_type": "nemotron-nas", **sizes, "block_configs": [{"attention": attention, "ffn": ffn} for attention, ffn in blocks], **more}
+
+
+GONE, MATRIX = {"no_op": True, "n_heads_in_group": None, "ffn_mult": None}, {"replace_with_linear": True}
+AROUND = 2 * 100 * 64 + 64  # tables and the last norm
+
+
+@pytest.mark.parametrize(
+    ("block", "parameters"),
+    [
+        ((GONE, GONE), 0),
+        ((MATRIX, GONE), 64 * 64 + 64),
+        ((GONE, MATRIX), 64 * 64 + 64),
+        (({"n_heads_in_group": 4}, GONE), 64 + 2 * 64 * 64 + 2 * 16 * 64),
+        (({"n_heads_in_group": 8, "window_length": 7}, GONE), 64 + 2 * 64 * 64 + 2 * 8 * 64),
+        ((GONE, {"ffn_mult": 0.5}), 64 + 3 * 64 * 256),
+        ((GONE, {"ffn_mult": 6}), 64 + 3 * 64 * 256),  # 4 · 64, a multiple of 256 as it is
+        ((GONE, {"ffn_mult": 6.03}), 64 + 3 * 64 * 512),
+    ],
+)
+def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, Any], dict[str, Any]], parameters: int) -> None:
+    assert pc.count(searched(block)).total == AROUND + parameters
+    other = ({"n_heads_in_group": 1}, {"ffn_mult": 2.625})
+    both = pc.count(searched(block, other, block)).total
+    assert both - pc.count(searched(other)).total == 2 * parameters
+
+
+@pytest.mark.parametrize(
+    ("document", "where"),
+    [
+        (config("chatglm2-6b", inner_hidden_size=16384), "inner_hidden_size"),
+        (config("chatglm2-6b", position_encoding_2d=True), "position_encoding_2d"),
+        (config("glm-4-9b-chat", vision_config={"hidden_size": 1792}), "vision_config"),
+        (config("chatglm2-6b", pre_seq_len=128), "pre_seq_len"),
+        (config("chatglm2-6b", multi_query_group_num=3), "n_kv_heads"),
+        (config("Baichuan2-7B-Base", vocab_size=...), "vocab_size"),
+        (config("Baichuan2-7B-Base", num_attention_heads=24), "n_heads × d_head"),
+        (config("MiniCPM4-8B", num_experts=8), "num_experts"),
+        (config("Orion-14B-Base", num_local_experts=8), "num_local_experts"),
+        (config("XVERSE-7B", num_experts=64), "num_experts"),
+        (config("Aquila2-34B", vocab_size=...), "vocab_size"),
+        (config("Hunyuan-A50B-Pretrain", use_mla=True), "use_mla"),
+        (config("Hunyuan-A50B-Pretrain", moe_intermediate_size=[3072] * 64), "moe_intermediate_size"),
+        (config("Hunyuan-A50B-Pretrain", attention_head_dim=128), "attention_head_dim"),
+        (config("Hunyuan-A50B-Pretrain", cla_share_factor=0), "layer_types"),
+        (config("MiniMax-M1-80k", attn_type_list=...), "layer_types"),
+        (config("MiniMax-M1-80k", attn_type_list=[0, 1]), "layer_types"),
+        (config("MiniMax-M1-80k", num_hidden_layers=1), "num_hidden_layers"),
+        (config("snowflake-arctic-instruct", moe_layer_frequency=0), "dense_layers"),
+        (config("Llama-3_3-Nemotron-Super-49B-v1", block_configs=...), "block_configs"),
+        (config("Llama-3_3-Nemotron-Super-49B-v1", num_hidden_layers=79), "block_configs"),
+        (searched(({"n_heads_in_group": 3}, GONE)), "block_configs.0.attention.n_heads_in_group"),
+        (searched(({}, GONE)), "block_configs.0.attention.n_heads_in_group"),
+        (searched((GONE, {})), "block_configs.0.ffn.ffn_mult"),
+        (searched((GONE, {"ffn_mult": "2"})), "block_configs.0.ffn.ffn_mult"),
+        (searched((GONE, {"ffn_mult": -1.0})), "block_configs.0.ffn.ffn_mult"),
+        (searched((GONE, {"no_op": True, **MATRIX})), "block_configs.0.ffn.replace_with_linear"),
+        (searched((GONE, {"moe": {"num_local_experts": 8}})), "block_configs.0.ffn.moe"),
+        (searched(({"mamba": {"state_dim": 128}}, GONE)), "block_configs.0.attention.mamba"),
+        (searched((GONE, GONE)) | {"block_configs": [None]}, "block_configs"),
+    ],
+)
+def test_what_other_code_would_build_or_none_could_is_refused(document: dict[str, Any], where: str) -> None:
+    assert where in refusal(document).partition(":")[0]
