@@ -37,6 +37,7 @@ class Repeat(NamedTuple):
     runs: tuple[tuple[Size, Size], ...] = ()  # (first index, how many), in order
     stacked: bool = False  # stored as one tensor with this axis in front
     tied_to: str | None = None  # a second use: everything below is tied to this prefix
+    root: str = ""  # a model inside the model: what its names have before them, those from its own root too
 
     @property
     def indices(self) -> tuple[int, ...]:
@@ -196,11 +197,28 @@ def attend(q: Data, k: Data, v: Data, *, window: Size | None = None, cached: tup
     return Data("attend", (q, k, v), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else (), detail=detail)
 
 
-def block(x: Data, prefix: str, body: Callable[..., Data], *, reads: Sequence[Data] = (), part: str | None = None, tied_to: str | None = None) -> Data:
-    """A named block. `part`: the part of the model it stands for. `tied_to`: it is a second use of the block under that prefix."""
+def block(
+    x: Data,
+    prefix: str,
+    body: Callable[..., Data],
+    *,
+    reads: Sequence[Data] = (),
+    part: str | None = None,
+    tied_to: str | None = None,
+    root: bool = False,
+) -> Data:
+    """A named block. `part`: the part of the model it stands for. `tied_to`: it is a second use of the block under that prefix.
+    `root`: it is a model of its own, whose names from the root have the prefix before them too."""
     inputs = tuple(Data("input", (), r.shape) for r in (x, *reads))
     out = body(*inputs)
-    return Data("block", (x, *reads), out.shape, prefix=prefix, bodies=(Body(Repeat("use", 1, 1, tied_to=tied_to), inputs, out),), part=part)
+    return Data(
+        "block",
+        (x, *reads),
+        out.shape,
+        prefix=prefix,
+        bodies=(Body(Repeat("use", 1, 1, tied_to=tied_to, root=prefix if root else ""), inputs, out),),
+        part=part,
+    )
 
 
 def experts(x: Data, scores: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data], *, stacked: bool = False) -> Data:
@@ -297,7 +315,8 @@ def weights(out: Data, part: str = "decoder") -> list[Held]:
                     if repeat.tied_to:
                         tied = repeat.tied_to + name
                         break
-            found.append((name[1:] if name[0] == "/" else prefix + name, weight, tied, repeats, where))
+            root = "".join([repeat.root for repeat in repeats]) if name[0] == "/" or tied is not None else ""
+            found.append((root + name[1:] if name[0] == "/" else prefix + name, weight, tied and root + tied, repeats, where))
     return found
 
 

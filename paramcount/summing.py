@@ -73,7 +73,7 @@ def add(found: dict[tuple[str, str], list[Size]], part: str, name: str, n: Size,
 
 def sums(sizes: Sizes, head: bool = True) -> Sums:
     """The sums of one config: walked, or worked out from the polynomials of its structure where that has come often."""
-    key = (type(sizes), head, structure(sizes))
+    key = (head, structure(sizes))
     seen = _structures.get(key, 0)
     if isinstance(seen, Polynomials):
         return seen.at(sizes)
@@ -88,7 +88,10 @@ def sums(sizes: Sizes, head: bool = True) -> Sums:
 
 def structure(sizes: Sizes) -> Hashable:
     """What two configs of an architecture must share to be the same polynomials: everything that is no number."""
-    return tuple(... if type(value) is int else structure(value) if hasattr(type(value), "model_fields") else value for value in sizes.__dict__.values())
+    return (
+        type(sizes),
+        *(... if type(value) is int else structure(value) if hasattr(type(value), "model_fields") else value for value in sizes.__dict__.values()),
+    )
 
 
 Terms = list[tuple[int, tuple[str, ...]]]  # (coefficient, names of the sizes it is multiplied with)

@@ -25,6 +25,7 @@ FLOORS = [
     ["mixer_sizes"],
     ["architectures", "formulas"],
     ["zoo"],
+    ["reading"],
     ["config_json"],
     ["config_files"],
     ["names"],

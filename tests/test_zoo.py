@@ -14,8 +14,8 @@ from paramcount import names, zoo
 from paramcount.architectures import architecture
 from paramcount.checking import checks
 from paramcount.commands import COMMANDS
-from paramcount.config_json import read
 from paramcount.counting import count_sizes
+from paramcount.reading import read
 from paramcount.rules import validated
 from paramcount.strict_yaml import load_file
 from tests.comparison import differences, shapes

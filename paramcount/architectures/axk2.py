@@ -34,7 +34,7 @@ class AXK2(DeepseekV32):
         grouped_routing(None, None, optional=True),
         latent_heads_stay_whole(32, masked=True),
         padding_in_table(None),
-        not_null("n_routed_experts"),
+        not_null("n_routed_experts", "num_key_value_heads"),
     )
     defaults: ClassVar = {
         "vocab_size": 163840, "d_model": 2048, "n_layers": 48, "n_heads": 32, "d_q_lora": 384, "d_kv_lora": 128, "d_nope": 64, "d_rope": 32, "d_v": 64,

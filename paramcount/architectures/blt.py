@@ -106,7 +106,6 @@ class Blt(Sizes):
             ("decoder.d_global", c.decoder.d_global, "large.d_model", c.large.d_model),
             ("encoder.n_parts", c.encoder.n_parts, "n_parts", c.n_parts),
             ("decoder.n_parts", c.decoder.n_parts, "n_parts", c.n_parts),
-            *((("encoder.vocab_size", c.encoder.vocab_size, "vocab_size", c.vocab_size),) if c.tie_word_embeddings else ()),
         )
         for name, found, other, wanted in pairs:
             if found != wanted:
@@ -114,7 +113,7 @@ class Blt(Sizes):
 
 
 def table(c: Any) -> str:
-    """Where the token table is stored: a tied one as the head."""
+    """Where the token table is stored: a tied one as the head, with as many rows."""
     return "lm_head.weight" if c.tie_word_embeddings else "model.local_encoder.embed_tokens.weight"
 
 
@@ -128,7 +127,7 @@ def patcher(c: Any, tokens: Data) -> Data:
 def encoder(c: Any, tokens: Data, ends: Data) -> Data:
     """Bytes and patches. Where every layer gathers patches, each begins anew: the last one's go on."""
     e = c.encoder
-    x = lookup(tokens, "/" + table(c), "embedding", e.vocab_size, e.d_model)
+    x = lookup(tokens, "/" + table(c), "embedding", c.vocab_size if c.tie_word_embeddings else e.vocab_size, e.d_model)
     x = x + lookup(tokens, "encoder_hash_tok_embedding.weight", "other_embedding", c.n_hash_tables * c.hash_rows, e.d_model)
     kinds = [("gathering" if e.cross_every_layer else "layer", e.n_layers - 1), ("last", 1)]
     return layers(x, "local_encoder.", kinds, lambda kind, x, ends: encoder_layer(c, kind, x, ends), reads=(ends,))

@@ -19,7 +19,12 @@ class DeepseekV32(Sizes):
 
     reference: ClassVar[str] = "DeepseekV32ForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(8, 4), latent_heads_stay_whole(128, masked=True), padding_in_table(None), not_null("n_routed_experts"))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        grouped_routing(8, 4),
+        latent_heads_stay_whole(128, masked=True),
+        padding_in_table(None),
+        not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
+    )
 
     vocab_size: Positive = hf(absent=129280)
     d_model: Positive = hf(absent=7168)

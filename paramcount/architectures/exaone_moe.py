@@ -9,7 +9,7 @@ from paramcount.layer_kinds import dense_by_type, first_dense, full_every_key
 from paramcount.parts.attentions import normed
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
-from paramcount.rules import even_where_rotated, grouped_routing, padding_in_table, sliding_or_full
+from paramcount.rules import even_where_rotated, grouped_routing, not_null, padding_in_table, sliding_or_full
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf
 
 
@@ -17,7 +17,7 @@ class ExaoneMoe(Sizes):
     """Source: modeling_exaone_moe.py of the reference."""
 
     reference: ClassVar[str] = "ExaoneMoeForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), padding_in_table(0), even_where_rotated("sliding_attention"))
+    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), padding_in_table(0), even_where_rotated("sliding_attention"), not_null("n_group", "topk_group"))
 
     vocab_size: Positive = hf(absent=102400)
     d_model: Positive = hf(absent=4096)

@@ -89,6 +89,7 @@ class Gemma3nText(Sizes):
     n_per_layer_rows: Positive = hf("vocab_size_per_layer_input", absent=262144)
     d_per_layer: Natural = hf("hidden_size_per_layer_input", absent=256)
     n_streams: Positive = hf("altup_num_inputs", absent=4)
+    scaled_output: Flag = hf("altup_correct_scale", absent=True)
     d_laurel: Positive = hf("laurel_rank", absent=64)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
@@ -167,7 +168,8 @@ def layer(c: Any, kind: tuple[str, str, str, int | None], x: Data, own: Data, *k
     )
     x = correct(c, predicted, y)
     first = Data("active stream", (x,), active.shape)
-    first = weigh(first, "scale", "altup.correct_output_scale", "other", c.d_model)  # there also where altup_correct_scale is false
+    if c.scaled_output:
+        first = weigh(first, "scale", "altup.correct_output_scale", "other", c.d_model)
     x = Data("add to all streams but the first", (x, read_own_vector(c, first, own)), x.shape)
     return (x, *kv) if kv else x
 

@@ -20,14 +20,14 @@ def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
     share = rope.get("partial_rotary_factor", js.get("partial_rotary_factor", 0.5))
     n = int(c["d_head"] * (1 if share is None else share))
-    return n + n % 2
+    return n if c["d_head"] == 1 else n + n % 2
 
 
 class Glm4Moe(Sizes):
     """Source: arXiv:2508.06471, section 2.1."""
 
     reference: ClassVar[str] = "Glm4MoeForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), padding_in_table(None), not_null("n_routed_experts"))
+    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), padding_in_table(None), not_null("n_routed_experts", "n_group", "topk_group"))
 
     vocab_size: Positive = hf(absent=151552)
     d_model: Positive = hf(absent=4096)

@@ -18,7 +18,12 @@ class Glm4MoeLite(Sizes):
 
     reference: ClassVar[str] = "Glm4MoeLiteForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), latent_heads_stay_whole(20), padding_in_table(None), not_null("n_routed_experts"))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        grouped_routing(1, 1),
+        latent_heads_stay_whole(20),
+        padding_in_table(None),
+        not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
+    )
 
     vocab_size: Positive = hf(absent=154880)
     d_model: Positive = hf(absent=2048)

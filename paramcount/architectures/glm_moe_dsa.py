@@ -34,7 +34,12 @@ class GlmMoeDsa(DeepseekV32):
     """Source: arXiv:2602.15763, section 2. `reusing_layers`: the layers that have no indexer of their own."""
 
     reference: ClassVar[str] = "GlmMoeDsaForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), latent_heads_stay_whole(64, masked=True), padding_in_table(None), not_null("n_routed_experts"))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        grouped_routing(1, 1),
+        latent_heads_stay_whole(64, masked=True),
+        padding_in_table(None),
+        not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
+    )
     defaults: ClassVar = {
         "vocab_size": 154880, "d_model": 6144, "n_layers": 78, "n_heads": 64, "d_q_lora": 2048, "d_nope": 192, "d_v": 256, "n_index_heads": 32, "d_ff": 12288,
     }  # fmt: skip

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.olmo import bare_norm, bare_pre_norm
+from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Weight, act, block, layers, linear, lookup
-from paramcount.parts.decoders import head, usual_layer
+from paramcount.flow import Data, Weight, act, attend, block, fused, layers, linear, lookup, rope, weigh, width_of
+from paramcount.parts.decoders import head
 from paramcount.rules import divides, not_null, padding_in_table
 from paramcount.sizes import ABSENT, MOST_NAMED, Condition, Flag, Positive, Sizes, Words, derived, hf
 
@@ -19,7 +19,8 @@ def cycles(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     for key, n in (("H_cycles", slow), ("L_cycles", fast)):
         if type(n) is not int or not 1 <= n <= MOST_NAMED or slow * (fast + 1) > MOST_NAMED:
             raise ParamcountError(f"= {shown(n)}", where=key, accepted=f"a whole number from 1, and at most {MOST_NAMED:,} passes")
-    return (*["L"] * fast, "H") * slow
+    words: tuple[str, ...] = (*["L"] * fast, "H") * slow
+    return words
 
 
 class HrmText(Sizes):
@@ -62,9 +63,27 @@ def stack(c: Any, x: Data, prefix: str, *, again: bool) -> Data:
 
 
 def layer(c: Any, x: Data) -> Data:
-    return usual_layer(c, x, arrange=bare_pre_norm, bias=c.attention_bias, mlp_bias=c.mlp_bias, gate=lambda x, a: gated(c, x, a))
+    x = x + attention(c, bare_norm(x))
+    return x + mlp(c, bare_norm(x))
 
 
-def gated(c: Any, x: Data, a: Data) -> Data:
-    gate = linear(x, "self_attn.gate_proj", "qkv.gate", (c.n_heads, c.d_head), bias=c.attention_bias)
-    return a * act(gate, "sigmoid")
+def attention(c: Any, x: Data) -> Data:
+    """Heads whose values pass a gate. Matrices that read x are stored as one, their biases, if any, one by one."""
+    heads = (c.n_heads, c.d_head)
+    parts = {"gate": heads, "q": heads, "k": heads, "v": heads}
+    outputs = fused(x, "attn.gqkv_proj", {f"qkv.{name}": width for name, width in parts.items()})
+    if c.attention_bias:
+        outputs = tuple(add_bias(y, f"self_attn.{name}_proj.bias", f"qkv.{name}") for name, y in zip(parts, outputs))
+    gate, q, k, v = outputs
+    return linear(attend(rope(q), rope(k), v) * act(gate, "sigmoid"), "attn.o_proj", "output_projection", c.d_model, bias=c.attention_bias)
+
+
+def mlp(c: Any, x: Data) -> Data:
+    gate, up = fused(x, "mlp.gate_up_proj", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff})
+    if c.mlp_bias:
+        gate, up = add_bias(gate, "mlp.gate_proj.bias", "mlp.gate"), add_bias(up, "mlp.up_proj.bias", "mlp.up")
+    return linear(act(gate, "silu") * up, "mlp.down_proj", "mlp.down", c.d_model, bias=c.mlp_bias)
+
+
+def add_bias(x: Data, name: str, component: str) -> Data:
+    return weigh(x, "add", name, component, width_of(x))

@@ -32,7 +32,7 @@ def as_first_published(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 class HunYuan(Sizes):
-    """Source: arXiv:2411.02265, section 2.1; modeling_hunyuan.py of tencent/Tencent-Hunyuan-Large; layers that share keys and
+    """Source: arXiv:2411.02265; modeling_hunyuan.py of tencent/Tencent-Hunyuan-Large; layers that share keys and
     values arXiv:2405.12981."""
 
     reference: ClassVar[str] = "HunYuanForCausalLM of tencent/Tencent-Hunyuan-Large"

@@ -10,7 +10,7 @@ from paramcount.flow import Data, attend, linear, rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.rules import divides, padding_in_table
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Condition, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 
 
 def half(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -29,7 +29,8 @@ def codebooks_are_there(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 class Moshi(Sizes):
-    """Source: arXiv:2410.00037, section 3.2. What counts is the text decoder alone, without the audio codec and the depth decoder."""
+    """Source: arXiv:2410.00037, section 3.2. The text decoder alone, without codec and depth decoder; its head
+    is never tied."""
 
     reference: ClassVar[str] = "MoshiForCausalLM"
     larger: ClassVar[tuple[str, ...]] = ("MoshiForConditionalGeneration",)
@@ -43,7 +44,6 @@ class Moshi(Sizes):
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
     d_ff: Positive = derived(half)
-    tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, extra_rows=1)

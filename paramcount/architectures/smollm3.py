@@ -10,7 +10,7 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.rules import padding_in_table, sliding_or_full
-from paramcount.sizes import SLIDING, ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, equal_to, flag, hf, per_layer
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, equal_to, flag, hf, per_layer
 
 
 def without_positions(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:

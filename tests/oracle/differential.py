@@ -17,9 +17,10 @@ from math import prod
 from typing import Any
 
 from paramcount.architectures import ARCHITECTURES, architecture
-from paramcount.config_json import declared, fields, from_config
+from paramcount.config_json import declared, from_config
 from paramcount.counting import Count, count_sizes, tensors
 from paramcount.errors import ParamcountError
+from paramcount.reading import fields
 from paramcount.sizes import Sizes
 from tests.model_types import MODEL_TYPES
 from tests.oracle import flaws
@@ -89,7 +90,8 @@ def document_of(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[s
             value = choose(vary[key])
             if value != "absent":
                 place(document, key[1:], value)
-    keys = keys_of(architecture(name))
+    gone = [field.inner.section for field in fields(architecture(name)) if field.inner and field.optional and choose([False, False, True])]
+    keys = [key for key in keys_of(architecture(name)) if key[0].section not in gone]
     nulled = choose([None] * max(6, len(keys)) + [field for _, field, _ in keys])
     for cls, field, names in keys:
         options = values_of(cls, field, names[0], vary)
@@ -101,6 +103,10 @@ def document_of(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[s
             place(document, path, None)
         elif fate != "absent":
             place(document, path, choose(options))
+    for section in gone:
+        document[str(section)] = choose([None, {}])
+        if document[str(section)] == {}:
+            del document[str(section)]
     return document
 
 
@@ -203,7 +209,10 @@ def differences(document: dict[str, Any], cls_name: str, *, run: bool = True, by
     prefix = f"{model.base_model_prefix}."
     mine = [{name.removeprefix(prefix): shape for name, shape in held.items()} for held in mine]
     unreached = declared(document)[0].unreached
-    theirs = [{name.removeprefix(prefix): shape for name, shape in held.items()} for held in (named(model) if by_name or unreached or flaws.known(model) else ({}, {}))]
+    theirs = [
+        {name.removeprefix(prefix): shape for name, shape in held.items()}
+        for held in (named(model) if by_name or unreached or flaws.known(model) else ({}, {}))
+    ]
     dead = {name: shape for name, shape in theirs[0].items() if name not in mine[0] and (name.startswith(unreached) or flaws.left_out(model, name))}
     wants = {
         "total": sum(p.numel() for p in model.parameters()) - sum(prod(shape) for shape in dead.values()),
@@ -212,7 +221,8 @@ def differences(document: dict[str, Any], cls_name: str, *, run: bool = True, by
     }
     head = model.get_output_embeddings()
     if head is not None:
-        learned = [p for p in head.parameters() if p is not model.get_input_embeddings().weight]
+        tables = {id(model.get_input_embeddings().weight)} | {id(m.weight) for m in model.modules() if type(m).__name__.endswith("Embedding") and hasattr(m, "weight")}
+        learned = [p for p in head.parameters() if id(p) not in tables]
         wants["lm_head"] = sum(p.numel() for p in learned)
     found = [f"{what}: {getattr(count, what):,} instead of {n:,}" for what, n in wants.items() if getattr(count, what) != n]
     if by_name:

@@ -30,7 +30,22 @@ def poison_router_bias(model: Any) -> None:
             layer.mlp.router.classifier.bias.data.fill_(float("nan"))
 
 
+def poison_output_scales(model: Any) -> None:
+    if not model.config.altup_correct_scale:
+        for layer in model.model.layers:
+            layer.altup.correct_output_scale.data.fill_(float("nan"))
+
+
 FLAWS: dict[str, tuple[Flaw, ...]] = {
+    "gemma3n_text": (
+        Flaw(
+            re.compile(r"layers\.\d+\.altup\.correct_output_scale"),
+            lambda config, found: not config.altup_correct_scale,
+            poison_output_scales,
+            "Gemma3nTextAltUp makes correct_output_scale always; the only call of scale_corrected_output, in Gemma3nTextDecoderLayer.forward, "
+            "stands behind `if self.config.altup_correct_scale`. Left out where that is false: num_hidden_layers x hidden_size.",
+        ),
+    ),
     "longcat_flash": (
         Flaw(
             re.compile(r"layers\.\d+\.mlp\.experts\.(\d+)\.(?:gate|up)_proj\.weight"),

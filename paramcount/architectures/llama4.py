@@ -1,0 +1,164 @@
+"""Llama 4: one expert of many and a shared one, in every layer or every second; most layers attend inside chunks, the others have no
+positions. The released models carry a vision tower."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, Weight, act, block, experts, fused, given, layers, linear, norm, rope, weigh
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoders import decoder, pre_norm, usual_layer
+from paramcount.parts.feed_forward import gated_mlp, plain_mlp
+from paramcount.parts.vision import insert
+from paramcount.rules import in_pairs, one_of_each, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
+
+KINDS = ("chunked_attention", "full_attention", "attention")  # the last is the older word for the second
+
+
+def rotates(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """One number a layer, at least: 0 where it rotates nothing."""
+    found, step = js.get("no_rope_layers"), js.get("no_rope_layer_interval", 4)
+    if not found:
+        return tuple(int((i + 1) % step != 0) for i in per_layer(c))
+    if not isinstance(found, (list, tuple)) or len(found) < c["n_layers"] or not all(type(n) is int for n in found):
+        raise ParamcountError(f"= {shown(found)}", where="no_rope_layers", accepted="0 or 1 for each layer")
+    return tuple(found)
+
+
+def dense(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """The layers that have no experts: all but those of moe_layers, or of each interleave_moe_layer_step the last."""
+    found, step = js.get("moe_layers"), js.get("interleave_moe_layer_step", 1)
+    if found is None:
+        found = range(step - 1, c["n_layers"], step)
+    return tuple(i for i in per_layer(c) if i not in found)
+
+
+class Llama4Text(Sizes):
+    """Source: modeling_llama4.py of the reference."""
+
+    reference: ClassVar[str] = "Llama4ForCausalLM"
+    rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+
+    vocab_size: Positive = hf(absent=202048)
+    d_model: Positive = hf(absent=5120)
+    n_layers: Positive = hf(absent=48)
+    n_heads: Positive = hf(absent=40)
+    n_kv_heads: Positive = hf(absent=8)
+    d_head: Positive = hf(absent=128)
+    unrotated_layers: Indices = derived(lambda js, c: tuple(i for i, turned in zip(per_layer(c), rotates(js, c)) if not turned))
+    layer_types: Words = hf(absent=lambda js, c: tuple(KINDS[not turned] for turned in rotates(js, c)), null=ABSENT)
+    window: Positive = hf("attention_chunk_size", absent=8192)  # the most that a token of a chunk looks back over
+    qk_norm: Flag = hf("use_qk_norm", absent=True)
+    dense_layers: Indices = derived(dense)
+    d_ff: Positive = hf("intermediate_size_mlp", absent=16384)
+    d_expert: Positive = hf("intermediate_size", absent=8192)
+    n_routed_experts: Positive = hf("num_local_experts", absent=16)
+    n_active_experts: Positive = hf(absent=1)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, kinds(c))
+
+    def check(c) -> None:
+        one_of_each(c, "layer_types", "n_layers", KINDS)
+        in_pairs(c, "d_head")
+
+
+class Llama4TextOf(Llama4Text):
+    """The language model of a config that has a tower too."""
+
+    section: ClassVar[str | None] = "text_config"
+
+
+class Llama4Vision(Sizes):
+    """The vision tower. Four neighbouring patches become one, which an adapter takes to the width that the language model's projector reads."""
+
+    section: ClassVar[str | None] = "vision_config"
+
+    d_model: Positive = hf(absent=768)
+    n_layers: Positive = hf(absent=34)
+    n_heads: Positive = hf(absent=16)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=5632)  # of the layers, and the width that the adapter reads
+    n_channels: Positive = hf("num_channels", absent=3)
+    patch_size: Positive = hf("patch_size", absent=14)
+    n_patches: Positive = derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
+    d_adapter: Positive = hf("projector_input_dim", absent=4096)
+    d_adapted: Positive = hf("projector_output_dim", absent=4096)
+    d_out: Positive = hf("vision_output_dim", absent=7680)
+
+
+class Llama4(Llama4TextOf):
+    """Source: modeling_llama4.py of the reference."""
+
+    reference: ClassVar[str] = "Llama4ForConditionalGeneration"
+
+    vision: Llama4Vision
+
+    def forward(c, tokens: Data) -> Data:
+        pixels = given("pixels", "patches", c.vision.n_channels, c.vision.patch_size, c.vision.patch_size)
+        image = block(pixels, "vision_model.", lambda pixels: see(c.vision, pixels), part="vision")
+        image = block(image, "multi_modal_projector.", lambda x: matrix(x, "linear_1", "projector", c.vision.d_out, c.d_model), part="projector")
+        head = "language_model.lm_head"
+        return decoder(c, tokens, layer, kinds(c), prefix="language_model.model.", head_name=head, enter=lambda x: insert(x, image))
+
+
+def kinds(c: Any) -> list[tuple[tuple[str, bool, str], int]]:
+    unrotated, dense = set(c.unrotated_layers), set(c.dense_layers)
+    return [((word, i not in unrotated, "dense" if i in dense else "moe"), 1) for i, word in enumerate(c.layer_types)]
+
+
+def layer(c: Any, kind: tuple[str, bool, str], x: Data) -> Data:
+    word, rotated, feed_forward = kind
+
+    def prepare(q: Data, k: Data) -> tuple[Data, Data]:
+        if not rotated:
+            return q, k
+        q, k = rope(q), rope(k)
+        return (act(q, "l2 norm"), act(k, "l2 norm")) if c.qk_norm else (q, k)
+
+    mlp = (lambda h: moe(c, h)) if feed_forward == "moe" else (lambda h: gated_mlp(h, "feed_forward.", "mlp", c.d_ff))
+    return usual_layer(c, x, mlp, bias=c.attention_bias, prepare=prepare, window=c.window if word == KINDS[0] else None)
+
+
+def moe(c: Any, x: Data) -> Data:
+    """All experts of a layer are stored as one tensor for each projection, [experts, in, out]."""
+    scores = act(linear(x, "feed_forward.router", "router", c.n_routed_experts), "sigmoid")
+    routed = experts(x, scores, "feed_forward.experts.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x), stacked=True)
+    return gated_mlp(x, "feed_forward.shared_expert.", "shared_experts", c.d_expert) + routed
+
+
+def expert(c: Any, x: Data) -> Data:
+    gate, up = fused(x, "gate_up_proj", {"experts.gate": c.d_expert, "experts.up": c.d_expert}, transposed=True, suffixes=("", ""))
+    return fused(act(gate, "silu") * up, "down_proj", {"experts.down": c.d_model}, transposed=True, suffixes=("", ""))[0]
+
+
+def see(c: Any, pixels: Data) -> Data:
+    """Pixels to patch vectors for the projector."""
+    x = linear(pixels, "patch_embedding.linear", "embedding", c.d_model)
+    x = weigh(x, "class token", "class_embedding", "embedding", c.d_model)
+    x = weigh(x, "positions", "positional_embedding_vlm", "position", c.n_patches + 1, c.d_model)
+    x = norm(x, "layernorm_pre", bias=True)
+    x = layers(x, "model.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: vision_layer(c, x))
+    x = Data("pixel shuffle", (norm(x, "layernorm_post", bias=True),), ("patches", c.d_ff))
+    x = act(matrix(x, "vision_adapter.mlp.fc1", "mlp.up", c.d_ff, c.d_adapter), "gelu")
+    return act(matrix(x, "vision_adapter.mlp.fc2", "mlp.down", c.d_adapted, c.d_adapted), "gelu")
+
+
+def vision_layer(c: Any, x: Data) -> Data:
+    return pre_norm(
+        x,
+        lambda h: attention(c, h, "self_attn.", bias=True),
+        lambda h: plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True),
+        bias=True,
+    )
+
+
+def matrix(x: Data, name: str, component: str, d_in: Any, d_out: Any) -> Data:
+    """The adapter's and the projector's matrices name their input width a second time in config.json; images fit where both agree."""
+    return Data("linear", (x,), (*x.shape[:1], d_out), (Weight(name + ".weight", component, (d_out, d_in)),))

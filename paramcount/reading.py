@@ -1,0 +1,226 @@
+"""The keys of a config.json: which of them, which default or which derivation gives each size of an architecture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from paramcount.architectures import architecture as architecture_of
+from paramcount.architectures.composites import SECTION, language_config
+from paramcount.errors import ParamcountError, near, printable, shown
+from paramcount.rules import validated
+from paramcount.sizes import ABSENT, LARGEST, NULL, REQUIRED, Condition, Derivation, Sizes, key_of
+
+# The words of PreTrainedConfig.layer_types, and the older ones that it renames.
+LAYER_TYPES = (
+    "full_attention", "sliding_attention", "chunked_attention", "window_attention", "indexed_attention", "compressed_sparse_attention",
+    "heavily_compressed_attention", "minimax_m3_sparse", "conv", "moe", "hybrid", "hybrid_sliding", "reference_sliding_attention", "linear_attention",
+    "mamba", "attention", "deepseek_sparse_attention", "qwen_sparse_attention",
+)  # fmt: skip
+
+
+class Values(NamedTuple):
+    """What an architecture reads out of a config.json. Keys are paths from its root: "text_config.hidden_size"."""
+
+    values: dict[str, Any]  # {field: value}
+    origin: dict[str, str]  # as in zoo.Reading
+    used: set[str]  # keys that a field was read or derived from
+    sections: set[str]
+
+    def below(self, prefix: str) -> Values:
+        """The same with every key below a section."""
+        origin = {field: key if key in ("default", "derived") else prefixed(key, prefix) for field, key in self.origin.items()}
+        return Values(self.values, origin, {prefix + key for key in self.used}, {prefix.rstrip(".")})
+
+
+def prefixed(origin: str, prefix: str) -> str:
+    word, derived, keys = origin.rpartition("derived from ")
+    return word + derived + ", ".join(prefix + key for key in keys.split(", "))
+
+
+@cache
+def like_a_size(key: str) -> bool:
+    return bool(SIZE_LIKE.search(key)) and not HARMLESS.search(key)
+
+
+SIZE_LIKE = re.compile(
+    r"(^|_)(n|num|dim|dims|size|rank|ranks|width|layers?|heads?|experts?|hidden|inner|inter|ffn|kernel|channels?|state|groups?|embd?|vocab|lora)(_|$)|^d_"
+)
+HARMLESS = re.compile(
+    r"window|token|position|^num_labels$|^num_return|beam|^max_|chunk|dropout|_range$|initializer|^n_ctx$|_act$|activation|batch|group_size|topk|top_k"
+)
+
+
+class Watched(dict[str, Any]):
+    """A config.json that remembers which of its keys a derivation looked at."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        self.seen: list[str] = []
+
+    def __getitem__(self, key: str) -> Any:
+        self.seen.append(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.seen.append(key)
+        return super().get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        self.seen.append(str(key))
+        return super().__contains__(key)
+
+
+class Field(NamedTuple):
+    """How one field is read: `key_of`, with what the walk over a config needs at once."""
+
+    name: str
+    spellings: tuple[str, ...]
+    absent: Any
+    null: Any
+    at_most: str | None
+    least: int | None  # of a whole number
+    inner: type[Sizes] | None
+    optional: bool = False  # an inner config that a model may lack
+
+
+@cache
+def fields(architecture: type[Sizes]) -> tuple[Field, ...]:
+    found = []
+    for name, info in architecture.model_fields.items():
+        types = (info.annotation, *getattr(info.annotation, "__args__", ()))
+        inner = next((t for t in types if isinstance(t, type) and issubclass(t, Sizes)), None)
+        if inner:
+            found.append(Field(name, (), None, None, None, None, inner, type(None) in types))
+            continue
+        key = key_of(architecture, name)
+        limits = [m.ge for m in info.metadata if hasattr(m, "ge")] if info.annotation is int else []
+        found.append(Field(name, key.spellings(name), key.absent, key.null, key.at_most, limits[0] if limits else None, None))
+    return tuple(found)
+
+
+def section_of(document: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
+    """The part of a config.json that an architecture reads: all of it, or a block that may be missing."""
+    if name is None:
+        return document
+    section = found(document, name)
+    if section is ABSENT or section is None:
+        return {}
+    if not isinstance(section, Mapping):
+        raise ParamcountError(f"= {shown(section)}", where=name, accepted="a mapping")
+    return section
+
+
+def found(config: Mapping[str, Any], name: str) -> Any:
+    """The value under a name, which may lead through nested mappings; ABSENT where there is none."""
+    if name in config:
+        return config[name]
+    first, dot, rest = name.partition(".")
+    inner = config.get(first) if dot else None
+    return found(inner, rest) if isinstance(inner, Mapping) else ABSENT
+
+
+def layer_types_fit(config: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """The reference asks one known word for each layer wherever the key stands, also where no weight depends on it."""
+    words, n = config.get("layer_types"), values.get("n_layers")
+    if words is not None and n is not None:
+        if not isinstance(words, (list, tuple)) or len(words) != n:
+            raise ParamcountError(
+                f"names {len(words) if isinstance(words, (list, tuple)) else 'no'} layers of {n}", where="layer_types", accepted="one word a layer"
+            )
+        for i, word in enumerate(words):
+            if not isinstance(word, str) or word not in LAYER_TYPES:
+                raise ParamcountError(f"= {shown(word)}", where=f"layer_types.{i}", accepted=", ".join(LAYER_TYPES), nearest=near(word, LAYER_TYPES))
+
+
+def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
+    """config.json to field values as the reference would take them.
+
+    Raises: ParamcountError for a required key that is missing, a value of the wrong type, and what cannot be worked out.
+    """
+    config = section_of(document, architecture.section)
+    start = f"{architecture.section}." if architecture.section else ""
+    done = Values({}, {}, set(), {architecture.section} if architecture.section else set())
+    values, origin, used, sections = done
+    watched = Watched(config)
+    for field, spellings, absent, null, at_most, least, inner, optional in fields(architecture):
+        if inner is not None:
+            if optional and inner.section and found(document, inner.section) in (ABSENT, None):
+                values[field], origin[field] = None, "default"
+                used.add(inner.section)
+                continue
+            if inner is Sizes:  # the language model of a composite, which config.json itself names
+                language = language_config(document)
+                part = architecture_of(language["model_type"])
+                within = read(part, language).below(f"{SECTION}.")
+                values[field] = validated(part, within.values)
+            else:
+                within = read(inner, document)
+                values[field] = within.values
+            origin.update((f"{field}.{name}", key) for name, key in within.origin.items())
+            used |= within.used
+            sections |= within.sections
+            continue
+        for name in spellings:
+            value = found(document, name[1:]) if name[0] == "/" else found(config, name)
+            if value is ABSENT:
+                continue
+            key = name[1:] if name[0] == "/" else start + name
+            used.add(key)
+            if value is None and null is not NULL:
+                absent = absent if null is ABSENT else null
+                continue
+            if least is not None and (type(value) is not int or not least <= value <= LARGEST):
+                limit = f"a whole number from {least}" if type(value) is not int or value < least else f"a whole number up to {LARGEST:,}"
+                raise ParamcountError(f"= {shown(value)}", where=key, accepted=limit)
+            if at_most is not None and value > values[at_most]:
+                value = values[at_most]
+            values[field], origin[field] = tuple(value) if type(value) is list else value, key
+            break
+        else:
+            if absent is REQUIRED:
+                raise ParamcountError("is missing", where=start + spellings[0], accepted=" or ".join(spellings))
+            if not callable(absent):
+                values[field], origin[field] = absent if at_most is None else min(absent, values[at_most]), "default"
+                continue
+            watched.seen = []
+            values[field] = worked_out(absent, watched, values, field)
+            looked_at = [start + key for key in dict.fromkeys(watched.seen) if key in config]
+            origin[field] = f"derived from {', '.join(looked_at)}" if looked_at else "derived"
+            used.update(looked_at)
+    watched.seen = []
+    for condition in architecture.conditions if architecture.own_layer_types else (layer_types_fit, *architecture.conditions):
+        worked_out(condition, watched, values, "config.json")
+    used.update(start + key for key in watched.seen)
+    return done
+
+
+def left_unread(document: Mapping[str, Any], used: set[str], sections: set[str]) -> dict[str, Any]:
+    """{key: value} of what no field was read or derived from, inside the sections that were read too."""
+    unread: dict[str, Any] = {}
+    roots = {key.partition(".")[0] for key in used}
+    for key, value in document.items():
+        if key in sections and isinstance(value, Mapping):
+            unread.update((f"{key}.{name}", inner) for name, inner in value.items() if f"{key}.{name}" not in used)
+        elif key not in roots:
+            unread[key] = value
+    return unread
+
+
+def worked_out(derivation: Derivation | Condition, config: Watched, values: Mapping[str, Any], field: str) -> Any:
+    """What the reference would work out, with one line where a value of the wrong kind stops it."""
+    try:
+        return derivation(config, values)
+    except ParamcountError:
+        raise
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+        looked_at = ", ".join(dict.fromkeys(config.seen)) or "the other sizes"
+        raise ParamcountError(f"cannot be worked out from {looked_at}", where=field, accepted="a config that the reference can build") from None
+
+
+def remarks(unread: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a reader of the count should know: numbers that are named like sizes and were not read."""
+    odd = [key for key, value in unread.items() if type(value) is int and value > 1 and like_a_size(key.rpartition(".")[2])]
+    return (f"not read, though named like sizes: {', '.join(printable(key, 60) for key in odd)}",) if odd else ()
