@@ -43,7 +43,10 @@ def _sum(tensors: Iterable[Tensor]) -> str:
         if tensor.parameters:
             stacked = (tensor.stacked.count,) if tensor.stacked else ()
             experts = (*(r.count for r in tensor.repeats if r.axis != "layer"), *stacked)
-            key = (tensor.name, (experts, tensor.shape[len(stacked) :]))
+            shape = tensor.shape[len(stacked) :]
+            if tensor.stacked and tensor.stacked.merged:
+                shape = (tensor.shape[0] // tensor.stacked.count, *shape)
+            key = (tensor.name, (experts, shape))
             layers[key] = layers.get(key, 0) + product(r.count for r in tensor.repeats if r.axis == "layer")
     brackets: dict[int, dict[Term, list[Term]]] = {}  # {how often: {equal terms, whatever the order of their axes}}
     for (_, (experts, shape)), times in layers.items():

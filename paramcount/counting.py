@@ -282,7 +282,9 @@ def tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:
     for out, part in flows(sizes, head):
         for name, weight, tied_to, repeats, where in weights(out, part):
             stacked = next((r for r in repeats if r.stacked), None)
-            shape = (stacked.count, *weight.shape) if stacked else weight.shape
+            shape = weight.shape
+            if stacked:
+                shape = (stacked.count * shape[0], *shape[1:]) if stacked.merged else (stacked.count, *shape)
             single = tuple(r for r in repeats if r.axis != "use" and not r.stacked)
             if 0 not in shape:
                 yield Tensor(name, shape, weight.component, where, weight.role, single, weight.splits, tied_to, stacked)

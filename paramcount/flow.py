@@ -38,6 +38,7 @@ class Repeat(NamedTuple):
     stacked: bool = False  # stored as one tensor with this axis in front
     tied_to: str | None = None  # a second use: everything below is tied to this prefix
     root: str = ""  # a model inside the model: what its names have before them, those from its own root too
+    merged: bool = False  # stacked, but into the first axis instead of in front of it
 
     @property
     def indices(self) -> tuple[int, ...]:
@@ -211,22 +212,17 @@ def block(
     `root`: it is a model of its own, whose names from the root have the prefix before them too."""
     inputs = tuple(Data("input", (), r.shape) for r in (x, *reads))
     out = body(*inputs)
-    return Data(
-        "block",
-        (x, *reads),
-        out.shape,
-        prefix=prefix,
-        bodies=(Body(Repeat("use", 1, 1, tied_to=tied_to, root=prefix if root else ""), inputs, out),),
-        part=part,
-    )
+    use = Repeat("use", 1, 1, tied_to=tied_to, root=prefix if root else "")
+    return Data("block", (x, *reads), out.shape, prefix=prefix, bodies=(Body(use, inputs, out),), part=part)
 
 
-def experts(x: Data, scores: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data], *, stacked: bool = False) -> Data:
-    """`count` equal bodies of which a token visits `active`. `stacked`: the checkpoint holds one tensor for all of them."""
+def experts(x: Data, scores: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data], *, stacked: bool = False, merged: bool = False) -> Data:
+    """`count` equal bodies of which a token visits `active`. `stacked`: the checkpoint holds one tensor for all of them, with an axis for
+    the experts in front. `merged`: the same, but one after the other along the first axis."""
     inner = Data("input", (), x.shape)
     out = body(inner)
     same(x, out)
-    repeat = Repeat("expert", count, active, runs=((0, count),), stacked=stacked)
+    repeat = Repeat("expert", count, active, runs=((0, count),), stacked=stacked or merged, merged=merged)
     return Data("experts", (x, scores), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), out),))
 
 

@@ -63,11 +63,17 @@ def fills(c: Mapping[str, Any], inner: int) -> None:
         raise ParamcountError(f"= {n} × {width} = {n * width} is not the expanded width {inner}", where="n_mamba_heads × d_mamba_head", accepted=f"{inner}")
 
 
-def half_rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-    """How much of a head rotary positions turn, where that is half of it unless rope_parameters says otherwise; always in pairs."""
-    rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
-    width = int(c["d_head"] * rope.get("partial_rotary_factor", 0.5))
-    return width + width % 2
+def rotated_share(absent: float, *, key: bool = True) -> Derivation:
+    """How much of a head rotary positions turn, always in pairs: partial_rotary_factor of it, which may stand among rope_parameters, or
+    `absent`. `key`: the factor may also stand outside."""
+
+    def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+        outside = js.get("partial_rotary_factor", absent) if key else absent
+        rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
+        width = int(c["d_head"] * rope.get("partial_rotary_factor", outside))
+        return width + width % 2
+
+    return found
 
 
 ATTENTION, MIXER = ("attention", "full_attention", "sliding_attention"), ("mamba", "linear_attention")

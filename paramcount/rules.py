@@ -171,6 +171,15 @@ def grouped_routing(groups: int | None, kept: int | None, keys: tuple[str, str] 
     return fits
 
 
+def angles_fit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """Latent attention whose reference makes the angles for head_dim, if config.json has it, and turns d_rope with them: as many pairs,
+    or one pair for all where neighbours are turned together."""
+    if "head_dim" in js:
+        pairs = -(-(js["head_dim"] or c["d_model"] // c["n_heads"]) // 2)
+        if 2 * pairs != c["d_rope"] and not (pairs == 1 and js.get("rope_interleave", True)):
+            raise ParamcountError(f"= {shown(js['head_dim'])}", where="head_dim", accepted=f"{c['d_rope']}, or no such key")
+
+
 def latent_heads_stay_whole(absent: int | None, *, masked: bool = False) -> Condition:
     """The reference takes latent attention's keys, which are of every head, for grouped ones where num_key_value_heads says so, and
     repeats them unless the kernel does it, which it does not behind a mask. `absent`: its number of key heads, None for as many as heads."""
@@ -238,6 +247,7 @@ RULES: tuple[tuple[Callable[[Sizes, str, str], None], str, str], ...] = (
     (visits_fit, "n_active_experts", "n_routed_experts"),
     (at_most, "n_dense_layers", "n_layers"),
     (below, "dense_layers", "n_layers"),
+    (below, "unrotated_layers", "n_layers"),
     (below, "cross_attention_layers", "n_layers"),
     (below, "intermediate_layers", "n_layers"),
 )

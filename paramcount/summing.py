@@ -88,10 +88,8 @@ def sums(sizes: Sizes, head: bool = True) -> Sums:
 
 def structure(sizes: Sizes) -> Hashable:
     """What two configs of an architecture must share to be the same polynomials: everything that is no number."""
-    return (
-        type(sizes),
-        *(... if type(value) is int else structure(value) if hasattr(type(value), "model_fields") else value for value in sizes.__dict__.values()),
-    )
+    values = sizes.__dict__.values()
+    return (type(sizes), *(... if type(value) is int else structure(value) if hasattr(type(value), "model_fields") else value for value in values))
 
 
 Terms = list[tuple[int, tuple[str, ...]]]  # (coefficient, names of the sizes it is multiplied with)

@@ -8,16 +8,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from paramcount import __version__, zoo
-from paramcount.cli import main
 from paramcount.commands import COMMANDS
+from tests.running import Run, Runner
 
 IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
 
@@ -27,29 +25,6 @@ HEADER = (
     "n_routed_experts,n_active_experts,n_shared_experts,d_expert,d_shared_expert,vocab_size,context_length,tied,name,family,publisher,released,hf,architecture,verified,"
     "estimate,claimed_total"
 )
-
-
-class Run(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Runner = Callable[..., Run]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Runner:
-    """Run the command line on an 80-column terminal."""
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def call(*args: str) -> Run:
-        with pytest.raises(SystemExit) as exit:
-            main(list(args))
-        captured = capsys.readouterr()
-        return Run(int(exit.value.code or 0), captured.out, captured.err)
-
-    return call
 
 
 GPT2 = """\

@@ -10,7 +10,7 @@ from paramcount.layer_kinds import dense_by_type, every_sparse
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.parts.latent import latent_attention
-from paramcount.rules import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.rules import angles_fit, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes import Condition, Indices, Positive, derived, hf
 
 
@@ -22,6 +22,7 @@ class AXK1(Glm4MoeLite):
         grouped_routing(8, 4),
         latent_heads_stay_whole(64),
         padding_in_table(None),
+        angles_fit,
         not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
     )
     defaults: ClassVar = {

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data
-from paramcount.mixer_sizes import half_rotated, hybrid_idle, if_no_attention, if_no_mixer, mamba_head, mamba_heads_fill, no_key
+from paramcount.mixer_sizes import hybrid_idle, if_no_attention, if_no_mixer, mamba_head, mamba_heads_fill, no_key, rotated_share
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
@@ -35,7 +35,7 @@ class Bamba(Sizes):
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
     d_head: Positive = hf(absent=d_model_per_head, null=if_no_attention)
-    d_rope: Natural = derived(half_rotated)
+    d_rope: Natural = derived(rotated_share(0.5, key=False))
     d_ff: Positive = hf(absent=14336)
     n_mamba_heads: Positive = hf(absent=128)
     d_mamba_head: Positive = derived(mamba_head)

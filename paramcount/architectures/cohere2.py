@@ -18,7 +18,7 @@ def pattern(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class Cohere2(Sizes):
-    """Source: arXiv:2504.00698, section 2."""
+    """Source: modeling_cohere2.py of the reference; layers without positions arXiv:2501.18795."""
 
     reference: ClassVar[str] = "Cohere2ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from math import isqrt
 from typing import Any, ClassVar
 
+from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Weight, act, attend, experts, linear, norm, rope, weigh
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.rules import at_most, padding_in_table
+from paramcount.rules import padding_in_table
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 
 
@@ -48,8 +49,10 @@ class Doge(Sizes):
         return () if c.moe else ("n_routed_experts", "n_active_experts", "n_keys")
 
     def check(c) -> None:
-        if c.moe and c.n_active_experts > c.n_keys * c.n_keys:
-            at_most(c, "n_active_experts", "n_keys")
+        if c.n_keys != isqrt(c.n_routed_experts):
+            raise ParamcountError(f"= {c.n_keys} for {c.n_routed_experts} experts", where="n_keys", accepted=f"{isqrt(c.n_routed_experts)}, the whole root of it")
+        if c.moe and c.n_active_experts > c.n_keys**2:
+            raise ParamcountError(f"= {c.n_active_experts}", where="n_active_experts", accepted=f"at most {c.n_keys**2}, what stands in the square")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

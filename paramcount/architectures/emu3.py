@@ -11,7 +11,7 @@ from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head,
 
 
 class Emu3Text(Sizes):
-    """Source: arXiv:2409.18869, section 2.4."""
+    """Source: modeling_emu3.py of the reference; arXiv:2409.18869."""
 
     reference: ClassVar[str] = "Emu3ForCausalLM"
     larger: ClassVar[tuple[str, ...]] = ("Emu3ForConditionalGeneration", "Emu3Model")

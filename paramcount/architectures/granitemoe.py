@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, act, experts, fused, linear
+from paramcount.flow import Data, linear
 from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.parts.stacked import packed_mlp, stacked_experts
 from paramcount.sizes import ABSENT, Flag, Natural, Positive, Sizes, d_model_per_head, equal_to, hf
 
 RELEASED = ("router.layer", "input_linear.weight", "output_linear.weight")
@@ -54,25 +55,10 @@ def shared_layer(c: Any, kind: str, x: Data) -> Data:
 
 def moe(c: Any, x: Data, names: tuple[str, str, str]) -> Data:
     """`names`: of the router, of gate and up, of down."""
-    router, up, down = names
-    scores = linear(x, "block_sparse_moe." + router, "router", c.n_routed_experts)
-    return experts(
-        x,
-        scores,
-        "block_sparse_moe.",
-        c.n_routed_experts,
-        c.n_active_experts,
-        lambda x: expert(x, "experts", c.d_expert, up, down),
-        stacked=True,
-    )
+    scores = linear(x, "block_sparse_moe." + names[0], "router", c.n_routed_experts)
+    return stacked_experts(c, x, scores, "block_sparse_moe.", names[1:])
 
 
 def shared_moe(c: Any, x: Data, names: tuple[str, str, str]) -> Data:
-    shared = expert(x, "shared_experts", c.d_shared_expert, "shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight")
+    shared = packed_mlp(x, "shared_experts", c.d_shared_expert, ("shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight"))
     return moe(c, x, names) + shared
-
-
-def expert(x: Data, component: str, width: Any, up: str, down: str) -> Data:
-    """A gated MLP whose gate and up are one matrix."""
-    gate, raised = fused(x, up, {component + ".gate": width, component + ".up": width}, suffixes=("", ""))
-    return fused(act(gate, "silu") * raised, down, {component + ".down": x.shape[-1]}, suffixes=("", ""))[0]

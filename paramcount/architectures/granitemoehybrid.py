@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.granitemoe import RELEASED, expert, moe
+from paramcount.architectures.granitemoe import RELEASED, moe
 from paramcount.flow import Data
 from paramcount.mixer_sizes import hybrid_idle, if_no_attention, if_no_mixer, mamba_head, mamba_heads_fill, null_counts
 from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.stacked import packed_mlp
 from paramcount.parts.state_space import mamba2
 from paramcount.rules import one_of_each
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Word, Words, d_model_per_head, derived, equal_to, hf, per_layer
@@ -75,5 +76,5 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 def feed_forward(c: Any, x: Data) -> Data:
     component = "shared_experts" if c.has_experts else "mlp"
-    shared = expert(x, component, c.d_shared_expert, "shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight")
+    shared = packed_mlp(x, component, c.d_shared_expert, ("shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight"))
     return moe(c, x, RELEASED) + shared if c.has_experts else shared

@@ -50,6 +50,8 @@ class HrmText(Sizes):
         return head(c, high, "model.embed_tokens.weight")
 
     def check(c) -> None:
+        if set(c.cycles) != {"L", "H"} or c.cycles[-1] != "H":
+            raise ParamcountError(f"= {shown(c.cycles)}", where="cycles", accepted="L and H, H at the end")
         divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
 
 

@@ -10,7 +10,7 @@ from paramcount.flow import Data, norm
 from paramcount.layer_kinds import whole
 from paramcount.mixer_sizes import dt_rank, expanded, hybrid_idle, if_no_attention, no_key, null_counts
 from paramcount.parts.attentions import attention, unrotated
-from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.state_space import mamba
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
@@ -73,17 +73,15 @@ class Jamba(Sizes):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        dense = set(c.dense_layers)
-        kinds = [((word, i in dense), 1) for i, word in enumerate(c.layer_types)]
-        return decoder(c, tokens, layer, kinds, names=("embed_tokens", "layers", "final_layernorm"))
+        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers), names=("embed_tokens", "layers", "final_layernorm"))
 
     def idle(c) -> tuple[str, ...]:
         experts = ("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()
         return (*hybrid_idle(c.layer_types), *experts)
 
 
-def layer(c: Any, kind: tuple[str, bool], x: Data) -> Data:
-    word, dense = kind
+def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
+    word, density = kind
 
     def mixer(h: Data) -> Data:
         if word == "mamba":
@@ -91,7 +89,7 @@ def layer(c: Any, kind: tuple[str, bool], x: Data) -> Data:
         return attention(c, h, "self_attn.", prepare=unrotated)
 
     def feed_forward(h: Data) -> Data:
-        if dense:
+        if density == "dense":
             return gated_mlp(h, "feed_forward.", "mlp", c.d_ff)
         return mixture(c, h, "feed_forward.", router="router")
 

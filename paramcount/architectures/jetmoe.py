@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from paramcount.architectures.granitemoe import expert
-from paramcount.flow import Body, Data, Repeat, attend, experts, fused, linear, rope, weigh
+from paramcount.flow import Body, Data, Repeat, attend, fused, linear, rope, weigh
 from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes import Flag, Positive, Sizes, derived, hf
 
 
@@ -57,13 +57,5 @@ def visited(c: Any, x: Data, scores: Data, width: tuple[Any, ...], body: Callabl
 
 def moe(c: Any, x: Data) -> Data:
     scores = linear(x, "mlp.router.layer", "router", c.n_routed_experts)
-    y = experts(
-        x,
-        scores,
-        "mlp.",
-        c.n_routed_experts,
-        c.n_active_experts,
-        lambda x: expert(x, "experts", c.d_expert, "input_linear.weight", "output_linear.weight"),
-        stacked=True,
-    )
+    y = stacked_experts(c, x, scores, "mlp.", ("input_linear.weight", "output_linear.weight"))
     return weigh(y, "add", "mlp.bias", "experts.down", c.d_model)

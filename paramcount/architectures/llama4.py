@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Weight, act, block, experts, fused, given, layers, linear, norm, rope, weigh
+from paramcount.flow import Data, Weight, act, block, given, layers, linear, norm, rope, weigh
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
+from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import insert
 from paramcount.rules import in_pairs, one_of_each, padding_in_table
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
@@ -127,15 +128,9 @@ def layer(c: Any, kind: tuple[str, bool, str], x: Data) -> Data:
 
 
 def moe(c: Any, x: Data) -> Data:
-    """All experts of a layer are stored as one tensor for each projection, [experts, in, out]."""
     scores = act(linear(x, "feed_forward.router", "router", c.n_routed_experts), "sigmoid")
-    routed = experts(x, scores, "feed_forward.experts.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x), stacked=True)
+    routed = stacked_experts(c, x, scores, "feed_forward.experts.", transposed=True)
     return gated_mlp(x, "feed_forward.shared_expert.", "shared_experts", c.d_expert) + routed
-
-
-def expert(c: Any, x: Data) -> Data:
-    gate, up = fused(x, "gate_up_proj", {"experts.gate": c.d_expert, "experts.up": c.d_expert}, transposed=True, suffixes=("", ""))
-    return fused(act(gate, "silu") * up, "down_proj", {"experts.down": c.d_model}, transposed=True, suffixes=("", ""))[0]
 
 
 def see(c: Any, pixels: Data) -> Data:

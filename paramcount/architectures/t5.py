@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
@@ -38,6 +38,7 @@ class T5(Sizes):
 
     reference: ClassVar[str] = "T5ForConditionalGeneration"
     table_each: ClassVar[bool] = False  # whether every layer has a table of relative positions
+    tables_follow_head: ClassVar[bool] = False  # whether encoder and decoder have a table each where the head is not tied
 
     vocab_size: Positive = hf(absent=32128)
     d_model: Positive = hf("hidden_size", "d_model", absent=512)
@@ -52,10 +53,7 @@ class T5(Sizes):
     tie_word_embeddings: Flag = derived(lambda js, c: True)
 
     def forward(c, tokens: Data) -> Data:
-        memory = encoder(c, tokens)
-        x = lookup(given("target", "target"), "decoder.embed_tokens.weight", "embedding", c.vocab_size, c.d_model, tied_to="shared.weight")
-        x = stack(c, x, "decoder.", c.n_decoder_layers, memory)
-        return head(c, act(x, "scale") if c.scaled else x, "shared.weight")
+        return decoder(c, tokens, encoder(c, source_tokens()))
 
     def check(c) -> None:
         enough_buckets(c)
@@ -75,46 +73,81 @@ def enough_buckets(c: Any) -> None:
         raise ParamcountError(f"= {c.n_buckets} leaves an encoder none for near and far", where="n_buckets", accepted="at least 4")
 
 
-def encoder(c: Any, tokens: Data) -> Data:
+def encoder(c: Any, tokens: Data, **options: Any) -> Data:
+    """`options`: of the stack."""
+
     def build(tokens: Data) -> Data:
-        return stack(c, lookup(tokens, "shared.weight", "embedding", c.vocab_size, c.d_model), "encoder.", c.n_layers)
+        table = "encoder.embed_tokens.weight" if apart(c) else "shared.weight"
+        return stack(c, lookup(tokens, table, "embedding", c.vocab_size, c.d_model), "encoder.", c.n_layers, **options)
 
     return block(tokens, "", build, part="encoder")
 
 
-def stack(c: Any, x: Data, prefix: str, n_layers: Any, *memory: Data) -> Data:
-    """The layers and the last norm. `memory`: what a decoder looks at."""
-    kinds = [("layer", n_layers)] if c.table_each else [("first", 1), ("layer", n_layers - 1)]
-    carry = () if c.table_each else (c.n_heads,)
-
-    def body(kind: str, x: Data, *others: Data) -> Any:
-        bias = others[-1] if kind == "layer" and not c.table_each else relative_bias(c, x)
-        x = layer(c, x, bias, *others[: len(memory)])
-        return x if c.table_each else (x, bias)
-
-    return norm(layers(x, prefix + "block.{layer}.", kinds, body, reads=memory, carry=carry), prefix + "final_layer_norm")
+def decoder(c: Any, tokens: Data, memory: Data, **options: Any) -> Data:
+    """Token ids and an encoder's output to logits. `options`: of the stack."""
+    name, component, tied = "decoder.embed_tokens.weight", *(("other_embedding", None) if apart(c) else ("embedding", "shared.weight"))
+    x = lookup(tokens, name, component, c.vocab_size, c.d_model, tied_to=tied)
+    x = stack(c, x, "decoder.", c.n_decoder_layers, memory, **options)
+    return head(c, act(x, "scale") if c.scaled else x, "shared.weight")
 
 
-def relative_bias(c: Any, x: Data) -> Data:
+def source_tokens() -> Data:
+    return given("source tokens", "source")
+
+
+def apart(c: Any) -> bool:
+    """Whether encoder and decoder have a table each."""
+    return c.tables_follow_head and not c.tie_word_embeddings
+
+
+def self_attention(c: Any, x: Data, bias: Data, *, cached: bool = False) -> Data:
+    return multi_head(c, x, "layer.0.SelfAttention.", QKVO, bias=False, cached=cached, turn=lambda q, k, v: (relative(q, bias), k, v))
+
+
+def relative_bias(c: Any, x: Data, name: str = "SelfAttention.relative_attention_bias") -> Data:
     """A bias for each head, looked up by distance: far ones share a row."""
-    distances = Data("distances", (x,), x.shape[:1])
-    return lookup(distances, "layer.0.SelfAttention.relative_attention_bias.weight", "position", c.n_buckets, c.n_heads)
+    return lookup(Data("distances", (x,), x.shape[:1]), f"layer.0.{name}.weight", "position", c.n_buckets, c.n_heads)
 
 
-def layer(c: Any, x: Data, bias: Data, *memory: Data) -> Data:
-    h = norm(x, "layer.0.layer_norm")
-    x = x + multi_head(c, h, "layer.0.SelfAttention.", QKVO, bias=False, cached=bool(memory), turn=lambda q, k, v: (relative(q, bias), k, v))
-    for source in memory:
-        x = crossing(x, source, "layer.1.", lambda x, source: x + look(c, norm(x, "layer_norm"), source))
-    last = f"layer.{1 + len(memory)}."
-    return x + feed_forward(c, norm(x, last + "layer_norm"), last + "DenseReluDense.")
+def feed_forward(c: Any, kind: str, x: Data, prefix: str) -> Data:
+    prefix += "DenseReluDense."
+    if c.gated:
+        return gated_mlp(x, prefix, "mlp", c.d_ff, activation="gelu", names=("wi_0", "wi_1", "wo"))
+    return plain_mlp(x, (prefix + "wi", prefix + "wo"), "mlp", c.d_ff, activation="relu")
 
 
 def look(c: Any, x: Data, memory: Data) -> Data:
     return multi_head(c, x, "EncDecAttention.", QKVO, memory=memory, bias=False)
 
 
-def feed_forward(c: Any, x: Data, prefix: str) -> Data:
-    if c.gated:
-        return gated_mlp(x, prefix, "mlp", c.d_ff, activation="gelu", names=("wi_0", "wi_1", "wo"))
-    return plain_mlp(x, (prefix + "wi", prefix + "wo"), "mlp", c.d_ff, activation="relu")
+def stack(
+    c: Any,
+    x: Data,
+    prefix: str,
+    n_layers: Any,
+    *memory: Data,
+    kinds: Sequence[str] = (),
+    attend: Callable[..., Data] = self_attention,
+    bias: Callable[..., Data] = relative_bias,
+    feed_forward: Callable[..., Data] = feed_forward,
+) -> Data:
+    """The layers and the last norm. The first looks up the bias that all read, unless every layer has a table of its own.
+    `memory`: what a decoder looks at. `kinds`: of feed-forward layers, where they differ."""
+    if kinds:
+        spans: list[tuple[str, Any]] = [(("" if i else "first ") + kind, 1) for i, kind in enumerate(kinds)]
+    else:
+        spans = [("layer", n_layers)] if c.table_each else [("first", 1), ("layer", n_layers - 1)]
+
+    def layer(kind: str, x: Data, *others: Data) -> Any:
+        owner = c.table_each or kind.startswith("first")
+        biases = bias(c, x) if owner else others[-1]
+        h = norm(x, "layer.0.layer_norm")
+        x = x + (attend(c, h, biases, cached=True) if memory else attend(c, h, biases))
+        for source in others[: len(memory)]:
+            x = crossing(x, "layer.1.", lambda x, source: x + look(c, norm(x, "layer_norm"), source), source)
+        last = f"layer.{1 + len(memory)}."
+        x = x + feed_forward(c, kind, norm(x, last + "layer_norm"), last)
+        return x if c.table_each else (x, biases)
+
+    x = layers(x, prefix + "block.{layer}.", spans, layer, reads=memory, carry=() if c.table_each else (c.n_heads,))
+    return norm(x, prefix + "final_layer_norm")

@@ -24,7 +24,6 @@ class Use(NamedTuple):
     use: int  # how many stand before it
     owner: int  # the layer under whose name the block's weights are stored
     first: bool  # it is the owner itself
-    beside: tuple[int, ...]  # the uses whose adapters an unshared block holds without reading them
 
 
 def periodic(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -102,9 +101,8 @@ def sharing_decoder(c: Any, tokens: Data, layer: Any) -> Data:
 
 def use_of(c: Any, hybrid: list[int], i: int) -> Use:
     use = hybrid.index(i)
-    if c.tie_word_embeddings:
-        return Use(use, c.owners[use], c.owners[use] == i, ())
-    return Use(use, i, True, tuple(other for other, owner in enumerate(c.owners) if owner == c.owners[use] and other != use))
+    owner = c.owners[use] if c.tie_word_embeddings else i
+    return Use(use, owner, owner == i)
 
 
 def layer(c: Any, kind: Any, x: Data, embedded: Data) -> Data:

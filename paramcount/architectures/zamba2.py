@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.zamba import KINDS, Use, doubled_per_head, sharing_decoder, widened
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Size, Weight, act, attend, block, fused, join, linear, norm, rope, split
+from paramcount.flow import Data, Size, act, attend, block, fused, join, linear, norm, rope, split
 from paramcount.layer_kinds import whole
 from paramcount.mixer_sizes import expanded, fills
 from paramcount.parts.state_space import mamba2
@@ -94,9 +94,6 @@ def layer(c: Any, kind: Any, x: Data, embedded: Data) -> Data:
 def shared(c: Any, use: Use, x: Data, embedded: Data) -> Data:
     """Attention and an MLP, one after the other, without residuals. Adapters are stored with the block, one for each of its uses."""
     h = norm(join(x, embedded), "input_layernorm")
-    for other in use.beside if c.attention_adapters else ():
-        for name in "qkv":
-            h = unread(c, h, attention_adapter(use, name, other), "qkv.adapter", h.shape[-1])
     q, k, v = (projected(c, h, use, name, heads) for name, heads in (("q", c.n_heads), ("k", c.n_kv_heads), ("v", c.n_kv_heads)))
     if c.positions:
         q, k = rope(q), rope(k)
@@ -108,30 +105,19 @@ def projected(c: Any, h: Data, use: Use, name: str, n_heads: Size) -> Data:
     y = linear(h, f"self_attn.{name}_proj", f"qkv.{name}", (n_heads, c.d_head))
     if not c.attention_adapters:
         return y
-    return y + adapter(c, h, attention_adapter(use, name, use.use), "qkv.adapter", (n_heads, c.d_head))
+    return y + adapter(c, h, f"{stored(use)}self_attn.linear_{name}_adapter_list.{use.use}.", "qkv.adapter", (n_heads, c.d_head))
 
 
 def mlp(c: Any, use: Use, h: Data) -> Data:
-    for other in use.beside:
-        h = unread(c, h, mlp_adapter(use, other), "mlp.adapter", 2 * c.d_ff)
     both = fused(h, "feed_forward.gate_up_proj", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff}, bias=c.mixer_bias)
-    gate, up = split(join(*both) + adapter(c, h, mlp_adapter(use, use.use), "mlp.adapter", 2 * c.d_ff), c.d_ff, c.d_ff)
+    own = adapter(c, h, f"{stored(use)}feed_forward.gate_up_proj_adapter_list.{use.use}.", "mlp.adapter", 2 * c.d_ff)
+    gate, up = split(join(*both) + own, c.d_ff, c.d_ff)
     return linear(act(gate, "gelu") * up, "feed_forward.down_proj", "mlp.down", c.d_model, bias=c.mixer_bias)
 
 
-def attention_adapter(use: Use, name: str, i: int) -> str:
-    return f"/model.layers.{use.owner}.shared_transformer.self_attn.linear_{name}_adapter_list.{i}."
-
-
-def mlp_adapter(use: Use, i: int) -> str:
-    return f"/model.layers.{use.owner}.shared_transformer.feed_forward.gate_up_proj_adapter_list.{i}."
+def stored(use: Use) -> str:
+    return f"/model.layers.{use.owner}.shared_transformer."
 
 
 def adapter(c: Any, h: Data, prefix: str, component: str, width: Any) -> Data:
     return linear(linear(h, prefix + "0", component, c.d_adapter), prefix + "1", component, width)
-
-
-def unread(c: Any, h: Data, prefix: str, component: str, width: Size) -> Data:
-    """The adapter of another use, which an unshared block holds all the same."""
-    both = Weight(prefix + "0.weight", component, (c.d_adapter, h.shape[-1])), Weight(prefix + "1.weight", component, (width, c.d_adapter))
-    return Data("unread", (h,), h.shape, both)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow import Data, norm
+from paramcount.flow import Data
 from paramcount.parts.classic import crossing, multi_head, norm_before
 from paramcount.parts.feed_forward import plain_mlp
 
@@ -24,7 +24,7 @@ def fairseq_layer(c: Any, x: Data, memory: Data | None = None) -> Data:
     """Norm first, biases everywhere. `memory`: an encoder's output that x looks at behind its own attention."""
     x = norm_before(x, lambda h: self_attention(c, h), NORMS[0])
     if memory is not None:
-        x = crossing(x, memory, "", lambda x, memory: x + look(c, norm(x, "encoder_attn_layer_norm", bias=True), memory))
+        x = crossing(x, "", lambda x, memory: norm_before(x, lambda h: look(c, h, memory), "encoder_attn_layer_norm"), memory)
     return norm_before(x, lambda h: feed_forward(c, h), NORMS[1])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from paramcount.flow import Data, Size, attend, join, linear, norm, rope, split
+from paramcount.flow import Data, Size, Weight, attend, join, linear, norm, rope, split
 
 
 class Latent(NamedTuple):
@@ -35,13 +35,14 @@ def latent_attention(
     index: tuple[Data, ...] = (),
     window: Size | None = None,
     gate: Callable[[Data, Data], Data] | None = None,
+    sinks: str = "",
     output: str = "o_proj",
 ) -> Data:
     """x to attended x, with n_heads, d_q_lora, d_kv_lora, d_nope, d_rope and d_v of c.
     d_q_lora is None where queries have no latent of their own. Only d_rope of each head is rotated.
     `q`, `q_latent`: queries or their latent, where somebody else has made or read them. `rope_norm`: a norm on the rotated key.
     `chosen`: the tokens that a query looks at, and `index` what is cached to choose them. `gate`: x and the attended values to the
-    gated ones. `output`: name of the last matrix."""
+    gated ones. `sinks`, `output`: names of a logit for each head beside the tokens' and of the last matrix."""
     q_nope, q_rope = split(queries(c, x, prefix, q_latent, bias=bias) if q is None else q, c.d_nope, c.d_rope)
     latent, k_rope = split(linear(x, prefix + "kv_a_proj_with_mqa", "qkv.kv_down", c.d_kv_lora + c.d_rope, bias=bias), c.d_kv_lora, c.d_rope)
     if rope_norm:
@@ -52,7 +53,8 @@ def latent_attention(
     k = join(k, spread)
     if chosen:
         k, v = Data("choose", (k, chosen), k.shape), Data("choose", (v, chosen), v.shape)
-    a = attend(join(q_nope, rope(q_rope)), k, v, window=window, cached=(latent, k_rope, *index))
+    sink = Weight(prefix + sinks, "other", (c.n_heads,)) if sinks else None
+    a = attend(join(q_nope, rope(q_rope)), k, v, window=window, cached=(latent, k_rope, *index), sinks=sink)
     if gate:
         a = gate(x, a)
     return linear(a, prefix + output, "output_projection", x.shape[-1], bias=bias)

@@ -58,26 +58,34 @@ def seq2seq(
     """Token ids to logits, or without `head` to the decoder's hidden states. `names`: of the matrices of the encoder's attention.
     `options`: of every attention."""
     t = tables or usual_tables(c)
+
+    def encoded(tokens: Data) -> Data:
+        return bart_layers(encoder_stack(c), source_tokens(c, tokens, layout, t), "", layout, cached=False, names=names, **options)
+
     source = given("source tokens", "source")
-    memory = block(source, "model.encoder.", lambda tokens: encoded(c, tokens, layout, t, names=names, **options), part="encoder")
-    name, component = "model.decoder.embed_tokens.weight", "embedding" if t.shared else "other_embedding"
-    x = lookup(tokens, name, component, t.source if t.shared else t.target, c.d_model, tied_to=t.shared)
-    x = placed(c, x, tokens, "model.decoder.", layout)
+    memory = block(source, "model.encoder.", encoded, part="encoder")
+    x = target_tokens(c, tokens, layout, t)
     x = bart_layers(decoder_stack(c), x, "model.decoder.", layout, memory, **options)
     return biased_logits(x, t) if head else x
+
+
+def source_tokens(c: Any, tokens: Data, layout: Layout, t: Tables) -> Data:
+    """What the encoder's layers start from."""
+    x = lookup(tokens, f"/{t.shared}" if t.shared else "embed_tokens.weight", "embedding", t.source, c.d_model)
+    return placed(c, x, tokens, "", layout)
+
+
+def target_tokens(c: Any, tokens: Data, layout: Layout, t: Tables) -> Data:
+    """What the decoder's layers start from."""
+    name, component = "model.decoder.embed_tokens.weight", "embedding" if t.shared else "other_embedding"
+    x = lookup(tokens, name, component, t.source if t.shared else t.target, c.d_model, tied_to=t.shared)
+    return placed(c, x, tokens, "model.decoder.", layout)
 
 
 def biased_logits(x: Data, t: Tables) -> Data:
     """Hidden states to logits, and a bias that is kept but not learned."""
     logits = linear(x, "lm_head", "lm_head", t.head, tied_to=t.head_tied_to)
     return weigh(logits, "add bias", "final_logits_bias", "lm_head", 1, t.head, role="buffer")
-
-
-def encoded(c: Any, tokens: Data, layout: Layout, t: Tables, **options: Any) -> Data:
-    """Token ids to the encoder's output."""
-    x = lookup(tokens, f"/{t.shared}" if t.shared else "embed_tokens.weight", "embedding", t.source, c.d_model)
-    x = placed(c, x, tokens, "", layout)
-    return bart_layers(encoder_stack(c), x, "", layout, cached=False, **options)
 
 
 def decoder_alone(

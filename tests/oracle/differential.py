@@ -162,6 +162,20 @@ def named(model: Any) -> tuple[Named, Named]:
     return {name: tuple(tensor.shape) for name, tensor in parameters.items()}, {name: tuple(tensor.shape) for name, tensor in buffers.items()}
 
 
+def totals(model: Any) -> dict[str, int]:
+    """What the reference's own tensors sum to; without `lm_head` where it has none of its own."""
+    table = model.get_input_embeddings().weight
+    found = {
+        "total": sum(p.numel() for p in model.parameters()),
+        "buffers": sum(b.numel() for name, b in model.named_buffers() if name in model.state_dict()),
+        "embedding": table.numel(),
+    }
+    if (head := model.get_output_embeddings()) is not None:
+        tables = {id(table)} | {id(m.weight) for m in model.modules() if type(m).__name__.endswith("Embedding") and hasattr(m, "weight")}
+        found["lm_head"] = sum(p.numel() for p in head.parameters() if id(p) not in tables)
+    return found
+
+
 def runs(document: dict[str, Any], cls_name: str, dead: Collection[str] = ()) -> Exception | None:
     """What goes wrong where the reference runs a few tokens through the model; None where nothing does. `dead`: tensors that no
     forward pass reaches, so that nothing is wrong with the logits if these are no numbers."""
@@ -214,16 +228,8 @@ def differences(document: dict[str, Any], cls_name: str, *, run: bool = True, by
         for held in (named(model) if by_name or unreached or flaws.known(model) else ({}, {}))
     ]
     dead = {name: shape for name, shape in theirs[0].items() if name not in mine[0] and (name.startswith(unreached) or flaws.left_out(model, name))}
-    wants = {
-        "total": sum(p.numel() for p in model.parameters()) - sum(prod(shape) for shape in dead.values()),
-        "buffers": sum(b.numel() for name, b in model.named_buffers() if name in model.state_dict()),
-        "embedding": model.get_input_embeddings().weight.numel(),
-    }
-    head = model.get_output_embeddings()
-    if head is not None:
-        tables = {id(model.get_input_embeddings().weight)} | {id(m.weight) for m in model.modules() if type(m).__name__.endswith("Embedding") and hasattr(m, "weight")}
-        learned = [p for p in head.parameters() if id(p) not in tables]
-        wants["lm_head"] = sum(p.numel() for p in learned)
+    wants = totals(model)
+    wants["total"] -= sum(prod(shape) for shape in dead.values())
     found = [f"{what}: {getattr(count, what):,} instead of {n:,}" for what, n in wants.items() if getattr(count, what) != n]
     if by_name:
         for has, expected, what in zip(mine, theirs, ("parameter", "buffer")):

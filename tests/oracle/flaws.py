@@ -36,6 +36,15 @@ def poison_output_scales(model: Any) -> None:
             layer.altup.correct_output_scale.data.fill_(float("nan"))
 
 
+def poison_adapters_of_other_uses(model: Any) -> None:
+    hybrid = model.config.hybrid_layer_ids
+    for use, i in enumerate(hybrid if not model.config.tie_word_embeddings else ()):
+        for name, weight in model.model.layers[i].shared_transformer.named_parameters():
+            found = re.search(r"_adapter_list\.(\d+)\.", name)
+            if found and int(found[1]) != use:
+                weight.data.fill_(float("nan"))
+
+
 FLAWS: dict[str, tuple[Flaw, ...]] = {
     "gemma3n_text": (
         Flaw(
@@ -63,6 +72,17 @@ FLAWS: dict[str, tuple[Flaw, ...]] = {
             poison_router_bias,
             "LongcatFlashTopkRouter makes classifier with a bias where the config says router_bias = true; its forward computes "
             "F.linear(hidden_states, self.classifier.weight) and never calls the module, so the bias is not read.",
+        ),
+    ),
+    "zamba2": (
+        Flaw(
+            re.compile(r"layers\.(\d+)\.shared_transformer\.\w+\.\w+_adapter_list\.(\d+)\.[01]\.weight"),
+            lambda config, found: not config.tie_word_embeddings and config.hybrid_layer_ids.index(int(found[1])) != int(found[2]),
+            poison_adapters_of_other_uses,
+            "Zamba2Attention and Zamba2MLP make an adapter for every use of their block; their forward passes index the lists in one place, "
+            "by layer_dic[layer_idx], the use that the layer is. With tie_word_embeddings = false no weight is tied, the shared blocks no "
+            "more than the head, so that each layer's block is reached through that layer alone and the adapters of the block's other uses "
+            "are left out.",
         ),
     ),
 }

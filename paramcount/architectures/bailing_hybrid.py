@@ -1,0 +1,111 @@
+"""Ling 3.0: five layers with a gated delta rule and one with gated latent attention in turn, DeepSeek-V3's experts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError
+from paramcount.flow import Data, Size, Weight, act, linear, scale
+from paramcount.layer_kinds import dense_by_type, first_dense, needed, whole
+from paramcount.parts.decoders import decoder, pre_norm, typed_layers
+from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
+from paramcount.parts.latent import Latent, latent_attention
+from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
+from paramcount.rules import even, experts_exist, grouped_routing, in_pairs, latent_heads_stay_whole, not_null, one_of_each, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf, per_layer
+
+KINDS = ("linear_attention", "full_attention")
+
+
+def last_of_group(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    size = whole(js, "layer_group_size", 6)
+    return tuple(KINDS[(i + 1) % size == 0] for i in per_layer(c))
+
+
+def heads_stay_whole(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    if "full_attention" in c["layer_types"]:
+        latent_heads_stay_whole(32)(js, c)
+
+
+def groups_fit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """The number of groups goes by two names."""
+    key = "num_expert_group" if "num_expert_group" in js else "n_group"
+    grouped_routing(8, 4, (key, "topk_group"))(js, c)
+
+
+class BailingHybrid(Sizes):
+    """Source: modeling_bailing_hybrid.py of the reference. The head is never tied, whatever tie_word_embeddings says."""
+
+    reference: ClassVar[str] = "BailingHybridForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        groups_fit,
+        heads_stay_whole,
+        padding_in_table(156892),
+        not_null("n_group", "topk_group", "num_local_experts", "num_experts_per_tok", "n_shared_experts"),
+    )
+    tie_word_embeddings: ClassVar[bool] = False
+
+    vocab_size: Positive = hf(absent=157184)
+    d_model: Positive = hf(absent=2560)
+    n_layers: Positive = hf(absent=42)
+    layer_types: Words = hf(absent=last_of_group, null=ABSENT)
+    n_heads: Positive = hf(absent=32)
+    d_kv_lora: Positive = hf(absent=512)
+    d_nope: Positive = hf(absent=128)
+    d_rope: Positive = hf(absent=64)
+    d_v: Positive = hf(absent=128)
+    n_linear_heads: Positive = hf("linear_num_heads", absent=equal_to("n_heads"))
+    d_linear_head: Positive = hf("linear_head_dim", "head_dim", absent=128)
+    d_conv: Positive = hf("linear_conv_kernel_dim", "short_conv_kernel_size", absent=4)
+    d_ff: Positive = hf(absent=6144)
+    dense_layers: Indices = derived(dense_by_type(first_dense(2)))
+    d_expert: Positive = hf(absent=768)
+    n_routed_experts: Natural = hf("num_experts", "num_local_experts", absent=512, null=needed("num_experts"))
+    n_active_experts: Natural = hf("num_experts_per_token", "num_experts_per_tok", absent=8, null=needed("num_experts_per_token"))
+    n_shared_experts: Natural = hf("num_shared_experts", "n_shared_experts", absent=1, null=needed("num_shared_experts"))
+    attention_bias: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers), names=("word_embeddings", "layers", "norm"))
+
+    def check(c) -> None:
+        one_of_each(c, "layer_types", "n_layers", KINDS)
+        experts_exist(c)
+        if "full_attention" in c.layer_types:
+            even(c, "d_rope")
+            in_pairs(c, "d_rope")
+        elif c.d_rope % 2 and c.d_rope > 4:
+            raise ParamcountError(f"= {c.d_rope} cannot be rotated in pairs", where="d_rope", accepted="an even number")
+
+
+def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
+    word, mlp = kind
+    return pre_norm(
+        x,
+        lambda h: gated_latent(c, h, "attention.") if word == "full_attention" else delta_attention(c, h, "attention."),
+        lambda h: corrected_mixture(c, h, "mlp.", name="gate.expert_bias") if mlp == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff),
+    )
+
+
+def gated_latent(c: Any, x: Data, prefix: str) -> Data:
+    """Latent attention with one gate for each head, queries without a latent."""
+    sizes = Latent(c.n_heads, None, c.d_kv_lora, c.d_nope, c.d_rope, c.d_v)
+    return latent_attention(sizes, x, prefix, bias=c.attention_bias, gate=lambda x, a: head_gate(c.n_heads, x, a, prefix + "g_proj"), output="dense")
+
+
+def head_gate(n_heads: Size, x: Data, a: Data, name: str) -> Data:
+    return scale(a, act(linear(x, name, "qkv.gate", (n_heads, 1)), "sigmoid"))
+
+
+def delta_attention(c: Any, x: Data, prefix: str) -> Data:
+    """Kimi's delta attention: a state for each head that forgets channel by channel and is corrected towards each new value.
+
+    Source: arXiv:2510.26692, section 3.
+    """
+    heads = (c.n_linear_heads, c.d_linear_head)
+    q, k, v = streams_apart(c, x, prefix, heads, heads)
+    forget, beta = linear(x, prefix + "f_proj", "mixer.step", heads), act(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
+    bias = Weight(prefix + "dt_bias", "mixer.state", (c.n_linear_heads * c.d_linear_head,))
+    y = delta_rule(q, k, v, forget, beta, Weight(prefix + "A_log", "mixer.state", (c.n_linear_heads,)), bias)
+    return gated_output(y, linear(x, prefix + "g_proj", "mixer.gate", heads), prefix + "o_norm", prefix + "dense", c.d_model, activation="sigmoid")

@@ -1,0 +1,78 @@
+"""Switch Transformers: T5 with a mixture of experts in some layers, of which a token visits one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.architectures.t5 import T5, decoder, decoder_layers, encoder, source_tokens
+from paramcount.flow import Data, experts, linear
+from paramcount.layer_kinds import whole
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.rules import one_of_each
+from paramcount.sizes import ABSENT, Derivation, Flag, Positive, Words, derived, equal_to, hf, per_layer
+
+KINDS = ("dense", "sparse")
+
+
+def every_so_often(field: str, layers_key: str, sparse_key: str) -> Derivation:
+    """A sparse layer in every `step`, the second of them. The step is worked out before an alias overrides num_layers; without a
+    sparse layer it is as long as the stack, so that the reference builds one all the same."""
+
+    def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+        n = whole(js, layers_key, 12) if js.get(layers_key, 12) is not None else whole(js, "num_layers", 12)
+        n_sparse = js.get(sparse_key, 3)
+        step = n // n_sparse if n_sparse > 0 else n
+        return tuple(KINDS[step > 0 and (step == 1 or i % step == 1)] for i in per_layer({"n_layers": c[field]}))
+
+    return kinds
+
+
+class SwitchTransformers(T5):
+    """Source: arXiv:2101.03961, section 2."""
+
+    reference: ClassVar[str] = "SwitchTransformersForConditionalGeneration"
+    tables_follow_head: ClassVar[bool] = True
+    unreached: ClassVar[tuple[str, ...]] = ("shared.weight",)  # where it is not tied to them, nothing looks into it
+    defaults: ClassVar[dict[str, Any]] = {"d_model": 768, "n_layers": 12, "n_heads": 12}
+
+    n_decoder_layers: Positive = hf("num_decoder_layers", absent=12, null=decoder_layers(12))
+    d_head: Positive = hf("d_kv", absent=64)
+    gated: Flag = derived(lambda js, c: False)
+    encoder_kinds: Words = derived(every_so_often("n_layers", "num_layers", "num_sparse_encoder_layers"))
+    decoder_kinds: Words = derived(every_so_often("n_decoder_layers", "num_decoder_layers", "num_sparse_decoder_layers"))
+    n_routed_experts: Positive = hf("num_experts", absent=8)
+    router_bias: Flag = hf("router_bias", absent=False)
+    tie_word_embeddings: Flag = hf(absent=True)
+    scaled: Flag = derived(equal_to("tie_word_embeddings"))
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, c.encoded(source_tokens()), kinds=c.decoder_kinds, feed_forward=feed_forward)
+
+    def encoded(c, tokens: Data) -> Data:
+        return encoder(c, tokens, kinds=c.encoder_kinds, feed_forward=feed_forward)
+
+    def check(c) -> None:
+        super().check()
+        one_of_each(c, "encoder_kinds", "n_layers", KINDS)
+        one_of_each(c, "decoder_kinds", "n_decoder_layers", KINDS)
+
+
+class SwitchTransformersEncoder(SwitchTransformers):
+    """The encoder alone."""
+
+    reference: ClassVar[str] = "SwitchTransformersEncoderModel"
+
+    def forward(c, tokens: Data) -> Data:
+        return c.encoded(tokens)
+
+
+def feed_forward(c: Any, kind: str, x: Data, prefix: str) -> Data:
+    if kind.endswith("dense"):
+        return mlp(c, x, prefix + "mlp.", "mlp")
+    scores = linear(x, prefix + "mlp.router.classifier", "router", c.n_routed_experts, bias=c.router_bias)
+    return experts(x, scores, prefix + "mlp.experts.expert_{expert}.", c.n_routed_experts, 1, lambda x: mlp(c, x, "", "experts"))
+
+
+def mlp(c: Any, x: Data, prefix: str, component: str) -> Data:
+    return plain_mlp(x, (prefix + "wi", prefix + "wo"), component, c.d_ff, activation="relu")

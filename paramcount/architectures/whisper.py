@@ -1,0 +1,85 @@
+"""Whisper: an encoder that hears log-mel frames through two convolutions, a decoder that writes. No bias on keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.architectures.bart import Decoder, share
+from paramcount.flow import Data, Weight, act, block, given, linear, lookup, weigh
+from paramcount.parts.classic import decoder_stack, encoder_stack
+from paramcount.parts.seq2seq import Layout, bart_layers, decoder_alone, placed
+from paramcount.rules import padding_inside, stacks_fill
+from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
+
+LAYOUT = Layout(before=True, last_norm="layer_norm")
+PADDING = (padding_inside(50256),)
+
+
+def encoder_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
+    """Of two more names for them the last one in the file counts."""
+    heads = js.get("encoder_attention_heads", 6)
+    for key in js:
+        if key in ("num_attention_heads", "num_key_value_heads"):
+            heads = js[key]
+    return heads
+
+
+class Whisper(Sizes):
+    """Source: arXiv:2212.04356, section 2.2."""
+
+    reference: ClassVar[str] = "WhisperForConditionalGeneration"
+    conditions: ClassVar[tuple[Condition, ...]] = PADDING
+
+    vocab_size: Positive = hf(absent=51865)
+    d_model: Positive = hf("hidden_size", "d_model", absent=384)
+    n_encoder_layers: Positive = hf("num_hidden_layers", "encoder_layers", absent=4)
+    n_decoder_layers: Positive = hf(absent=4)
+    n_encoder_heads: Positive = derived(encoder_heads)
+    n_decoder_heads: Positive = hf(absent=6)
+    d_encoder_head: Positive = derived(share("n_encoder_heads"))
+    d_decoder_head: Positive = derived(share("n_decoder_heads"))
+    d_encoder_ff: Positive = hf(absent=1536)
+    d_decoder_ff: Positive = hf(absent=1536)
+    n_mels: Positive = hf("num_mel_bins", absent=80)
+    n_frames: Positive = hf("max_source_positions", absent=1500)
+    n_positions: Positive = hf("max_target_positions", absent=448)
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    def forward(c, tokens: Data) -> Data:
+        frames = given("log-mel frames", "frames", c.n_mels)
+        memory = block(frames, "model.encoder.", lambda frames: encoder(c, frames), part="encoder")
+        table = "model.decoder.embed_tokens.weight"
+        x = placed(c, lookup(tokens, table, "embedding", c.vocab_size, c.d_model), tokens, "model.decoder.", LAYOUT)
+        x = bart_layers(decoder_stack(c), x, "model.decoder.", LAYOUT, memory, k_bias=False)
+        return linear(x, "proj_out", "lm_head", c.vocab_size, tied_to=table if c.tie_word_embeddings else None)
+
+    def check(c) -> None:
+        stacks_fill(c)
+
+
+class WhisperDecoder(Decoder):
+    """The decoder alone, which drafts for a larger one. Source: arXiv:2212.04356, section 2.2."""
+
+    reference: ClassVar[str] = "WhisperForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = PADDING
+    defaults: ClassVar = {"vocab_size": 51865, "d_model": 384, "n_layers": 4, "n_heads": 6, "d_ff": 1536}
+
+    n_positions: Positive = hf("max_target_positions", absent=448)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder_alone(c, tokens, LAYOUT, head_name="proj_out", k_bias=False)
+
+
+def encoder(c: Any, frames: Data) -> Data:
+    x = heard(c, frames)
+    x = weigh(x, "positions", "embed_positions.weight", "position", c.n_frames, c.d_model)  # sines, frozen
+    return bart_layers(encoder_stack(c), x, "", LAYOUT, cached=False, k_bias=False)
+
+
+def heard(c: Any, x: Data) -> Data:
+    """Frames through two convolutions of three frames each, the second of which takes every other one."""
+    for name, width in (("conv1", c.n_mels), ("conv2", c.d_model)):
+        kernel = Weight(name + ".weight", "mixer", (c.d_model, width, 3))
+        x = act(Data("convolve", (x,), ("frames", c.d_model), (kernel, Weight(name + ".bias", "mixer", (c.d_model,)))), "gelu")
+    return x

@@ -1,0 +1,24 @@
+"""Experts of which a layer stores one tensor for each projection, with the experts in front, gate and up together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paramcount.flow import Data, Size, act, experts, fused
+
+PACKED = ("gate_up_proj", "down_proj")
+
+
+def packed_mlp(x: Data, component: str, d_ff: Size, names: tuple[str, str] = PACKED, *, transposed: bool = False) -> Data:
+    """A gated MLP of two tensors. `names`: of gate and up, of down, whole. `transposed`: stored [in, out]."""
+    gate, up = fused(x, names[0], {component + ".gate": d_ff, component + ".up": d_ff}, transposed=transposed, suffixes=("", ""))
+    return fused(act(gate, "silu") * up, names[1], {component + ".down": x.shape[-1]}, transposed=transposed, suffixes=("", ""))[0]
+
+
+def stacked_experts(c: Any, x: Data, scores: Data, prefix: str, names: tuple[str, str] = PACKED, *, transposed: bool = False) -> Data:
+    """x through the experts that the scores choose, with n_routed_experts, n_active_experts and d_expert of c."""
+
+    def expert(x: Data) -> Data:
+        return packed_mlp(x, "experts", c.d_expert, names, transposed=transposed)
+
+    return experts(x, scores, prefix, c.n_routed_experts, c.n_active_experts, expert, stacked=True)

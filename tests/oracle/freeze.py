@@ -1,0 +1,61 @@
+"""Freeze cases of the differential test into tests/data/cases.json: `python -m tests.oracle.freeze [MODEL_TYPE...]`."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from typing import Any
+
+from paramcount.errors import ParamcountError
+from tests.cases import CASES, digest, load
+from tests.model_types import MODEL_TYPES
+from tests.oracle import differential
+
+COUNTED, REFUSED, LARGEST = 5, 2, 2_000
+
+
+def case(document: dict[str, Any], cls_name: str) -> dict[str, Any] | None:
+    """What the reference makes of a config; None where it has more tensors than are worth a test, or one that is a flaw."""
+    try:
+        _, parameters, _ = differential.ours(document)
+    except ParamcountError:
+        return {"config": document, "refused": True}  # by the reference too: it cannot build it, or not run it
+    model = differential.build(document, cls_name)
+    learned, kept = differential.named(model)
+    prefix = f"{model.base_model_prefix}."
+    facts = {"config": document, **differential.totals(model), "prefix": prefix, "tensors": digest(learned, prefix), "buffer_tensors": digest(kept, prefix)}
+    return facts if len(learned) <= LARGEST and digest(parameters, prefix) == facts["tensors"] else None
+
+
+def cases(name: str) -> list[dict[str, Any]]:
+    """Some that are counted and some that are refused, of those about which both sides agree."""
+    cls_name, vary = MODEL_TYPES[name].cls, MODEL_TYPES[name].vary
+    rng = random.Random(7)  # noqa: S311
+    found: list[dict[str, Any]] = []
+    wanted = {True: REFUSED, False: COUNTED}
+    for _ in range(600):
+        document = differential.document_of(name, rng.choice, vary)
+        cls = document.get("architectures", [cls_name])[0]
+        facts = case(document, cls)
+        if facts is None or facts in found or not wanted["refused" in facts] or differential.differences(document, cls):
+            continue
+        wanted["refused" in facts] -= 1
+        found.append(facts)
+        if not any(wanted.values()):
+            break
+    return found
+
+
+def main(names: list[str]) -> None:
+    differential.silence()
+    frozen = {name: kept for name, kept in load().items() if name in MODEL_TYPES}
+    for name in names or sorted(MODEL_TYPES):
+        frozen[name] = cases(name)
+        print(name, len(frozen[name]))
+    lines = [f"{json.dumps(name)}: [\n" + ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in frozen[name]) + "\n]" for name in sorted(frozen)]
+    CASES.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

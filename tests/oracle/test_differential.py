@@ -1,0 +1,36 @@
+"""Any config.json of every supported model type: counted and built alike, tensor by tensor, or refused by both. EXAMPLES=200 looks longer."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.model_types import MODEL_TYPES
+from tests.oracle.differential import differences, document_of
+
+pytestmark = pytest.mark.oracle
+pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
+pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
+
+EXAMPLES = int(os.environ.get("EXAMPLES", "12"))
+slowly = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.parametrize("name", sorted(MODEL_TYPES))
+def test_the_default_config_is_counted_as_the_reference_builds_it(name: str) -> None:
+    facts = MODEL_TYPES[name]
+    document: dict[str, Any] = {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
+    assert differences(document, facts.cls, run=False, by_name=False) == []
+
+
+@pytest.mark.parametrize("name", sorted(MODEL_TYPES))
+@slowly
+@given(data=st.data())
+def test_any_config_is_counted_as_the_reference_builds_it_or_refused_by_both(name: str, data: st.DataObject) -> None:
+    document = document_of(name, lambda options: data.draw(st.sampled_from(options)), MODEL_TYPES[name].vary)
+    cls_name = document.get("architectures", [MODEL_TYPES[name].cls])[0]
+    assert differences(document, cls_name) == []

@@ -1,0 +1,61 @@
+"""Every supported model type: its default config and the frozen cases of the differential test, tensor by tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.config_json import from_config
+from paramcount.counting import count_sizes
+from tests.cases import digest, load
+from tests.model_types import MODEL_TYPES
+from tests.oracle.differential import ours
+
+CASES = load()
+REMOTE = {name for name in ARCHITECTURES if " of " in architecture(name).reference}  # modelling code that no library ships
+UNREACHED = {"longcat_flash": 180_388_626_432}  # tests/oracle/flaws.py has the proof
+
+
+def test_every_architecture_has_a_line_of_truth() -> None:
+    assert {name for name in ARCHITECTURES if name not in MODEL_TYPES and name not in REMOTE} == set()
+    assert len(MODEL_TYPES) >= 130
+
+
+@pytest.mark.parametrize("name", sorted(MODEL_TYPES))
+def test_the_default_config_has_the_total_of_the_reference(name: str) -> None:
+    facts = MODEL_TYPES[name]
+    document = {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
+    count = pc.count(document)
+    assert count.total == facts.total - UNREACHED.get(name, 0)
+    assert count.reference == facts.cls
+
+
+@pytest.mark.parametrize(("name", "case"), [pytest.param(name, case, id=f"{name}-{i}") for name, cases in CASES.items() for i, case in enumerate(cases)])
+def test_a_config_is_counted_as_the_reference_built_it_or_refused_as_it_refused(name: str, case: dict[str, Any]) -> None:
+    if case.get("refused"):
+        with pytest.raises(pc.ParamcountError):
+            pc.count(case["config"])
+        return
+    count, parameters, buffers = ours(case["config"])
+    assert {what: getattr(count, what) for what in ("total", "embedding", "buffers")} == {what: case[what] for what in ("total", "embedding", "buffers")}
+    assert count.lm_head == case.get("lm_head", count.lm_head)
+    assert (digest(parameters, case["prefix"]), digest(buffers, case["prefix"])) == (case["tensors"], case["buffer_tensors"])
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_a_count_by_structure_equals_a_walk(name: str) -> None:
+    for case in CASES[name]:
+        if not case.get("refused"):
+            model = from_config(case["config"])
+            walked = count_sizes(model.sizes, head=model.reading.head)
+            for _ in range(4):
+                count = pc.count({**case["config"]})
+            assert (count.components, count.active_components, count.parts) == (walked.components, walked.active_components, walked.parts)
+
+
+def test_frozen_cases_are_of_every_model_type() -> None:
+    assert set(CASES) == set(MODEL_TYPES)
+    assert {name for name, cases in CASES.items() if not any("refused" not in case for case in cases)} == set()
