@@ -8,9 +8,9 @@ from typing import Any
 
 from paramcount.architectures import ARCHITECTURES
 from paramcount.architectures import architecture as architecture_of
-from paramcount.architectures.composites import COMPOSITES, SECTION, Composite, language_config
+from paramcount.architectures.composites import COMPOSITES, Composite
 from paramcount.errors import ParamcountError, near, printable, shown
-from paramcount.reading import left_unread, read, remarks
+from paramcount.reading import left_unread, read, read_language, remarks
 from paramcount.rules import validated
 from paramcount.sizes import LARGEST, Sizes
 from paramcount.zoo import Model, Reading
@@ -102,20 +102,11 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
 
 def language_model(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:
     """The language model alone of a composite whose other parts are not declared; they are named under `not_counted`."""
-    inner = language_config(document)
-    prefix = "" if composite.flat and SECTION not in document else f"{SECTION}."
-    try:
-        architecture, registered, _ = declared(inner)
-        values = read(architecture, inner)
-        config = validated(architecture, values.values)
-    except ParamcountError as error:
-        raise error.inside(SECTION) if prefix else error from None
-    _, origin, used, sections = values.below(prefix) if prefix else values
-    outside = {key: value for key, value in document.items() if key not in (*composite.beside, "tie_word_embeddings")}
-    unread = left_unread(outside, used, sections)
+    config, registered, (_, origin, used, sections) = read_language(document)
+    unread = left_unread({key: value for key, value in document.items() if key not in composite.beside}, used, sections)
     head = not cls.endswith("Model")
     left_out = (*composite.beside, "projector", *([] if head else ["lm_head"]))
-    reference = cls or f"{document['model_type']}, its language model as {architecture.reference}"
+    reference = cls or f"{document['model_type']}, its language model as {config.reference}"
     return config, Reading(reference, head, "language_model", left_out, remarks(unread), origin, unread), registered
 
 

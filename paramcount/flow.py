@@ -39,6 +39,7 @@ class Repeat(NamedTuple):
     tied_to: str | None = None  # a second use: everything below is tied to this prefix
     root: str = ""  # a model inside the model: what its names have before them, those from its own root too
     merged: bool = False  # stacked, but into the first axis instead of in front of it
+    moved: tuple[str, str] | None = None  # names that begin with the first, begin with the second instead
 
     @property
     def indices(self) -> tuple[int, ...]:
@@ -207,16 +208,20 @@ def block(
     part: str | None = None,
     tied_to: str | None = None,
     root: bool = False,
+    moved: tuple[str, str] | None = None,
 ) -> Data:
     """A named block. `part`: the part of the model it stands for. `tied_to`: it is a second use of the block under that prefix.
-    `root`: it is a model of its own, whose names from the root have the prefix before them too."""
+    `root`: it is a model of its own, whose names from the root have the prefix before them too. `moved`: of those that begin with the
+    first, the beginning is the second."""
     inputs = tuple(Data("input", (), r.shape) for r in (x, *reads))
     out = body(*inputs)
-    use = Repeat("use", 1, 1, tied_to=tied_to, root=prefix if root else "")
+    use = Repeat("use", 1, 1, tied_to=tied_to, root=prefix if root else "", moved=moved)
     return Data("block", (x, *reads), out.shape, prefix=prefix, bodies=(Body(use, inputs, out),), part=part)
 
 
-def experts(x: Data, scores: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data], *, stacked: bool = False, merged: bool = False) -> Data:
+def experts(
+    x: Data, scores: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data], *, stacked: bool = False, merged: bool = False
+) -> Data:
     """`count` equal bodies of which a token visits `active`. `stacked`: the checkpoint holds one tensor for all of them, with an axis for
     the experts in front. `merged`: the same, but one after the other along the first axis."""
     inner = Data("input", (), x.shape)
@@ -312,8 +317,16 @@ def weights(out: Data, part: str = "decoder") -> list[Held]:
                         tied = repeat.tied_to + name
                         break
             root = "".join([repeat.root for repeat in repeats]) if name[0] == "/" or tied is not None else ""
-            found.append((root + name[1:] if name[0] == "/" else prefix + name, weight, tied and root + tied, repeats, where))
+            full, tied = root + name[1:] if name[0] == "/" else prefix + name, tied and root + tied
+            for repeat in repeats:
+                if repeat.moved:
+                    full, tied = renamed(full, *repeat.moved), tied and renamed(tied, *repeat.moved)
+            found.append((full, weight, tied, repeats, where))
     return found
+
+
+def renamed(name: str, old: str, new: str) -> str:
+    return new + name.removeprefix(old) if name.startswith(old) else name
 
 
 def parameters(out: Data, *components: str, active: bool = False) -> Size:

@@ -82,7 +82,7 @@ ATTENTION, MIXER = ("attention", "full_attention", "sliding_attention"), ("mamba
 def hybrid_idle(words: Sequence[str]) -> tuple[str, ...]:
     """What contradicts nothing where a hybrid has no layer of attention, or none of the other kind."""
     attention = () if set(words) & set(ATTENTION) else ("n_kv_heads", "d_head", "d_rope")
-    return attention if set(words) & set(MIXER) else (*attention, "n_groups")
+    return attention if set(words) & set(MIXER) else (*attention, "n_groups", "n_linear_k_heads")
 
 
 def unless(words: tuple[str, ...]) -> Derivation:

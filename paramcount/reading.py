@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from paramcount.architectures import architecture as architecture_of
-from paramcount.architectures.composites import SECTION, language_config
+from paramcount.architectures.composites import COMPOSITES, SECTION, language_config
 from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.rules import validated
 from paramcount.sizes import ABSENT, LARGEST, NULL, REQUIRED, Condition, Derivation, Sizes, key_of
@@ -152,10 +152,7 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
                 used.add(inner.section)
                 continue
             if inner is Sizes:  # the language model of a composite, which config.json itself names
-                language = language_config(document)
-                part = architecture_of(language["model_type"])
-                within = read(part, language).below(f"{SECTION}.")
-                values[field] = validated(part, within.values)
+                values[field], _, within = read_language(document)
             else:
                 within = read(inner, document)
                 values[field] = within.values
@@ -195,6 +192,24 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
         worked_out(condition, watched, values, "config.json")
     used.update(start + key for key in watched.seen)
     return done
+
+
+def read_language(document: Mapping[str, Any]) -> tuple[Sizes, str, Values]:
+    """The sizes of a composite's language model, the name of its architecture, and how they were read."""
+    language = language_config(document)
+    inside = SECTION if document.get(SECTION) is not None or not COMPOSITES[document["model_type"]].flat else ""
+    try:
+        part = architecture_of(language["model_type"])
+        within = read(part, language)
+        sizes = validated(part, within.values)
+    except ParamcountError as error:
+        raise error.inside(inside) if inside else error from None
+    if inside:
+        within = within.below(f"{inside}.")
+        if "tie_word_embeddings" in document and "tie_word_embeddings" not in (document.get(inside) or {}):
+            within.origin["tie_word_embeddings"] = "tie_word_embeddings"
+        within.used.add("tie_word_embeddings")
+    return sizes, str(language["model_type"]), within
 
 
 def left_unread(document: Mapping[str, Any], used: set[str], sections: set[str]) -> dict[str, Any]:

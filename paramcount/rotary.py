@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.sizes import Derivation
+from paramcount.sizes import Condition, Derivation
 
 
 def in_pairs(width: int, share: float) -> int:
@@ -42,3 +42,16 @@ def rotary_width_of(word: str, absent: float, otherwise: float) -> Derivation:
         return in_pairs(c["d_head"], block.get("partial_rotary_factor", otherwise))
 
     return width
+
+
+def sections_fill(*absent: int) -> Condition:
+    """Positions of three kinds (time, height, width) share a head's pairs: mrope_section says how many pairs each turns. `absent`:
+    where nothing says it."""
+
+    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+        rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
+        sections, d_rope = rope.get("mrope_section", absent), c.get("d_rope", c["d_head"])
+        if 2 * sum(sections) != d_rope + d_rope % 2:
+            raise ParamcountError(f"= {shown(list(sections))} for a width of {d_rope}", where="mrope_section", accepted="numbers of pairs that fill it")
+
+    return condition

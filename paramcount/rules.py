@@ -32,18 +32,28 @@ def visits_fit(c: Any, active: str, routed: str) -> None:
         at_most(c, active, routed)
 
 
-def heads_fill(c: Any) -> None:
-    """For architectures whose reference cuts d_model into heads and nothing else."""
-    if c.n_heads * c.d_head != c.d_model:
-        product = f"{c.n_heads} × {c.d_head} = {c.n_heads * c.d_head}"
-        raise ParamcountError(f"= {product} is not d_model = {c.d_model}", where="n_heads × d_head", accepted=f"{c.d_model}")
+def heads_fill(c: Any, heads: str = "n_heads", width: str = "d_head") -> None:
+    """For architectures whose reference cuts d_model into heads and nothing else. `heads`, `width`: the fields."""
+    n, d = getattr(c, heads), getattr(c, width)
+    if n * d != c.d_model:
+        raise ParamcountError(f"= {n} × {d} = {n * d} is not d_model = {c.d_model}", where=f"{heads} × {width}", accepted=f"{c.d_model}")
 
 
 def stacks_fill(c: Any) -> None:
     """The same of an encoder and a decoder, which may differ in their heads."""
-    for heads, width in ((c.n_encoder_heads, c.d_encoder_head), (c.n_decoder_heads, c.d_decoder_head)):
-        if heads * width != c.d_model:
-            raise ParamcountError(f"= {heads} × {width} = {heads * width} is not d_model = {c.d_model}", where="heads × d_head", accepted=f"{c.d_model}")
+    heads_fill(c, "n_encoder_heads", "d_encoder_head")
+    heads_fill(c, "n_decoder_heads", "d_decoder_head")
+
+
+def both_stacks(*alone: str) -> Condition:
+    """For encoder-decoders: classes that hold one of the stacks only are not supported."""
+
+    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+        first = (js.get("architectures") or [""])[0]
+        if first in alone:
+            raise ParamcountError(f"= {shown(first)}, half an encoder-decoder, is not supported", where="architectures.0", accepted="a class with both stacks")
+
+    return condition
 
 
 def even(c: Sizes, width: str) -> None:
@@ -244,6 +254,7 @@ def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 RULES: tuple[tuple[Callable[[Sizes, str, str], None], str, str], ...] = (
     (divides, "n_kv_heads", "n_heads"),
     (divides, "n_groups", "n_mamba_heads"),
+    (divides, "n_linear_k_heads", "n_linear_v_heads"),
     (visits_fit, "n_active_experts", "n_routed_experts"),
     (at_most, "n_dense_layers", "n_layers"),
     (below, "dense_layers", "n_layers"),

@@ -72,6 +72,8 @@ def test_its_declaration_runs_on_symbols(name: str) -> None:
         ("Baichuan2-7B-Base", {"max_position_embeddings": ...}, 0),
         ("internlm-20b", {"bias": ...}, 60 * 4 * 5120),
         ("internlm2-7b", {"bias": True}, 32 * (4096 + 2 * 1024 + 4096)),
+        ("MiMo-7B-Base", {"num_nextn_predict_layers": 2}, 0),  # beside the total
+        ("MiMo-7B-Base", {"tie_word_embeddings": True}, -151680 * 4096),
         ("MiniCPM4-8B", {"tie_word_embeddings": ...}, -73448 * 4096),
         ("MiniCPM4-8B", {"attention_bias": True}, 32 * (4096 + 2 * 256 + 4096)),
         ("Orion-14B-Base", {"attention_bias": True}, 40 * 4 * 5120),
@@ -165,3 +167,15 @@ def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, An
 )
 def test_what_other_code_would_build_or_none_could_is_refused(document: dict[str, Any], where: str) -> None:
     assert where in refusal(document).partition(":")[0]
+
+
+def test_mimos_layers_for_the_next_token_are_what_its_files_hold_beside_the_model() -> None:
+    expected = MODELS["MiMo-7B-Base"]
+    count = pc.count(expected["config"])
+    assert expected["total"] + count.mtp == 7_833_409_536  # the safetensors total of XiaomiMiMo/MiMo-7B-Base
+    assert {tensor.name for tensor in count.tensors if tensor.part == "mtp"} >= {
+        "model.mtp_layers.{layer}.input_proj.weight",
+        "model.mtp_layers.{layer}.final_layernorm.weight",
+        "model.mtp_layers.{layer}.self_attn.q_proj.bias",
+    }
+    assert pc.count(config("MiMo-7B-Base", num_nextn_predict_layers=...)).mtp == 0

@@ -17,7 +17,7 @@ NORMS = ("input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "po
 
 
 class Afmoe(Sizes):
-    """Source: arXiv:2602.17004, section 2. `scaled_embedding`: a token's row is multiplied by the root of d_model."""
+    """Source: arXiv:2602.17004. `scaled_embedding`: a token's row is multiplied by the root of d_model."""
 
     reference: ClassVar[str] = "AfmoeForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), even_where_rotated("sliding_attention", named=True))
@@ -52,7 +52,7 @@ class Afmoe(Sizes):
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
     word, mlp = kind
     sliding = word == "sliding_attention"
-    options = {"prepare": normed(rotate=sliding), "window": c.window if sliding else None, "gate": sigmoid_gate("self_attn.gate_proj")}
+    options: dict[str, Any] = {"prepare": normed(rotate=sliding), "window": c.window if sliding else None, "gate": sigmoid_gate("self_attn.gate_proj")}
     return usual_layer(c, x, (lambda h: moe(c, h)) if mlp == "moe" else None, arrange=arrange, bias=c.attention_bias, **options)
 
 

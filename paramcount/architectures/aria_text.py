@@ -12,7 +12,7 @@ from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, 
 
 
 class AriaText(Sizes):
-    """Source: arXiv:2410.05993, section 2."""
+    """Source: arXiv:2410.05993."""
 
     reference: ClassVar[str] = "AriaTextForCausalLM"
     rotated: ClassVar[str | None] = "d_head"

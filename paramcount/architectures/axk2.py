@@ -73,5 +73,5 @@ def attention(c: Any, x: Data, prefix: str) -> Data:
     d_q = c.d_nope + c.d_rope
     q, gate = split(linear(join(latent, raw), prefix + "q_b_proj", "qkv.q_up", (c.n_heads, d_q + c.d_v)), d_q, c.d_v)
     chosen, key = choose_tokens(c, x, latent, prefix + "indexer.")
-    options = {"q": q, "chosen": chosen, "index": (key,), "gate": lambda x, a: a * act(gate, "sigmoid")}
+    options: dict[str, Any] = {"q": q, "chosen": chosen, "index": (key,), "gate": lambda x, a: a * act(gate, "sigmoid")}
     return latent_attention(c, x, prefix, bias=c.attention_bias, **options)

@@ -101,7 +101,7 @@ def head_gate(n_heads: Size, x: Data, a: Data, name: str) -> Data:
 def delta_attention(c: Any, x: Data, prefix: str) -> Data:
     """Kimi's delta attention: a state for each head that forgets channel by channel and is corrected towards each new value.
 
-    Source: arXiv:2510.26692, section 3.
+    Source: arXiv:2510.26692.
     """
     heads = (c.n_linear_heads, c.d_linear_head)
     q, k, v = streams_apart(c, x, prefix, heads, heads)

@@ -12,6 +12,7 @@ from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import mamba2
+from paramcount.rules import padding_in_table
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 
 
@@ -26,7 +27,7 @@ class Bamba(Sizes):
     """Source: modeling_bamba.py of the reference."""
 
     reference: ClassVar[str] = "BambaForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (no_key("layer_types", "layers_block_type"), mamba_heads_fill)
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), no_key("layer_types", "layers_block_type"), mamba_heads_fill)
 
     vocab_size: Positive = hf(absent=128000)
     d_model: Positive = hf(absent=4096)

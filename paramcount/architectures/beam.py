@@ -66,7 +66,12 @@ class Beam(Sizes):
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
     word, mlp = kind
     window = c.window if word == "sliding_attention" else None
-    options = {"bias": c.attention_bias, "prepare": normed(rotate=word in c.rotated_words), "gate": lambda x, a: gate(c, x, a), "window": window}
+    options: dict[str, Any] = {
+        "bias": c.attention_bias,
+        "prepare": normed(rotate=word in c.rotated_words),
+        "gate": lambda x, a: gate(c, x, a),
+        "window": window,
+    }
     return usual_layer(c, x, (lambda h: moe(c, h)) if mlp == "moe" else None, arrange=scaled, **options)
 
 

@@ -29,7 +29,9 @@ class Bloom(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         names = ("word_embeddings", "h", "ln_f")
-        return decoder(c, tokens, layer, prefix="transformer.", names=names, norm_bias=True, enter=lambda x: norm(x, "transformer.word_embeddings_layernorm", bias=True))
+        return decoder(
+            c, tokens, layer, prefix="transformer.", names=names, norm_bias=True, enter=lambda x: norm(x, "transformer.word_embeddings_layernorm", bias=True)
+        )
 
     def check(c) -> None:
         heads_fill(c)

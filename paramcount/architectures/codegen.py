@@ -9,12 +9,15 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, attend, fused, linear
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, parallel
+from paramcount.sizes import Positive, hf
 
 
 class CodeGen(GPTJ):
     """Source: arXiv:2203.13474, section 2.2."""
 
     reference: ClassVar[str] = "CodeGenForCausalLM"
+
+    n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=2048)  # no table: only the masks of older files are as large
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, prefix="transformer.", names=("wte", "h", "ln_f"), norm_bias=True, head_bias=True)

@@ -73,7 +73,7 @@ class Cohere2Moe(Sizes):
 
 def rotates(c: Any, kind: Any) -> bool:
     word, mlp = kind
-    return word == "sliding_attention" or (mlp == "dense" and c.rotated_prefix)
+    return word == "sliding_attention" or bool(mlp == "dense" and c.rotated_prefix)
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

@@ -45,6 +45,7 @@ COMPOSITES = {
     "cohere2_vision": Composite("cohere2", tied=True),
     "deepseek_vl": Composite("llama", tied=True),
     "deepseek_vl_hybrid": Composite("llama", tied=True, beside=("vision_config", "high_res_vision_config")),
+    "dots3_note": Composite("dots3_note_text", tie="text", fixed=True, flat=True, beside=("vision_config", *AUDIO)),
     "exaone4_5": Composite("exaone4"),
     "glm46v": Composite("glm4v_text"),
     "glm4v": Composite("glm4v_text", tie="either", fixed=True),

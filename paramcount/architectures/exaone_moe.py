@@ -17,7 +17,12 @@ class ExaoneMoe(Sizes):
     """Source: modeling_exaone_moe.py of the reference."""
 
     reference: ClassVar[str] = "ExaoneMoeForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), padding_in_table(0), even_where_rotated("sliding_attention"), not_null("n_group", "topk_group"))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        grouped_routing(1, 1),
+        padding_in_table(0),
+        even_where_rotated("sliding_attention"),
+        not_null("n_group", "topk_group"),
+    )
 
     vocab_size: Positive = hf(absent=102400)
     d_model: Positive = hf(absent=4096)

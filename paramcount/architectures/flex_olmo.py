@@ -13,7 +13,7 @@ from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_p
 
 
 class FlexOlmo(Sizes):
-    """Source: arXiv:2507.07024, section 3."""
+    """Source: arXiv:2507.07024."""
 
     reference: ClassVar[str] = "FlexOlmoForCausalLM"
     rotated: ClassVar[str | None] = "d_head"

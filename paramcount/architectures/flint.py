@@ -60,7 +60,7 @@ def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
     word, mlp = kind
     sliding = word == "sliding_attention"
     window = c.window if sliding else None
-    options = {"bias": c.attention_bias, "prepare": normed(rotate=sliding), "sinks": "softmax_offset", "window": window}
+    options: dict[str, Any] = {"bias": c.attention_bias, "prepare": normed(rotate=sliding), "sinks": "softmax_offset", "window": window}
     return usual_layer(c, x, (lambda h: moe(c, h)) if mlp == "moe" else None, **options)
 
 

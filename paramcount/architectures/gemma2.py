@@ -11,10 +11,9 @@ from paramcount.rules import divides, padding_in_table, sliding_or_full
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, full_every, hf
 
 
-class Gemma2(Sizes):
-    """Source: arXiv:2408.00118, section 2."""
+class Gemma2Layers(Sizes):
+    """The sizes of a stack of its layers: T5Gemma has two."""
 
-    reference: ClassVar[str] = "Gemma2ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
 
@@ -28,14 +27,21 @@ class Gemma2(Sizes):
     layer_types: Words = hf(absent=full_every(2), null=ABSENT)
     window: Positive | None = hf(absent=4096)
     attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=True)
-
-    def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types], enter=enlarge)
 
     def check(c) -> None:
         divides(c, "n_heads", "d_model")  # though d_head is given: the reference asks it
         sliding_or_full(c)
+
+
+class Gemma2(Gemma2Layers):
+    """Source: arXiv:2408.00118, section 2."""
+
+    reference: ClassVar[str] = "Gemma2ForCausalLM"
+
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types], enter=enlarge)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

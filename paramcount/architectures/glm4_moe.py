@@ -24,7 +24,7 @@ def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 
 
 class Glm4Moe(Sizes):
-    """Source: arXiv:2508.06471, section 2.1."""
+    """Source: arXiv:2508.06471."""
 
     reference: ClassVar[str] = "Glm4MoeForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), padding_in_table(None), not_null("n_routed_experts", "n_group", "topk_group"))

@@ -31,7 +31,7 @@ def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 class GlmMoeDsa(DeepseekV32):
-    """Source: arXiv:2602.15763, section 2. `reusing_layers`: the layers that have no indexer of their own."""
+    """Source: arXiv:2602.15763. `reusing_layers`: the layers that have no indexer of their own."""
 
     reference: ClassVar[str] = "GlmMoeDsaForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (
@@ -71,9 +71,11 @@ def layer(c: Any, kind: tuple[str, str], x: Data, chosen: Data | None) -> tuple[
     """`chosen`: the tokens that the last layer with an indexer chose."""
     indexer, mlp = kind
     h = norm(x, "input_layernorm")
-    latent, index = query_latent(c, h, "self_attn.", bias=c.attention_bias), ()
+    latent = query_latent(c, h, "self_attn.", bias=c.attention_bias)
+    index: tuple[Data, ...] = ()
     if indexer == "full":
-        chosen, *index = choose_tokens(c, h, latent, "self_attn.indexer.")
-    x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, q_latent=latent, chosen=chosen, index=tuple(index))
+        chosen, *keys = choose_tokens(c, h, latent, "self_attn.indexer.")
+        index = tuple(keys)
+    x = x + latent_attention(c, h, "self_attn.", bias=c.attention_bias, q_latent=latent, chosen=chosen, index=index)
     h = norm(x, "post_attention_layernorm")
     return x + (corrected_mixture(c, h, "mlp.") if mlp == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff)), chosen

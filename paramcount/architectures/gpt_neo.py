@@ -50,8 +50,9 @@ class GPTNeo(Sizes):
         return head(c, norm(x, "transformer.ln_f", bias=True), "transformer.wte.weight")
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
-        name = "transformer.h.{layer}.attn.attention."
-        return ((name + "bias", (1, 1, c.n_positions, c.n_positions), c.n_layers), (name + "masked_bias", (), c.n_layers))
+        """Masks of the layers that look back on everything."""
+        shape = (1, 1, c.n_positions, c.n_positions)
+        return tuple((f"transformer.h.{i}.attn.attention.bias", shape, 1) for i, kind in enumerate(c.attention_layers) if kind == KINDS[0])
 
     def check(c) -> None:
         heads_fill(c)

@@ -46,9 +46,9 @@ class GPTNeoX(Sizes):
         return decoder(c, tokens, layer, prefix="gpt_neox.", names=("embed_in", "layers", "final_layer_norm"), norm_bias=True, head_name="embed_out")
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
-        name, n = "gpt_neox.layers.{layer}.attention.", c.n_layers
-        masks = ((name + "bias", (1, 1, c.n_positions, c.n_positions), n), (name + "masked_bias", (), n))
-        return (*masks, (name + "rotary_emb.inv_freq", ((c.d_head if c.d_rope is None else c.d_rope) // 2,), n))
+        name, turned = "gpt_neox.layers.{layer}.attention.", c.d_head if c.d_rope is None else c.d_rope
+        masks = (name + "bias", (1, 1, c.n_positions, c.n_positions), c.n_layers)
+        return (masks, (name + "rotary_emb.inv_freq", (turned // 2,), c.n_layers))
 
     def check(c) -> None:
         heads_fill(c)

@@ -19,7 +19,6 @@ class GPTJ(Sizes):
     rotated: ClassVar[str | None] = "d_rope"
 
     vocab_size: Positive = hf(absent=50400)
-    n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=2048)  # no table: only the masks of older files are as large
     d_model: Positive = hf("hidden_size", "n_embd", absent=4096)
     n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=28)
     n_heads: Positive = hf("num_attention_heads", "n_head", absent=16)
@@ -30,10 +29,6 @@ class GPTJ(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, prefix="transformer.", names=("wte", "h", "ln_f"), norm_bias=True, head_bias=True)
-
-    def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
-        name = "transformer.h.{layer}.attn."
-        return ((name + "bias", (1, 1, c.n_positions, c.n_positions), c.n_layers), (name + "masked_bias", (), c.n_layers))
 
     def check(c) -> None:
         heads_fill(c)

@@ -12,7 +12,7 @@ from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.stacked import packed_mlp
 from paramcount.parts.state_space import mamba2
-from paramcount.rules import one_of_each
+from paramcount.rules import one_of_each, padding_in_table
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Word, Words, d_model_per_head, derived, equal_to, hf, per_layer
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
@@ -28,7 +28,7 @@ class GraniteMoeHybrid(Sizes):
     reference: ClassVar[str] = "GraniteMoeHybridForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
     own_layer_types: ClassVar[bool] = True  # it has another name that counts before it
-    conditions: ClassVar[tuple[Condition, ...]] = (mamba_heads_fill, null_counts("layers_block_type"))
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), mamba_heads_fill, null_counts("layers_block_type"))
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)

@@ -13,6 +13,7 @@ from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.state_space import mamba
+from paramcount.rules import padding_in_table
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 
 
@@ -50,7 +51,7 @@ class Jamba(Sizes):
     """Source: arXiv:2403.19887, section 3."""
 
     reference: ClassVar[str] = "JambaForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (no_key("layer_types", "layers_block_type", "layers_num_experts"), experts_are_numbered)
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), no_key("layer_types", "layers_block_type", "layers_num_experts"), experts_are_numbered)
 
     vocab_size: Positive = hf(absent=65536)
     d_model: Positive = hf(absent=4096)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Weight, block, given, layers, linear, lookup, norm, weigh
 from paramcount.parts.attentions import attention
+from paramcount.parts.classic import multi_head
 from paramcount.parts.decoders import decoder, pre_norm, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.rules import heads_fill
@@ -116,7 +117,7 @@ def vision_layer(c: Any, kind: str, x: Data) -> Data:
 
     return pre_norm(
         x,
-        lambda h: gate(attention(c, h, "self_attn."), "gate_attn"),
+        lambda h: gate(multi_head(c, h, "self_attn.", ("q_proj", "k_proj", "v_proj", "o_proj"), cached=False, bias=False), "gate_attn"),
         lambda h: gate(plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True), "gate_ffn"),
         bias=True,
     )

@@ -1,14 +1,14 @@
-"""MVP: BART that may put learned prompts in front of the keys and values of every layer."""
+"""MVP: BART that may put learned prompts in front of the keys and values of every decoder layer."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
 from paramcount.architectures.bart import LAYOUT, Bart, BartDecoder
-from paramcount.flow import Data, Size, act, block, given, layers, linear, lookup
-from paramcount.parts.classic import Stack, crossing, decoder_stack, encoder_stack, multi_head, norm_behind
+from paramcount.flow import Data, act, block, given, layers, linear, lookup
+from paramcount.parts.classic import Stack, crossing, decoder_stack, multi_head, norm_behind
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.parts.seq2seq import biased_logits, seq2seq, source_tokens, target_tokens, usual_tables
+from paramcount.parts.seq2seq import biased_logits, encoder_output, seq2seq, target_tokens, usual_tables
 from paramcount.sizes import Flag, Positive, hf
 
 
@@ -34,36 +34,28 @@ class MvpDecoder(BartDecoder):
 
 
 def prompted(c: Any, tokens: Data, head: bool) -> Data:
+    """Prompts in the decoder only: the reference builds none for the encoder."""
     tables = usual_tables(c)
-
-    def encoder(tokens: Data, places: Data) -> Data:
-        x = source_tokens(c, tokens, LAYOUT, tables)
-        keys = prompt(c, places, "self_attn_prompt.", c.n_encoder_layers)
-        kinds = [("layer", c.n_encoder_layers)]
-        return layers(x, "layers.{layer}.", kinds, lambda kind, x, keys: layer(encoder_stack(c), x, keys, cached=False), reads=(keys,))
-
-    places, source = given("prompt", "prompt"), given("source tokens", "source")
-    memory = block(source, "model.encoder.", encoder, reads=(places,), part="encoder")
+    places, memory = given("prompt", "prompt"), encoder_output(c, LAYOUT, tables)
     x = target_tokens(c, tokens, LAYOUT, tables)
-    keys = prompt(c, places, "model.decoder.self_attn_prompt.", c.n_decoder_layers)
-    sources = block(places, "model.decoder.cross_attn_prompt.", lambda p: prompt(c, p, "", c.n_decoder_layers), part="cross_attention")
+    keys = prompt(c, places, "model.decoder.self_attn_prompt.")
+    sources = block(places, "model.decoder.cross_attn_prompt.", lambda p: prompt(c, p, ""), part="cross_attention")
     kinds, reads = [("layer", c.n_decoder_layers)], (keys, memory, sources)
     x = layers(x, "model.decoder.layers.{layer}.", kinds, lambda kind, x, *reads: layer(decoder_stack(c), x, *reads), reads=reads)
     return biased_logits(x, tables) if head else x
 
 
-def prompt(c: Any, places: Data, prefix: str, n_layers: Size) -> Data:
+def prompt(c: Any, places: Data, prefix: str) -> Data:
     """Keys and values for all layers."""
     h = lookup(places, prefix + "prompt_embedding.weight", "other_embedding", c.n_prompt, c.d_model)
     h = act(linear(h, prefix + "prompt_trans.0", "other", c.d_prompt, bias=True), "gelu")
-    return linear(h, prefix + "prompt_trans.2", "other", n_layers * 2 * c.d_model, bias=True)
+    return linear(h, prefix + "prompt_trans.2", "other", c.n_decoder_layers * 2 * c.d_model, bias=True)
 
 
-def layer(c: Stack, x: Data, keys: Data, memory: Data | None = None, sources: Data | None = None, *, cached: bool = True) -> Data:
-    """BART's, with its prompt in front of what is looked at."""
-    x = norm_behind(x, lambda h: multi_head(c, h, "self_attn.", cached=cached, turn=in_front(keys)), "self_attn_layer_norm")
-    if memory is not None and sources is not None:
-        x = crossing(x, "", lambda x, m, p: norm_behind(x, lambda h: cross(c, h, m, p), "encoder_attn_layer_norm"), memory, sources)
+def layer(c: Stack, x: Data, keys: Data, memory: Data, sources: Data) -> Data:
+    """BART's, with its prompts in front of what is looked at."""
+    x = norm_behind(x, lambda h: multi_head(c, h, "self_attn.", turn=in_front(keys)), "self_attn_layer_norm")
+    x = crossing(x, "", lambda x, m, p: norm_behind(x, lambda h: cross(c, h, m, p), "encoder_attn_layer_norm"), memory, sources)
     return norm_behind(x, lambda h: plain_mlp(h, ("fc1", "fc2"), "mlp", c.d_ff, bias=True), "final_layer_norm")
 
 

@@ -15,7 +15,7 @@ from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, 
 
 def whole_pairs(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     width: int = rotary_part(1.0)(js, c)
-    return width + width % 2
+    return width if c["d_head"] == 1 else width + width % 2  # a width of 1 meets its pair of angles by broadcasting
 
 
 class Phi3(Sizes):

@@ -13,8 +13,8 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import gated_delta_net
-from paramcount.rules import experts_exist, one_of_each
-from paramcount.sizes import ABSENT, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer, scattered_dense_layers
+from paramcount.rules import one_of_each, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer, scattered_dense_layers
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 
@@ -34,6 +34,8 @@ class GatedDeltaHybrid(Sizes):
 
     Source: for the delta net arXiv:2412.06464; for the gate of the attention arXiv:2505.06708.
     """
+
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=248320)
     d_model: Positive = hf(absent=4096)
@@ -76,10 +78,6 @@ class Qwen3Next(GatedDeltaHybrid):
 
     def idle(c) -> tuple[str, ...]:
         return (*hybrid_idle(c.layer_types), *(("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()))
-
-    def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
-        experts_exist(c)
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

@@ -10,7 +10,7 @@ from paramcount.flow import Data, experts, linear
 from paramcount.layer_kinds import whole
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.rules import one_of_each
-from paramcount.sizes import ABSENT, Derivation, Flag, Positive, Words, derived, equal_to, hf, per_layer
+from paramcount.sizes import ABSENT, Derivation, Flag, Positive, Words, derived, flag, hf, per_layer
 
 KINDS = ("dense", "sparse")
 
@@ -44,7 +44,7 @@ class SwitchTransformers(T5):
     n_routed_experts: Positive = hf("num_experts", absent=8)
     router_bias: Flag = hf("router_bias", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
-    scaled: Flag = derived(equal_to("tie_word_embeddings"))
+    scaled: Flag = derived(lambda js, c: flag(js, "tie_word_embeddings", True))
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, c.encoded(source_tokens()), kinds=c.decoder_kinds, feed_forward=feed_forward)

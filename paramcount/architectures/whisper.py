@@ -9,7 +9,7 @@ from paramcount.architectures.bart import Decoder, share
 from paramcount.flow import Data, Weight, act, block, given, linear, lookup, weigh
 from paramcount.parts.classic import decoder_stack, encoder_stack
 from paramcount.parts.seq2seq import Layout, bart_layers, decoder_alone, placed
-from paramcount.rules import padding_inside, stacks_fill
+from paramcount.rules import both_stacks, padding_inside, stacks_fill
 from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
 
 LAYOUT = Layout(before=True, last_norm="layer_norm")
@@ -29,7 +29,7 @@ class Whisper(Sizes):
     """Source: arXiv:2212.04356, section 2.2."""
 
     reference: ClassVar[str] = "WhisperForConditionalGeneration"
-    conditions: ClassVar[tuple[Condition, ...]] = PADDING
+    conditions: ClassVar[tuple[Condition, ...]] = (*PADDING, both_stacks("WhisperForAudioClassification"))
 
     vocab_size: Positive = hf(absent=51865)
     d_model: Positive = hf("hidden_size", "d_model", absent=384)

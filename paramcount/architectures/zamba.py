@@ -12,7 +12,7 @@ from paramcount.mixer_sizes import dt_rank, expanded, null_counts
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import Recurring, convolve
-from paramcount.rules import divides, one_of_each
+from paramcount.rules import divides, one_of_each, padding_in_table
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 
 KINDS = ("linear_attention", "hybrid", "mamba")  # the last is the older word for the first
@@ -55,7 +55,7 @@ class Zamba(Sizes):
     """Source: arXiv:2405.16712, section 2."""
 
     reference: ClassVar[str] = "ZambaForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (widened, null_counts("layer_types"), null_counts("head_dim", "hybrid"))
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), widened, null_counts("layer_types"), null_counts("head_dim", "hybrid"))
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=3712)

@@ -11,7 +11,7 @@ from paramcount.flow import Data, Size, act, attend, block, fused, join, linear,
 from paramcount.layer_kinds import whole
 from paramcount.mixer_sizes import expanded, fills
 from paramcount.parts.state_space import mamba2
-from paramcount.rules import one_of_each
+from paramcount.rules import one_of_each, padding_in_table
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, equal_to, hf
 
 MAMBA, HYBRID = KINDS[0], KINDS[1]
@@ -46,7 +46,7 @@ class Zamba2(Sizes):
 
     reference: ClassVar[str] = "Zamba2ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (widened, one_account_of_layers, lambda js, c: fills(c, expanded("mamba_expand")(js, c)))
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), widened, one_account_of_layers, lambda js, c: fills(c, expanded("mamba_expand")(js, c)))
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=2560)

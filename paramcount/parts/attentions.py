@@ -31,11 +31,13 @@ def attention(
     gate: Callable[[Data, Data], Data] | None = None,
     d_v: Size | None = None,
     o_name: str = "o_proj",
+    cached: bool = True,
 ) -> Data:
     """x to attended x, with n_heads, n_kv_heads and d_head of c. `o_bias`: as `bias` unless given.
     `memory`: where keys and values come from instead (cross-attention, which rotates nothing).
     `prepare`: what q and k go through before they meet, where that is not the usual norms and rotation.
     `gate`: x and the attended values to the gated ones. `d_v`: width of a value head that is not d_head.
+    `cached`: whether later tokens look back on keys and values.
     `o_name`: of the last matrix. `sinks`: whether there are any, or their name."""
     source = x if memory is None else memory
     n_kv_heads = getattr(c, "n_kv_heads", c.n_heads)  # a config without it has as many as heads
@@ -50,7 +52,7 @@ def attention(
         if memory is None:
             q, k = rope(q), rope(k)
     sink = Weight(prefix + (sinks if isinstance(sinks, str) else "sinks"), "other", (c.n_heads,)) if sinks else None
-    a = attend(q, k, v, window=window, sinks=sink)
+    a = attend(q, k, v, window=window, cached=None if cached else (), sinks=sink)
     if gate:
         a = gate(x, a)
     return linear(a, prefix + o_name, "output_projection", x.shape[-1], bias=bias if o_bias is None else o_bias)
@@ -69,13 +71,13 @@ def normed(prefix: str = "self_attn.", *, rotate: bool = True) -> Callable[[Data
 def sigmoid_gate(name: str) -> Callable[[Data, Data], Data]:
     """`gate` of an attention: every attended value times a number between 0 and 1 that x gives.
 
-    Source: arXiv:2505.06708, section 2.2.
+    Source: arXiv:2505.06708.
     """
     return lambda x, a: a * act(linear(x, name, "qkv.gate", a.shape[1:]), "sigmoid")
 
 
 def unrotated(q: Data, k: Data) -> tuple[Data, Data]:
-    """`prepare` of an attention without rotary positions: of a tower with learned ones."""
+    """`prepare` of an attention without rotary positions."""
     return q, k
 
 

@@ -53,7 +53,8 @@ def bert_attention(
 
     def look(h: Data, prefix: str, memory: Data | None = None) -> Data:
         turned = turn if memory is None else None
-        return multi_head(c, h, prefix, BERT, memory=memory, cached=c.is_decoder or memory is not None, bias=qkv_bias, o_bias=True, turn=turned)
+        cached = getattr(c, "is_decoder", True) or memory is not None  # an encoder has no later tokens to keep them for
+        return multi_head(c, h, prefix, BERT, memory=memory, cached=cached, bias=qkv_bias, o_bias=True, turn=turned)
 
     x = arrange(x, lambda h: look(h, "attention."), "attention." + name)
     for source in memory:
@@ -111,7 +112,7 @@ def masked_lm(
 
     def build(tokens: Data, *reads: Data) -> Data:
         looked_up, memory = reads[: len(inputs)], reads[len(inputs) :]
-        x = embed(tokens, *looked_up) if embed else embeddings(c, tokens, *looked_up, prefix, c.d_model)
+        x = embed(tokens, *looked_up) if embed else embeddings(c, tokens, looked_up[0], prefix, c.d_model)
         x = bert_body(c, x, memory, prefix, **options)
         return masked_head(c, x, prefix + "embeddings.word_embeddings", names, width) if head else x
 

@@ -41,9 +41,12 @@ def fused_gated_mlp(
     activation: str = "silu",
     bias: bool = False,
     names: tuple[str, str] = ("gate_up_proj", "down_proj"),
+    up_first: bool = False,
 ) -> Data:
-    """The same with gate and up out of one stored matrix."""
-    gate, up = fused(x, prefix + names[0], {component + ".gate": d_ff, component + ".up": d_ff}, bias=bias)
+    """The same with gate and up out of one stored matrix. `up_first`: it holds them in the other order."""
+    order = (component + ".up", component + ".gate") if up_first else (component + ".gate", component + ".up")
+    halves = fused(x, prefix + names[0], dict.fromkeys(order, d_ff), bias=bias)
+    gate, up = halves[::-1] if up_first else halves
     return linear(act(gate, activation) * up, prefix + names[1], component + ".down", x.shape[-1], bias=bias)
 
 

@@ -1,34 +1,35 @@
-"""Hyper-connections: instead of one residual stream there are several, which every sublayer reads as a mixture and writes back to each.
+"""Hyper-connections: several streams in the place of the residual, out of which every block reads and into which it writes.
 
-Source: arXiv:2409.19606, section 2.
+Source: arXiv:2409.19606; constrained as in arXiv:2512.24880.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from paramcount.flow import Data, Size, act, fused, split, weigh
+from paramcount.flow import Data, Size, Weight, split
 
 
-def streams(x: Data, n: Size) -> Data:
-    """The residual stream n times."""
-    return Data("copy", (x,), (*x.shape[:1], n, x.shape[-1]))
+def widen(x: Data, n_streams: Size) -> Data:
+    """The same in every stream."""
+    return Data("to every stream", (x,), (*x.shape[:1], n_streams, *x.shape[1:]))
+
+
+def mixing(x: Data, n: Size, n_numbers: Size, n_scales: Size, names: tuple[str, str, str]) -> Data:
+    """All streams of a token, normalized, to the numbers by which they are mixed. `names`: of the matrix, its bias and the scales."""
+    matrix, bias, scales = names
+    held = (Weight(matrix, "other", (n_numbers, n * x.shape[-1])), Weight(bias, "other", (n_numbers,)), Weight(scales, "other", (n_scales,)))
+    return Data("mixing weights", (x,), (*x.shape[:1], n_numbers), held)
 
 
 def collapse(x: Data, weights: Data) -> Data:
-    """The streams summed, each with its weight."""
-    return Data("sum of streams", (x, weights), (*x.shape[:1], x.shape[-1]))
+    """The streams' weighted sum."""
+    return Data("collapse", (x, weights), (*x.shape[:1], *x.shape[2:]))
 
 
-def mixed(x: Data, names: tuple[str, str, str], width: Size, n_scales: int) -> Data:
-    """`width` numbers out of all streams together: a matrix, a scale for each group of numbers, a bias. `names`: of the three."""
-    fn, base, scale = names
-    y = fused(x, fn, {"other": width}, suffixes=("", ""))[0]
-    return act(weigh(weigh(y, "scale", scale, "other", n_scales), "bias", base, "other", width), "sigmoid")
-
-
-def connected(x: Data, names: tuple[str, str, str], body: Callable[[Data], Data]) -> Data:
-    """A sublayer on a mixture of the streams x, its output added to each stream by a factor of its own: HY-V4."""
-    n = x.shape[1]
-    read, write = split(mixed(x, names, n + n, 2), n, n)
-    return x + Data("to every stream", (body(collapse(x, read)), write), x.shape)
+def through(x: Data, n_streams: Size, names: tuple[str, str, str], block: Callable[[Data], Data]) -> Data:
+    """A block between streams: it reads their sum, and what it returns is added to each beside a mixture of all."""
+    n = n_streams
+    before, behind, across = split(mixing(x, n, n * n + 2 * n, 3, names), n, n, n * n)
+    y = block(collapse(x, before))
+    return Data("to every stream", (y, behind), x.shape) + Data("mix streams", (x, across), x.shape)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from paramcount.flow import Data, Size, Weight, attend, join, linear, norm, rope, split
+from paramcount.flow import Data, Size, Weight, act, attend, join, linear, norm, rope, split
 
 
 class Latent(NamedTuple):
@@ -31,30 +31,35 @@ def latent_attention(
     q: Data | None = None,
     q_latent: Data | None = None,
     rope_norm: bool = False,
+    rescaled: bool = False,
     chosen: Data | None = None,
     index: tuple[Data, ...] = (),
     window: Size | None = None,
     gate: Callable[[Data, Data], Data] | None = None,
     sinks: str = "",
     output: str = "o_proj",
+    turn: Callable[[Data], Data] = rope,
 ) -> Data:
     """x to attended x, with n_heads, d_q_lora, d_kv_lora, d_nope, d_rope and d_v of c.
-    d_q_lora is None where queries have no latent of their own. Only d_rope of each head is rotated.
+    d_q_lora is None where queries have no latent of their own. Only d_rope of each head is rotated (`turn`: or what that part goes through).
     `q`, `q_latent`: queries or their latent, where somebody else has made or read them. `rope_norm`: a norm on the rotated key.
+    `rescaled`: the latent of keys and values times a number.
     `chosen`: the tokens that a query looks at, and `index` what is cached to choose them. `gate`: x and the attended values to the
     gated ones. `sinks`, `output`: names of a logit for each head beside the tokens' and of the last matrix."""
     q_nope, q_rope = split(queries(c, x, prefix, q_latent, bias=bias) if q is None else q, c.d_nope, c.d_rope)
     latent, k_rope = split(linear(x, prefix + "kv_a_proj_with_mqa", "qkv.kv_down", c.d_kv_lora + c.d_rope, bias=bias), c.d_kv_lora, c.d_rope)
     if rope_norm:
         k_rope = norm(k_rope, prefix + "k_rope_only_layernorm")
-    latent, k_rope = norm(latent, prefix + "kv_a_layernorm"), rope(k_rope)
+    latent, k_rope = norm(latent, prefix + "kv_a_layernorm"), turn(k_rope)
+    if rescaled:
+        latent = act(latent, "scale")
     k, v = split(linear(latent, prefix + "kv_b_proj", "qkv.kv_up", (c.n_heads, c.d_nope + c.d_v)), c.d_nope, c.d_v)
     spread = Data("to every head", (k_rope,), (*k.shape[:-1], c.d_rope))
     k = join(k, spread)
     if chosen:
         k, v = Data("choose", (k, chosen), k.shape), Data("choose", (v, chosen), v.shape)
     sink = Weight(prefix + sinks, "other", (c.n_heads,)) if sinks else None
-    a = attend(join(q_nope, rope(q_rope)), k, v, window=window, cached=(latent, k_rope, *index), sinks=sink)
+    a = attend(join(q_nope, turn(q_rope)), k, v, window=window, cached=(latent, k_rope, *index), sinks=sink)
     if gate:
         a = gate(x, a)
     return linear(a, prefix + output, "output_projection", x.shape[-1], bias=bias)

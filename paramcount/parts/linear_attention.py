@@ -9,15 +9,15 @@ from paramcount.parts.attentions import wide_norm
 from paramcount.parts.state_space import Recurring, convolve
 
 
-def lightning_attention(c: Any, x: Data, prefix: str) -> Data:
+def lightning_attention(c: Any, x: Data, prefix: str, *held: Weight) -> Data:
     """MiniMax-01's, with n_heads and d_head of c: q, k and v of equally many heads out of one matrix, each head with a decay that is
-    not learned; a gate on the normalized outcome.
+    not learned; a gate on the normalized outcome. `held`: what is stored of the decays.
 
     Source: arXiv:2501.08313, section 2.2.
     """
     heads = (c.n_heads, c.d_head)
     q, k, v = (act(each, "silu") for each in fused(x, prefix + "qkv_proj", {"mixer.q": heads, "mixer.k": heads, "mixer.v": heads}))
-    y = wide_norm(Data("scan", (q, k, v), v.shape, detail=Recurring((c.n_heads, c.d_head, c.d_head))), prefix + "norm")
+    y = wide_norm(Data("scan", (q, k, v), v.shape, held, detail=Recurring((c.n_heads, c.d_head, c.d_head))), prefix + "norm")
     gated = act(linear(x, prefix + "output_gate", "mixer.gate", heads), "sigmoid") * y
     return linear(gated, prefix + "out_proj", "mixer.out", x.shape[-1])
 

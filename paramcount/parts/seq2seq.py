@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from paramcount.flow import Data, Size, block, given, layers, linear, lookup, norm, weigh
+from paramcount.flow import Data, Size, act, block, given, layers, linear, lookup, norm, weigh
 from paramcount.parts.classic import (
     QKVO,
     Stack,
@@ -58,21 +58,20 @@ def seq2seq(
     """Token ids to logits, or without `head` to the decoder's hidden states. `names`: of the matrices of the encoder's attention.
     `options`: of every attention."""
     t = tables or usual_tables(c)
-
-    def encoded(tokens: Data) -> Data:
-        return bart_layers(encoder_stack(c), source_tokens(c, tokens, layout, t), "", layout, cached=False, names=names, **options)
-
-    source = given("source tokens", "source")
-    memory = block(source, "model.encoder.", encoded, part="encoder")
+    memory = encoder_output(c, layout, t, names=names, **options)
     x = target_tokens(c, tokens, layout, t)
     x = bart_layers(decoder_stack(c), x, "model.decoder.", layout, memory, **options)
     return biased_logits(x, t) if head else x
 
 
-def source_tokens(c: Any, tokens: Data, layout: Layout, t: Tables) -> Data:
-    """What the encoder's layers start from."""
-    x = lookup(tokens, f"/{t.shared}" if t.shared else "embed_tokens.weight", "embedding", t.source, c.d_model)
-    return placed(c, x, tokens, "", layout)
+def encoder_output(c: Any, layout: Layout, t: Tables, **options: Any) -> Data:
+    """Another text's token ids to what the decoder looks at. `options`: of bart_layer."""
+
+    def encoder(tokens: Data) -> Data:
+        x = lookup(tokens, f"/{t.shared}" if t.shared else "embed_tokens.weight", "embedding", t.source, c.d_model)
+        return bart_layers(encoder_stack(c), placed(c, x, tokens, "", layout), "", layout, cached=False, **options)
+
+    return block(given("source tokens", "source"), "model.encoder.", encoder, part="encoder")
 
 
 def target_tokens(c: Any, tokens: Data, layout: Layout, t: Tables) -> Data:
@@ -112,10 +111,12 @@ def decoder_alone(
 
 
 def placed(c: Any, x: Data, tokens: Data, prefix: str, layout: Layout, *, places: bool = True) -> Data:
-    """Looked-up tokens with their places. `places`: there is a table of them."""
+    """Looked-up tokens with their places. `places`: there is a table of them; else they are worked out and not stored."""
     if places:
         rows = c.n_positions + layout.extra_places if layout.extra_places else c.n_positions
         x = positions(x, tokens, prefix + "embed_positions", rows)
+    else:
+        x = act(x, "sines of places")
     return norm(x, prefix + "layernorm_embedding", bias=True) if layout.tables_normed else x
 
 

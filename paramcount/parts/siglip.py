@@ -63,5 +63,5 @@ def pool(c: Any, x: Data) -> Data:
     stored = (Weight("head.attention.in_proj_weight", "qkv.q", (3 * d, d), thirds), Weight("head.attention.in_proj_bias", "qkv.q", (3 * d,), thirds))
     projected = Data("linear", (query, x), ("patches", 3 * d), stored)
     q, k, v = (Data("split", (projected,), (part.shape[0], c.n_heads, c.d_head)) for part in (query, *split(projected, d, d)))
-    a = linear(attend(q, k, v), "head.attention.out_proj", "output_projection", d, bias=True)
+    a = linear(attend(q, k, v, cached=()), "head.attention.out_proj", "output_projection", d, bias=True)
     return a + plain_mlp(norm(a, "head.layernorm", bias=True), ("head.mlp.fc1", "head.mlp.fc2"), "mlp", c.d_ff, bias=True)

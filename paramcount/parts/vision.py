@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paramcount.flow import Data, Size, Weight
-from paramcount.parts.attentions import attention, unrotated
+from paramcount.parts.classic import multi_head
 from paramcount.parts.decoders import pre_norm
 from paramcount.parts.feed_forward import plain_mlp
 
@@ -23,7 +23,7 @@ def vision_layer(c: Any, x: Data, names: tuple[str, str] = ("layer_norm1", "laye
     """The layer of CLIP's and SigLIP's towers: LayerNorms, attention over all patches, a plain MLP, biases everywhere."""
     return pre_norm(
         x,
-        lambda h: attention(c, h, "self_attn.", bias=True, prepare=unrotated, o_name="out_proj"),
+        lambda h: multi_head(c, h, "self_attn.", cached=False),
         lambda h: plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True),
         names,
         bias=True,

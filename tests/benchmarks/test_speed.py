@@ -6,23 +6,33 @@ The comparison with building the model needs torch and transformers and is skipp
 
 from __future__ import annotations
 
+import json
+import resource
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+import paramcount
 from paramcount import zoo
 from paramcount.counting import count_sizes, counted
 from paramcount.zoo import from_file
 
 ROUNDS = 15
+TRUTH = Path(__file__).parent.parent / "data" / "truth"
 COMMAND = "from paramcount.cli import main; main(['gpt2-small'])"
 LIBRARIES = "import click, yaml, pydantic\nclass Model(pydantic.BaseModel):\n    id: str\n    total: int\n"
+CONFIG = "from paramcount.cli import main; main([{path!r}])"
+FROM_CONFIG = (
+    "import torch, transformers\nconfig = transformers.AutoConfig.from_pretrained({path!r})\nwith torch.device('meta'):\n"
+    "    model = transformers.AutoModelForCausalLM.from_config(config)\nprint(sum(p.numel() for p in model.parameters()))\n"
+)
 REFERENCE = (
     "import torch, transformers\nwith torch.device('meta'):\n    model = transformers.GPT2LMHeadModel(transformers.GPT2Config())\n"
     "print(sum(p.numel() for p in model.parameters()))\n"
@@ -73,3 +83,68 @@ def test_one_count(benchmark: Any, id: str, how: Callable[[zoo.Model], Any]) -> 
 def test_loading_and_counting_the_whole_zoo(benchmark: Any) -> None:
     paths = sorted(zoo.CONFIGS.glob("*/*.yaml"))
     benchmark(lambda: [count_sizes(model.sizes) for model in map(from_file, paths) if not model.estimate])
+
+
+# ---- config.json
+
+
+def documents() -> list[dict[str, Any]]:
+    """Real configs of many architectures, as the tests have them."""
+    facts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(TRUTH.glob("*.json"))]
+    return [fact["config"] for fact in facts]
+
+
+def varied(n: int) -> Iterator[dict[str, Any]]:
+    """n configs of which no two are the same: real ones, each time with another vocabulary."""
+    known = documents()
+    for i in range(n):
+        document = dict(known[i % len(known)])
+        section = "text_config" if "text_config" in document else None
+        sizes = dict(document[section]) if section else document
+        if type(sizes.get("vocab_size")) is int:
+            sizes["vocab_size"] += i
+        yield {**document, section: sizes} if section else document
+
+
+def test_configs_counted_in_one_process(benchmark: Any) -> None:
+    """The goal is 10,000 a second from parsed JSON."""
+    work = list(varied(10_000))
+    for document in work[:1000]:
+        paramcount.count(document)  # imports the architectures, meets every structure
+    benchmark.pedantic(lambda: [paramcount.count(document).total for document in work], rounds=3)
+    seconds = benchmark.stats.stats.min
+    benchmark.extra_info["configs a second"] = round(len(work) / seconds)
+    print(f"\n{benchmark.name}: {benchmark.extra_info}")
+
+
+def test_memory_over_100_000_configs_stays_flat(benchmark: Any) -> None:
+    code = (
+        "import sys; sys.path.insert(0, '.')\nfrom tests.benchmarks.test_speed import varied, peak\nimport paramcount\n"
+        "for i, document in enumerate(varied(100_000)):\n    paramcount.count(document)\n    if i == 10_000: early = peak()\nprint(early, peak())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    early, late = map(int, done.stdout.split())
+    benchmark.extra_info["peak after 10,000 and 100,000 in KiB"] = early, late
+    benchmark.pedantic(lambda: None, rounds=1)
+    print(f"\n{benchmark.name}: {benchmark.extra_info}")
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def test_a_scan_of_10_000_files(benchmark: Any, tmp_path: Path) -> None:
+    for i, document in enumerate(varied(10_000)):
+        folder = tmp_path / f"{i // 100:03}" / f"{i:05}"
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text(json.dumps(document), encoding="utf-8")
+    code = f"from paramcount.cli import main; main(['scan', {str(tmp_path)!r}, '--csv'])"
+    benchmark.pedantic(run, args=(code,), rounds=3)
+
+
+@pytest.mark.skipif(not find_spec("torch") or not find_spec("transformers"), reason="needs torch==2.13.0 and transformers==5.23.0")
+def test_a_config_json_against_building_it_on_the_meta_device(benchmark: Any, tmp_path: Path) -> None:
+    config = next(document for document in documents() if document["model_type"] == "qwen3")
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    path = str(tmp_path / "config.json")
+    against(benchmark, CONFIG.format(path=path), FROM_CONFIG.format(path=path), 5)

@@ -1,0 +1,190 @@
+"""DeepSeek-V4: hyper-connections, one key and value for all heads, which layers compress over blocks of tokens, experts by token id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, near, shown
+from paramcount.flow import Data, Size, Weight, act, attend, join, layers, linear, lookup, norm, rope, split, weigh
+from paramcount.layer_kinds import whole
+from paramcount.parts.decoders import head
+from paramcount.parts.feed_forward import correction, gated_mlp, mixture
+from paramcount.parts.hyper import collapse, mixing, through, widen
+from paramcount.rules import at_most, not_null, one_of_each, padding_in_table
+from paramcount.sizes import Condition, Derivation, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+
+KINDS = ("sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention")
+RATIOS = {0: KINDS[0], 4: KINDS[1], 128: KINDS[2]}
+NAMES = ("w1", "w3", "w2")
+
+
+def layer_words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    """By words, by ratios of compression, or heavily and sparsely compressed in turn behind two heavily compressed ones."""
+    words, ratios, n = js.get("layer_types"), js.get("compress_ratios"), c["n_layers"]
+    if words is None and ratios is not None:
+        words = [RATIOS[ratio] for ratio in ratios]
+    if words is None:
+        words = [KINDS[1] if i >= 2 and i % 2 else KINDS[2] for i in per_layer(c)]
+    return tuple(words[:n])
+
+
+def hashed(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """The layers that choose experts by token id: by words, or the first few."""
+    words, known, n = js.get("mlp_layer_types"), ("hash_moe", "moe"), c["n_layers"]
+    if words is None:
+        return tuple(range(min(n, whole(js, "num_hash_layers", 3) if js.get("num_hash_layers") is not None else 3)))
+    if len(words) < n:
+        raise ParamcountError(f"names {len(words)} layers of {n}", where="mlp_layer_types", accepted="one word a layer")
+    for i, word in enumerate(words[:n]):
+        if word not in known:
+            raise ParamcountError(f"= {shown(word)}", where=f"mlp_layer_types.{i}", accepted=", ".join(known), nearest=near(str(word), known))
+    return tuple(i for i in per_layer(c) if words[i] == "hash_moe")
+
+
+def block_size(word: str, key: str, absent: int) -> Derivation:
+    """How many tokens become one."""
+
+    def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+        rates = js.get("compress_rates")
+        n = js.get(key) if js.get(key) is not None else absent if rates is None or word not in c["layer_types"] else rates[word]
+        if type(n) is not int or n < 1:
+            raise ParamcountError(f"= {shown(n)}", where=f"compress_rates.{word}", accepted="a whole number from 1")
+        return n
+
+    return found
+
+
+def turned(label: str) -> Derivation:
+    """How much of a head is rotated, in pairs. `label`: of the angles, those of layers with or without compression."""
+
+    def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+        share, width, rope = js.get("partial_rotary_factor"), js.get("qk_rope_head_dim"), js.get("rope_scaling") or js.get("rope_parameters") or {}
+        if all(isinstance(rope.get(name), Mapping) for name in ("main", "compress")):
+            share = rope[label].get("partial_rotary_factor", 1.0 if share is None else share)
+        elif share is None:
+            share = 0.125 if width is None else width / c["d_head"]
+        n = int(c["d_head"] * share)
+        return n + n % 2
+
+    return found
+
+
+class DeepseekV4(Sizes):
+    """Source: arXiv:2606.19348, section 2. Layers with a window alone rotate `d_rope` of a head, the others `d_far_rope`."""
+
+    reference: ClassVar[str] = "DeepseekV4ForCausalLM"
+    own_layer_types: ClassVar[bool] = True
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), not_null("n_routed_experts", "moe_intermediate_size"))
+
+    vocab_size: Positive = hf(absent=129280)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=43)
+    n_streams: Positive = hf("hc_mult", absent=4)
+    n_heads: Positive = hf(absent=64)
+    d_head: Positive = hf(absent=512)
+    d_rope: Positive = derived(turned("main"))
+    d_far_rope: Positive = derived(turned("compress"))
+    d_q_lora: Positive = hf(absent=1024)
+    n_o_groups: Positive = hf("o_groups", absent=8)
+    d_o_lora: Positive = hf("o_lora_rank", absent=1024)
+    d_o_group: Positive = derived(lambda js, c: c["n_heads"] * c["d_head"] // c["n_o_groups"])
+    layer_types: Words = derived(layer_words)
+    window: Positive = hf(absent=128)
+    sparse_block: Positive = derived(block_size(KINDS[1], "compress_rate_csa", 4))
+    heavy_block: Positive = derived(block_size(KINDS[2], "compress_rate_hca", 128))
+    n_index_heads: Positive = hf("index_n_heads", absent=64)
+    d_index: Positive = hf("index_head_dim", absent=128)
+    n_chosen: Positive = hf("index_topk", absent=512)
+    hash_layers: Indices = derived(hashed)
+    d_expert: Positive = hf("intermediate_size", "moe_intermediate_size", absent=2048)
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256)
+    n_active_experts: Positive = hf(absent=6)
+    mlp_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        x = widen(lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model), c.n_streams)
+        hashing = set(c.hash_layers)
+        kinds = [((word, "hash" if i in hashing else "moe"), 1) for i, word in enumerate(c.layer_types)]
+        x = layers(x, "model.layers.{layer}.", kinds, lambda kind, x, tokens: layer(c, kind, x, tokens), reads=(tokens,))
+        x = collapse(x, mixing(x, c.n_streams, c.n_streams, 1, ("model.hc_head.hc_fn", "model.hc_head.hc_base", "model.hc_head.hc_scale")))
+        return head(c, norm(x, "model.norm"), "model.embed_tokens.weight", "head")
+
+    def check(c) -> None:
+        one_of_each(c, "layer_types", "n_layers", KINDS)
+        at_most(c, "d_rope", "d_head")
+        at_most(c, "d_far_rope", "d_head")
+        if KINDS[1] in c.layer_types:
+            at_most(c, "d_far_rope", "d_index")
+        if c.n_heads * c.d_head % c.n_o_groups:
+            raise ParamcountError(f"= {c.n_o_groups} does not divide {c.n_heads} × {c.d_head}", where="n_o_groups", accepted="a divisor")
+
+
+def layer(c: Any, kind: tuple[str, str], x: Data, tokens: Data) -> Data:
+    word, choice = kind
+    x = through(x, c.n_streams, ("hc_attn_fn", "hc_attn_base", "hc_attn_scale"), lambda h: attention(c, norm(h, "attn_norm"), "attn.", word))
+    names = ("hc_ffn_fn", "hc_ffn_base", "hc_ffn_scale")
+    return through(x, c.n_streams, names, lambda h: moe(c, norm(h, "ffn_norm"), "ffn.", tokens if choice == "hash" else None))
+
+
+def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
+    """One key, which is the value too, for all heads: of the tokens in the window and, before them, of blocks of tokens."""
+    d_rope = c.d_rope if word == KINDS[0] else c.d_far_rope
+    latent = norm(linear(x, prefix + "wq_a", "qkv.q_down", c.d_q_lora), prefix + "q_norm")
+    q = rope_end(act(linear(latent, prefix + "wq_b", "qkv.q_up", (c.n_heads, c.d_head)), "norm"), d_rope)
+    kv = rope_end(norm(linear(x, prefix + "wkv", "qkv.kv", (1, c.d_head)), prefix + "norm"), d_rope)
+    cached = [kv]
+    if word != KINDS[0]:
+        sparse = word == KINDS[1]
+        blocks = compress(c, x, prefix + "compressor.", "qkv.compressor", c.d_head, c.sparse_block if sparse else c.heavy_block, sparse)
+        cached.append(blocks)
+        if sparse:
+            chosen, keys = choose_blocks(c, x, latent, prefix + "indexer.")
+            cached.append(keys)
+            blocks = Data("choose", (blocks, chosen), blocks.shape)
+        kv = Data("and blocks", (kv, blocks), kv.shape)
+    a = attend(q, kv, kv, window=c.window, cached=tuple(cached), sinks=Weight(prefix + "attn_sink", "other", (c.n_heads,)))
+    return grouped_output(c, rope_end(a, d_rope), prefix)
+
+
+def rope_end(x: Data, d_rope: Size) -> Data:
+    """Rotary positions on the last d_rope of every head, forth, or back on what comes out of the values."""
+    kept, last = split(x, x.shape[-1] - d_rope, d_rope)
+    return join(kept, rope(last))
+
+
+def compress(c: Any, x: Data, prefix: str, component: str, width: Size, block: Size, overlapping: bool) -> Data:
+    """A block of tokens to one vector: a weighted sum, channel by channel. `overlapping`: each token counts in two blocks, with a
+    vector for either."""
+    d = 2 * width if overlapping else width
+    values = linear(x, prefix + "wkv", component, d)
+    weights = weigh(linear(x, prefix + "wgate", component, d), "positions in the block", prefix + "ape", component, block, d)
+    return rope_end(norm(Data("compress", (values, weights), ("blocks", width)), prefix + "norm"), c.d_far_rope)
+
+
+def choose_blocks(c: Any, x: Data, latent: Data, prefix: str) -> tuple[Data, Data]:
+    """The indexer of sparse attention over blocks, with keys of its own, compressed in the same way."""
+    keys = compress(c, x, prefix + "compressor.", "other", c.d_index, c.sparse_block, True)
+    q = rope_end(linear(latent, prefix + "wq_b", "other", (c.n_index_heads, c.d_index)), c.d_far_rope)
+    of_heads = linear(x, prefix + "weights_proj", "other", c.n_index_heads)
+    return Data("choose blocks", (q, keys, of_heads), (x.shape[0], c.n_chosen)), keys
+
+
+def grouped_output(c: Any, a: Data, prefix: str) -> Data:
+    """The heads in groups, each through a matrix of its own, then all together."""
+    groups = Data("to groups", (a,), (a.shape[0], c.n_o_groups, c.d_o_group))
+    held = Weight(prefix + "wo_a.weight", "output_projection", (c.n_o_groups * c.d_o_lora, c.d_o_group))
+    narrow = Data("grouped linear", (groups,), (a.shape[0], c.n_o_groups, c.d_o_lora), (held,))
+    return linear(narrow, prefix + "wo_b", "output_projection", c.d_model)
+
+
+def moe(c: Any, x: Data, prefix: str, tokens: Data | None) -> Data:
+    """Experts beside one shared one. `tokens`: where a table of token ids, which is not learned, chooses them."""
+    correct = correction(c, prefix + "gate.bias")
+    if tokens is not None:
+        table = Weight(prefix + "gate.tid2eid", "router", (c.vocab_size, c.n_active_experts), role="buffer")
+        chosen = Data("lookup", (tokens,), ("tokens", c.n_active_experts), (table,))
+        correct = lambda scores: Data("choose", (scores, chosen), scores.shape)  # noqa: E731
+    routed = mixture(c, x, prefix, correct=correct, names=NAMES)
+    return routed + gated_mlp(x, prefix + "shared_experts.", "shared_experts", c.d_expert, bias=c.mlp_bias, names=NAMES)

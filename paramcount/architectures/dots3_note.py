@@ -1,0 +1,142 @@
+"""dots3.note: gated latent attention, over a window with sizes of its own in three of four layers and sparse in the fourth; experts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.architectures.bailing_hybrid import head_gate
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, act
+from paramcount.layer_kinds import dense_by_type, whole
+from paramcount.parts.decoders import decoder, pre_norm, typed_layers
+from paramcount.parts.feed_forward import correction, gated_mlp, mixture
+from paramcount.parts.latent import Latent, choose_tokens, latent_attention, query_latent
+from paramcount.rules import at_most, even, grouped_routing, in_pairs, not_null, one_of_each, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+
+KINDS = ("sliding_attention", "indexed_attention", "full_attention")
+
+
+def layer_words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    """The first two layers and every fourth look far, the others over a window. Whether they look sparsely, use_dsa says."""
+    sparse = js.get("use_dsa", True)
+    words = js.get("layer_types")
+    if words is None:
+        far = "full_attention" if sparse is False else "indexed_attention"
+        words = [far if not js.get("use_sliding_window", True) or i < 2 or i % 4 == 1 else "sliding_attention" for i in per_layer(c)]
+    if sparse is None:
+        return tuple(words)
+    old, new = ("full_attention", "indexed_attention") if sparse else ("indexed_attention", "full_attention")
+    return tuple(new if word == old else word for word in words)
+
+
+def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """The layers in front, and those that moe_layer_freq, a number or a list, leaves out."""
+    first, step = whole(js, "first_k_dense_replace", 1), js.get("moe_layer_freq", 1)
+    return tuple(i for i in per_layer(c) if i < first or (not step[i] if isinstance(step, (list, tuple)) else i % step))
+
+
+def sizes_are_consistent(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """What the reference asks of the sizes of its two kinds of attention."""
+    if "per_layer_config" in js:
+        raise ParamcountError("overrides sizes layer by layer, which is not supported", where="per_layer_config")
+    words = set(c["layer_types"])
+    for found, heads, key, absent in (
+        (words - {"sliding_attention"}, "n_heads", "num_key_value_heads", 128),
+        (words & {"sliding_attention"}, "n_sliding_heads", "swa_num_key_value_heads", 64),
+    ):
+        if found and js.get(key, absent) != c[heads]:
+            raise ParamcountError(f"= {shown(js.get(key, absent))} for {c[heads]} heads", where=key, accepted=f"{c[heads]}")
+    if "sliding_attention" in words and js.get("swa_head_dim", 256) != c["d_sliding_nope"] + c["d_sliding_rope"]:
+        accepted = f"{c['d_sliding_nope'] + c['d_sliding_rope']}, the sum of its parts"
+        raise ParamcountError(f"= {shown(js.get('swa_head_dim', 256))}", where="swa_head_dim", accepted=accepted)
+
+
+class Dots3Note(Sizes):
+    """Source: modeling_dots3_note.py of the reference. Sizes with `sliding` in their names are those of the layers with a window."""
+
+    reference: ClassVar[str] = "Dots3NoteForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        sizes_are_consistent,
+        grouped_routing(1, 1),
+        padding_in_table(151659),
+        not_null("n_group", "topk_group", "num_key_value_heads", "n_routed_experts"),
+    )
+
+    vocab_size: Positive = hf(absent=152064)
+    d_model: Positive = hf(absent=5120)
+    n_layers: Positive = hf(absent=46)
+    layer_types: Words = derived(layer_words)
+    n_heads: Positive = hf(absent=128)
+    d_q_lora: Positive = hf(absent=1024)
+    d_kv_lora: Positive = hf(absent=512)
+    d_nope: Positive = hf(absent=128)
+    d_rope: Positive = hf(absent=64)
+    d_v: Positive = hf(absent=128)
+    n_index_heads: Positive = hf("index_n_heads", absent=64)
+    d_index: Positive = hf("index_head_dim", absent=128)
+    n_chosen: Positive = hf("index_topk", absent=2048)
+    window: Positive = hf("sliding_window", absent=lambda js, c: js.get("sliding_window_size", 512), null=ABSENT)
+    n_sliding_heads: Positive = hf("swa_num_attention_heads", absent=64)
+    d_sliding_q_lora: Positive = hf("swa_q_lora_rank", absent=1024)
+    d_sliding_kv_lora: Positive = hf("swa_kv_lora_rank", absent=1024)
+    d_sliding_nope: Positive = hf("swa_qk_nope_head_dim", absent=192)
+    d_sliding_rope: Positive = hf("swa_qk_rope_head_dim", absent=lambda js, c: js.get("swa_head_dim", 256) - c["d_sliding_nope"])
+    d_sliding_v: Positive = hf("swa_v_head_dim", absent=128)
+    d_ff: Positive = hf(absent=13824)
+    dense_layers: Indices = derived(dense_by_type(without_experts))
+    d_expert: Positive = hf(absent=1536)
+    d_shared_expert: Positive = hf("moe_shared_expert_intermediate_size", "shared_experts_intermediate_size", absent=1536)
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256)
+    n_active_experts: Positive = hf(absent=8)
+    n_shared_experts: Positive = hf(absent=1)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
+
+    def check(c) -> None:
+        one_of_each(c, "layer_types", "n_layers", KINDS)
+        words = set(c.layer_types)
+        for found, width in ((words - {"sliding_attention"}, "d_rope"), (words & {"sliding_attention"}, "d_sliding_rope")):
+            if found:
+                even(c, width)
+                in_pairs(c, width)
+        if "indexed_attention" in words:
+            at_most(c, "d_rope", "d_index")
+
+
+def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
+    word, mlp = kind
+    feed_forward = (lambda h: moe(c, h, "mlp.")) if mlp == "moe" else (lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff))
+    return pre_norm(x, lambda h: attention(c, h, "self_attn.", word), feed_forward)
+
+
+def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
+    """Latent attention with a gate for each head, its latents rescaled before they are read."""
+    sizes, window = c, None
+    if word == "sliding_attention":
+        sizes, window = Latent(c.n_sliding_heads, c.d_sliding_q_lora, c.d_sliding_kv_lora, c.d_sliding_nope, c.d_sliding_rope, c.d_sliding_v), c.window
+    latent = act(query_latent(sizes, x, prefix, bias=c.attention_bias), "scale")
+    chosen, *index = choose_tokens(c, x, latent, prefix + "indexer.") if word == "indexed_attention" else (None,)
+    return latent_attention(
+        sizes,
+        x,
+        prefix,
+        bias=c.attention_bias,
+        q_latent=latent,
+        rope_norm=True,
+        rescaled=True,
+        chosen=chosen,
+        index=tuple(index),
+        window=window,
+        gate=lambda x, a: head_gate(sizes.n_heads, x, a, prefix + "g_proj"),
+    )
+
+
+def moe(c: Any, x: Data, prefix: str) -> Data:
+    """The shared experts have a width of their own."""
+    routed = mixture(c, x, prefix, correct=correction(c, prefix + "gate.e_score_correction_bias"))
+    return routed + gated_mlp(x, prefix + "shared_experts.", "shared_experts", c.n_shared_experts * c.d_shared_expert)

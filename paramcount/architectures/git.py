@@ -1,0 +1,100 @@
+"""GIT: a BERT-like decoder that reads an image's patches in front of the text; of a video, a learned vector tells the frames apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, block, given, layers, linear, norm, weigh
+from paramcount.parts.classic import biased_head
+from paramcount.parts.encoders import bert_body, embeddings
+from paramcount.parts.vision import cut_into_patches, insert, vision_layer
+from paramcount.rules import heads_fill, padding_inside
+from paramcount.sizes import MOST_NAMED, Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf
+
+
+def patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    size = js.get("image_size", 224)
+    if type(size) is not int:  # a pair is not refused, but cannot be divided later
+        raise ParamcountError(f"= {shown(size)}", where="vision_config.image_size", accepted="a whole number")
+    n: int = (size // c["patch_size"]) ** 2
+    return n
+
+
+def frames_apart(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    n = js.get("num_image_with_embedding")
+    if n is not None and (type(n) is not int or n > MOST_NAMED):
+        raise ParamcountError(f"= {shown(n)}", where="num_image_with_embedding", accepted=f"null or a whole number up to {MOST_NAMED:,}")
+    return tuple(range(n or 0))
+
+
+class GitVision(Sizes):
+    """The vision tower: CLIP's."""
+
+    section: ClassVar[str | None] = "vision_config"
+
+    d_model: Positive = hf(absent=768)
+    n_layers: Positive = hf(absent=12)
+    n_heads: Positive = hf(absent=12)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=3072)
+    n_channels: Positive = hf("num_channels", absent=3)
+    patch_size: Positive = hf("patch_size", absent=16)
+    n_patches: Natural = derived(patches)
+
+    def check(c) -> None:
+        heads_fill(c)
+
+
+class Git(Sizes):
+    """Source: arXiv:2205.14100, section 3."""
+
+    reference: ClassVar[str] = "GitForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
+
+    vocab_size: Positive = hf(absent=30522)
+    d_model: Positive = hf(absent=768)
+    n_layers: Positive = hf(absent=6)
+    n_heads: Positive = hf(absent=12)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=3072)
+    n_positions: Positive = hf("max_position_embeddings", absent=1024)
+    frames: Indices = derived(frames_apart)
+    tie_word_embeddings: Flag = hf(absent=False)
+    vision: GitVision
+
+    def forward(c, tokens: Data, head: bool = True) -> Data:
+        pixels = given("pixels", "patches", c.vision.n_channels, c.vision.patch_size, c.vision.patch_size)
+        image = block(pixels, "git.image_encoder.vision_model.", lambda pixels: tower(c.vision, pixels), part="vision")
+        if c.frames:
+            image = block(image, "git.", lambda image: told_apart(c, image), part="vision")
+        image = block(image, "git.visual_projection.visual_projection.", lambda image: projected(c, image), part="projector")
+        x = bert_body(c, insert(embeddings(c, tokens, None, "git.", c.d_model), image), (), "git.")
+        table = "git.embeddings.word_embeddings.weight" if c.tie_word_embeddings else None
+        return biased_head(x, c.vocab_size, "output", "output.bias", table) if head else x
+
+    def body(c, tokens: Data) -> Data:
+        return c.forward(tokens, head=False)
+
+    def check(c) -> None:
+        heads_fill(c)
+
+
+def tower(c: Any, pixels: Data) -> Data:
+    x = cut_into_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size)
+    x = weigh(x, "class token", "embeddings.class_embedding", "embedding", c.d_model)
+    x = weigh(x, "positions", "embeddings.position_embedding.weight", "position", c.n_patches + 1, c.d_model)
+    x = norm(x, "pre_layrnorm", bias=True)
+    x = layers(x, "encoder.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: vision_layer(c, x))
+    return norm(x, "post_layernorm", bias=True)
+
+
+def told_apart(c: Any, image: Data) -> Data:
+    """Each frame with the vector of its number."""
+    frames = tuple(weigh(image, "add", f"img_temporal_embedding.{i}", "position", 1, 1, c.vision.d_model) for i in c.frames)
+    return Data("frames", frames, image.shape)
+
+
+def projected(c: Any, image: Data) -> Data:
+    return norm(linear(image, "0", "projector", c.d_model, bias=True), "1", bias=True)

@@ -1,0 +1,49 @@
+"""The language models of GLM-4.1V and GLM-4.5V: GLM-4-0414 and GLM-4.5 with positions in time, height and width."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.architectures.glm import Glm4
+from paramcount.architectures.glm4_moe import Glm4Moe
+from paramcount.rotary import in_pairs, sections_fill
+from paramcount.rules import grouped_routing, not_null, padding_in_table
+from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf
+
+
+def rotated(absent: float) -> Derivation:
+    """How much of a head is rotated, which is of the width that head_dim says, if anything does. `absent`: without a share."""
+
+    def width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+        rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
+        share = rope.get("partial_rotary_factor", js.get("partial_rotary_factor", absent))
+        return in_pairs(js.get("head_dim") or c["d_head"], 1.0 if share is None else share)
+
+    return width
+
+
+class Glm4vText(Glm4):
+    """Source: arXiv:2507.01006, section 2."""
+
+    reference: ClassVar[str] = "Glm4vForConditionalGeneration"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), sections_fill(8, 12, 12))
+
+    n_kv_heads: Positive = hf(absent=2, null=equal_to("n_heads"))
+    d_head: Positive = derived(d_model_per_head)
+    d_rope: Natural = derived(rotated(1.0))
+    qkv_bias: Flag = derived(lambda js, c: True)
+
+
+class Glm4vMoeText(Glm4Moe):
+    """Source: arXiv:2507.01006, section 2."""
+
+    reference: ClassVar[str] = "Glm4vMoeForConditionalGeneration"
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        grouped_routing(1, 1), padding_in_table(None), not_null("n_routed_experts", "n_group", "topk_group"), sections_fill(8, 12, 12),
+    )  # fmt: skip
+    defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 151424, "attention_bias": True}
+
+    d_rope: Natural = derived(rotated(0.5))
+    n_mtp_layers: Natural = derived(lambda js, c: 0)
+    qk_norm: Flag = derived(lambda js, c: False)

@@ -1,0 +1,113 @@
+"""Inkling 2: every sublayer attends to the outputs of earlier blocks of layers instead of adding to one stream; gated attention with sinks
+that depend on the token, short convolutions, a learned bias by distance, experts everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+from paramcount.architectures.inkling_text import KINDS, InklingBody, by_distance, convolved, heads_of
+from paramcount.flow import Data, Weight, act, attend, linear, norm, weigh
+from paramcount.parts.attentions import sigmoid_gate
+from paramcount.parts.decoders import decoder
+from paramcount.parts.feed_forward import correction
+from paramcount.parts.stacked import stacked_experts
+from paramcount.sizes import Positive, hf
+
+
+class Kind(NamedTuple):
+    """Of a layer. Its input is mixed at the end of the layer before, where the file counts the weights for it."""
+
+    word: str
+    following: str | None  # the next layer's word
+    first: bool
+    opens_block: bool  # its input becomes one of the blocks that later layers attend to
+
+
+class Inkling2Text(InklingBody):
+    """Source: modeling_inkling2.py of the reference; attention over blocks arXiv:2603.15031. Names as the reference saves them."""
+
+    reference: ClassVar[str] = "Inkling2ForCausalLM"
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "d_model": 4608, "n_layers": 48, "n_heads": 48, "n_sliding_heads": 48, "n_sliding_kv_heads": 8, "window": 1024, "n_routed_experts": 384,
+        "n_active_experts": 8,
+    }  # fmt: skip
+
+    n_layers_in_block: Positive = hf("n_layers_per_attn_res_block", absent=6)
+    d_expert: Positive = hf("intermediate_size", "moe_intermediate_size", absent=2304)
+
+    def forward(c, tokens: Data) -> Data:
+        following = (*c.layer_types[1:], None)
+        kinds = [(Kind(word, after, i == 0, i % c.n_layers_in_block == 0), 1) for i, (word, after) in enumerate(zip(c.layer_types, following))]
+        return decoder(
+            c,
+            tokens,
+            layer,
+            kinds,
+            prefix="model.llm.",
+            names=("embed", "layers", "norm"),
+            head_name="model.llm.unembed",
+            enter=lambda x: norm(x, "model.llm.embed_norm"),
+            carry=(("blocks", c.d_model), ("inputs", c.d_model)),
+        )
+
+
+def layer(c: Any, kind: Kind, x: Data, blocks: Data, inputs: Data) -> tuple[Data, Data, Data]:
+    """`blocks`: what earlier blocks came to. `inputs`: what this layer's attention reads, one vector a token, or one each for q, k and v."""
+    slides = kind.word == KINDS[1]
+    if slides:
+        one = norm(x if kind.first else Data("the input", (inputs,), x.shape), "attn_norm")
+        read = (one, one, one)
+    else:
+        q, k, v = (norm(x if kind.first else Data(f"the input of {name}", (inputs,), x.shape), f"{name}_input_norm") for name in "qkv")
+        read = (q, k, v)
+    y = convolved(attention(c, *read, slides=slides), "attn_sconv", c.d_conv)
+    if kind.opens_block:
+        blocks = Data("append", (blocks, x), blocks.shape)
+    else:
+        y = x + y
+    h = norm(over_blocks(y, blocks, "mlp_queries.{layer}", c.d_model), "mlp_norm")
+    y = y + convolved(moe(c, h), "mlp_sconv", c.d_conv)
+    if kind.following is None:
+        return over_blocks(y, blocks, "output_query", c.d_model), blocks, inputs
+    width = (c.d_model,) if kind.following == KINDS[1] else (3, c.d_model)
+    return y, blocks, over_blocks(y, blocks, "attn_queries.{layer}", *width, shape=inputs.shape)
+
+
+def over_blocks(x: Data, blocks: Data, name: str, *width: Any, shape: tuple[Any, ...] | None = None) -> Data:
+    """A learned query attends to the blocks and to x, which are keys and values at once."""
+    return Data("attend to blocks", (x, blocks), shape or x.shape, (Weight("/model.llm.attn_res." + name, "other", width),))
+
+
+def attention(c: Any, x: Data, to_k: Data, to_v: Data, *, slides: bool) -> Data:
+    heads = heads_of(c, slides=slides)
+    convolve = (lambda y, by, name: convolved(y, name, c.d_conv)) if slides else (lambda y, by, name: convolved_by(c, y, by, name, heads.n_kv_heads))
+
+    def kept(source: Data, name: str) -> Data:
+        y = linear(source, f"attn.w{name}_dv", f"qkv.{name}", heads.n_kv_heads * heads.d_head)
+        return Data("to heads", (convolve(y, source, f"attn.{name}_sconv"),), (x.shape[0], heads.n_kv_heads, heads.d_head))
+
+    q = clipped(linear(x, "attn.wq_du", "qkv.q", (heads.n_heads, heads.d_head)), "attn.q_l2_clip")
+    k, v = act(kept(to_k, "k"), "clip"), act(kept(to_v, "v"), "norm")
+    of_heads = clipped(linear(x, "attn.wr_du", "qkv.relative", (heads.n_heads, c.d_relative)), "attn.rel_l2_clip")
+    q = by_distance(c, q, of_heads, "attn.", slides=slides)
+    q = Data("beside a sink", (q, linear(x, "attn.attn_sink_proj", "other", heads.n_heads)), q.shape)
+    a = sigmoid_gate("attn.gate_attn")(x, attend(q, k, v, window=c.window if slides else None))
+    return linear(a, "attn.wo_ud", "output_projection", c.d_model)
+
+
+def clipped(x: Data, name: str) -> Data:
+    """A learned scale, then no head longer than a limit."""
+    return act(weigh(x, "scale", name + ".scale", "norm", *x.shape[1:]), "clip")
+
+
+def convolved_by(c: Any, x: Data, by: Data, name: str, n_heads: Any) -> Data:
+    """As `convolved`, with weights that are learned for each channel plus others that each token gives to each head."""
+    given = Data("linear", (by,), (x.shape[0], n_heads, c.d_conv), (Weight(name + ".weight_proj", "mixer.convolution", (n_heads * c.d_conv, c.d_model)),))
+    learned = Weight(name + ".static_w", "mixer.convolution", (c.d_conv, x.shape[-1]))
+    return x + Data("convolve", (x, given), x.shape, (learned,))
+
+
+def moe(c: Any, x: Data) -> Data:
+    scores = correction(c, "mlp.gate.bias")(linear(x, "mlp.gate", "router", c.n_routed_experts))
+    return stacked_experts(c, x, scores, "mlp.experts.", ("w13_weight", "w2_weight"))

@@ -1,0 +1,107 @@
+"""Kimi Linear: three layers of Kimi delta attention, which decays channel by channel, to one of latent attention without positions; experts as in DeepSeek-V3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, Weight, act, linear
+from paramcount.layer_kinds import dense_by_type, first_dense
+from paramcount.mixer_sizes import if_no_attention
+from paramcount.parts.decoders import decoder, pre_norm, typed_layers
+from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
+from paramcount.parts.latent import latent_attention
+from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart, to_heads
+from paramcount.rules import grouped_routing, latent_heads_stay_whole, one_of_each, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+
+KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
+LISTS = {"full_attn_layers": "full_attention", "kda_layers": "linear_attention"}
+
+
+def listed(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    """linear_attn_config numbers the layers of each kind from 1; without its lists every fourth is of full attention."""
+    config = js.get("linear_attn_config") or {}
+    if not all(key in config for key in LISTS):
+        return tuple(KINDS[i > 0 and i % 4 == 0] for i in per_layer(c))
+    words: list[str] = [""] * len(per_layer(c))
+    for key, word in LISTS.items():
+        for i in config[key]:
+            words[i - 1] = word
+    if "" in words:
+        raise ParamcountError(f"leaves out layer {words.index('') + 1}", where="linear_attn_config", accepted="lists that name every layer")
+    return tuple(words)
+
+
+def latent_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    if set(c["layer_types"]) & {"full_attention", "attention"}:
+        latent_heads_stay_whole(32)(js, c)
+
+
+class KimiLinear(Sizes):
+    """Source: arXiv:2510.26692, section 4. The released names of the MLP in the first layer differ from those the reference saves."""
+
+    reference: ClassVar[str] = "KimiLinearForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(163839), latent_heads, grouped_routing(1, 1, ("num_expert_group", "topk_group")))
+
+    vocab_size: Positive = hf(absent=163840)
+    d_model: Positive = hf(absent=2304)
+    n_layers: Positive = hf(absent=27)
+    layer_types: Words = hf(absent=listed, null=ABSENT)
+    n_heads: Positive = hf(absent=32)
+    d_q_lora: Positive | None = hf(absent=None)
+    d_kv_lora: Positive = hf(absent=512)
+    d_nope: Positive = hf(absent=128)
+    d_rope: Positive = hf(absent=64)  # as wide as the part that other latent attentions rotate
+    d_v: Positive = hf(absent=128, null=if_no_attention)
+    n_linear_heads: Positive = hf("linear_attn_config.num_heads", "linear_num_heads", absent=32)
+    d_linear_head: Positive = hf("linear_attn_config.head_dim", "linear_head_dim", absent=128)
+    d_conv: Positive = hf("linear_attn_config.short_conv_kernel_size", "linear_conv_kernel_dim", absent=4)
+    d_ff: Positive = hf(absent=9216)
+    dense_layers: Indices = derived(dense_by_type(first_dense(1)))
+    d_expert: Positive = hf(absent=1024)
+    n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=256)
+    n_active_experts: Positive = hf("num_experts_per_token", "num_experts_per_tok", absent=8)
+    n_shared_experts: Natural = hf("num_shared_experts", "n_shared_experts", absent=1)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
+
+    def idle(c) -> tuple[str, ...]:
+        return ("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()
+
+    def check(c) -> None:
+        one_of_each(c, "layer_types", "n_layers", KINDS)
+
+
+def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
+    word, density = kind
+    if word in ("full_attention", "attention"):
+        mixer = lambda h: latent_attention(c, h, "self_attn.", bias=c.attention_bias, turn=lambda y: y)  # noqa: E731
+    else:
+        mixer = lambda h: delta_attention(c, h, "self_attn.")  # noqa: E731
+    return pre_norm(x, mixer, lambda h: feed_forward(c, density, h))
+
+
+def feed_forward(c: Any, density: str, x: Data) -> Data:
+    prefix = "block_sparse_moe."  # of the MLP too, as the reference saves it
+    if density == "dense":
+        return gated_mlp(x, prefix, "mlp", c.d_ff)
+    return corrected_mixture(c, x, prefix, names=("w1", "w3", "w2"))
+
+
+def delta_attention(c: Any, x: Data, prefix: str) -> Data:
+    """The delta rule with a decay for each channel of the keys, out of a narrow matrix; so is the gate.
+
+    Source: arXiv:2510.26692, section 3.
+    """
+    heads, width = (c.n_linear_heads, c.d_linear_head), c.n_linear_heads * c.d_linear_head
+    q, k, v = streams_apart(c, x, prefix, heads, heads)
+    step = to_heads(linear(linear(x, prefix + "f_a_proj", "mixer.step", c.d_linear_head), prefix + "f_b_proj", "mixer.step", width), *heads)
+    beta = act(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
+    held = Weight(prefix + "A_log", "mixer.state", (1, 1, c.n_linear_heads, 1)), Weight(prefix + "dt_bias", "mixer.state", (width,))
+    z = to_heads(linear(linear(x, prefix + "g_a_proj", "mixer.gate", c.d_linear_head), prefix + "g_b_proj", "mixer.gate", width), *heads)
+    return gated_output(delta_rule(q, k, v, step, beta, *held), z, prefix + "o_norm", prefix + "o_proj", c.d_model, activation="sigmoid")

@@ -1,0 +1,97 @@
+"""OLMo Hybrid: three layers of gated delta net with norms before to one of attention with norms behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError
+from paramcount.flow import Data, act, linear
+from paramcount.mixer_sizes import hybrid_idle
+from paramcount.parts.attentions import attention, wide_norm, wide_qk_norm
+from paramcount.parts.decoders import decoder, post_norm, pre_norm
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.linear_attention import decay, delta_rule, gated_output, streams_apart, to_heads
+from paramcount.rules import one_of_each, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+
+KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
+
+
+def three_to_one(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    words = [KINDS[i % 4 == 3] for i in per_layer(c)]
+    if KINDS[1] not in words:
+        words[-1] = KINDS[1]
+    return tuple(words)
+
+
+def rotates(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
+    """rope_theta null is attention without positions."""
+    rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
+    return rope.get("rope_theta", js.get("rope_theta", 10000.0)) is not None
+
+
+def d_linear_k(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    return int(0.75 * c["d_model"] / c["n_linear_k_heads"])
+
+
+class OlmoHybrid(Sizes):
+    """Source: modeling_olmo_hybrid.py of the reference; for the delta net arXiv:2412.06464."""
+
+    reference: ClassVar[str] = "OlmoHybridForCausalLM"
+    rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(100277),)
+
+    vocab_size: Positive = hf(absent=100352)
+    d_model: Positive = hf(absent=3840)
+    n_layers: Positive = hf(absent=32)
+    layer_types: Words = hf(absent=three_to_one, null=ABSENT)
+    n_heads: Positive = hf(absent=30)
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
+    d_head: Positive = hf(absent=d_model_per_head)
+    positions: Flag = derived(rotates)
+    n_linear_k_heads: Positive = hf("linear_num_key_heads", absent=equal_to("n_heads"), null=ABSENT)
+    n_linear_v_heads: Positive = hf("linear_num_value_heads", absent=equal_to("n_heads"), null=ABSENT)
+    d_linear_k: Positive = hf("linear_key_head_dim", absent=d_linear_k, null=ABSENT)
+    d_linear_v: Positive = hf("linear_value_head_dim", absent=lambda js, c: 2 * c["d_linear_k"], null=ABSENT)
+    d_conv: Positive = hf("linear_conv_kernel_dim", absent=4)
+    d_ff: Positive = hf(absent=11008)
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types])
+
+    def idle(c) -> tuple[str, ...]:
+        return (*hybrid_idle(c.layer_types), *(() if c.positions else ("d_head",)))
+
+    def check(c) -> None:
+        one_of_each(c, "layer_types", "n_layers", KINDS)
+        if len({word in ("linear_attention", "mamba") for word in c.layer_types}) < 2:
+            raise ParamcountError("names layers of one kind", where="layer_types", accepted="some of linear_attention and some of full_attention")
+
+
+def layer(c: Any, word: str, x: Data) -> Data:
+    """The second norm is saved under one name, though it stands before the MLP in the one kind and behind the attention in the other."""
+    if word in ("linear_attention", "mamba"):
+        return pre_norm(x, lambda h: delta_net(c, h, "linear_attn."), lambda h: mlp(c, h), ("attention_layer_norm", "feedforward_layer_norm"))
+    prepare = wide_qk_norm if c.positions else unrotated
+    names = ("feedforward_layer_norm", "post_feedforward_layernorm")
+    return post_norm(x, lambda h: attention(c, h, "self_attn.", bias=c.attention_bias, prepare=prepare), lambda h: mlp(c, h), names)
+
+
+def unrotated(q: Data, k: Data) -> tuple[Data, Data]:
+    return wide_norm(q, "self_attn.q_norm"), wide_norm(k, "self_attn.k_norm")
+
+
+def mlp(c: Any, x: Data) -> Data:
+    return gated_mlp(x, "mlp.", "mlp", c.d_ff)
+
+
+def delta_net(c: Any, x: Data, prefix: str) -> Data:
+    q, k, v = streams_apart(c, x, prefix, (c.n_linear_k_heads, c.d_linear_k), (c.n_linear_v_heads, c.d_linear_v))
+    step = linear(x, prefix + "a_proj", "mixer.step", c.n_linear_v_heads)
+    beta = act(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_v_heads), "sigmoid")
+    y = delta_rule(q, k, v, step, beta, *decay(prefix, c.n_linear_v_heads))
+    z = to_heads(linear(x, prefix + "g_proj", "mixer.gate", c.n_linear_v_heads * c.d_linear_v), c.n_linear_v_heads, c.d_linear_v)
+    return gated_output(y, z, prefix + "o_norm", prefix + "o_proj", c.d_model)

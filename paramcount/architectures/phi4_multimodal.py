@@ -1,0 +1,148 @@
+"""Phi-4-multimodal: Phi-3's layers, a SigLIP tower for images and a Conformer for speech, which has a second way in beside an image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import log2
+from typing import Any, ClassVar
+
+from paramcount.architectures.phi3 import Phi3, layer
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, Weight, act, block, given, layers, linear, lookup, norm, weigh
+from paramcount.parts.attentions import relative
+from paramcount.parts.classic import multi_head
+from paramcount.parts.decoders import decoder
+from paramcount.parts.feed_forward import fused_gated_mlp
+from paramcount.parts.siglip import SiglipVision, siglip
+from paramcount.parts.vision import insert
+from paramcount.rules import padding_in_table
+from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+
+
+class Phi4Vision(SiglipVision):
+    """The vision tower: SigLIP's, always with its pooling head, whose vector nothing reads."""
+
+    conditions: ClassVar[tuple[Condition, ...]] = ()
+    defaults: ClassVar[Mapping[str, Any]] = {"d_model": 1152, "n_layers": 27, "n_heads": 16, "d_ff": 4304, "patch_size": 14}
+
+    n_patches: Natural = derived(lambda js, c: (js.get("image_size", 448) // c["patch_size"]) ** 2)
+    pooling_head: Flag = derived(lambda js, c: True)
+
+
+def halvings(js: Mapping[str, Any]) -> int:
+    """How often the convolutions halve time and frequency."""
+    reduction = js.get("time_reduction", 8)
+    if type(reduction) is not int or reduction < 1 or reduction % 2:
+        raise ParamcountError(f"= {shown(reduction)}", where="audio_config.time_reduction", accepted="an even number")
+    return int(log2(reduction))
+
+
+def bands_left(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    n: int = c["n_bands"]
+    for _ in range(halvings(js)):
+        n = (n - 1) // 2 + 1
+    return n
+
+
+def one_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """Widths that the reference lets a config set, though its tower runs only where they are equal."""
+    for key, fits in (("ext_pw_out_channel", c["d_model"]), ("depthwise_separable_out_channel", c["d_model"]), ("downsample_rate", 1)):
+        if (found := js.get(key, 1 if key == "downsample_rate" else 1024)) != fits:
+            raise ParamcountError(f"= {shown(found)}", where=f"audio_config.{key}", accepted=f"{fits}")
+
+
+class Phi4Audio(Sizes):
+    """The speech tower: a Conformer, arXiv:2005.08100, behind convolutions that halve time and frequency."""
+
+    section: ClassVar[str | None] = "audio_config"
+    conditions: ClassVar[tuple[Condition, ...]] = (one_width,)
+
+    d_model: Positive = hf(absent=1024)
+    n_layers: Positive = hf("num_blocks", absent=24)
+    n_heads: Positive = hf(absent=16)
+    d_head: Positive = hf(absent=d_model_per_head)
+    d_ff: Positive = hf(absent=1536)
+    d_conv: Positive = hf("kernel_size", absent=3)
+    n_multiples: Positive = hf("depthwise_multiplier", absent=1)  # of each channel in the convolution over time
+    n_bands: Positive = hf("input_size", absent=80)
+    n_channels: Positive = hf("nemo_conv_channels", absent=1024)
+    later_halvings: Indices = derived(lambda js, c: tuple(2 + 3 * i for i in range(halvings(js) - 1)))  # their places in the stack
+    n_bands_left: Natural = derived(bands_left)
+    n_distances: Positive = derived(lambda js, c: js.get("bias_max_distance", 1000) * (1 if js.get("bias_symmetric", False) else 2))
+
+
+class Phi4Multimodal(Phi3):
+    """Source: arXiv:2503.01743, section 2."""
+
+    reference: ClassVar[str] = "Phi4MultimodalForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(199999),)
+    defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 200064}
+
+    n_kv_heads: Positive = hf(absent=8, null=equal_to("n_heads"))
+    vision: Phi4Vision
+    audio: Phi4Audio
+
+    def forward(c, tokens: Data) -> Data:
+        prefix = "model.embed_tokens_extend."
+        pixels = given("pixels", "patches", c.vision.n_channels, c.vision.patch_size, c.vision.patch_size)
+        image = block(pixels, prefix + "image_embed.img_processor.", lambda x: siglip(c.vision, x), part="vision")
+        image = Data("hidden state of an inner layer", (image,), image.shape)
+        image = block(image, prefix + "image_embed.", lambda x: project_image(c, x), part="projector")
+        sound = block(given("mel bands", "frames", c.audio.n_bands), prefix + "audio_embed.encoder.", lambda x: audio(c.audio, x), part="audio")
+        ways = [block(sound, prefix + "audio_embed.", lambda x, way=way: project_sound(c, x, way), part="projector") for way in ("speech", "vision_speech")]
+        return decoder(c, tokens, layer, enter=lambda x: insert(x, image, Data("one of", tuple(ways), ways[0].shape)))
+
+
+def project_image(c: Any, x: Data) -> Data:
+    """Squares of four patches as one, with learned vectors at the ends of rows and between the image and its parts."""
+    x = Data("pool", (x,), ("image tokens", c.vision.d_model))
+    x = weigh(x, "ends of rows", "sub_img_feature_extensor", "projector", 1, 1, 1, c.vision.d_model)
+    x = weigh(x, "between images", "global_img_feature_extensor", "projector", 1, 1, c.vision.d_model)
+    x = act(linear(x, "img_projection_up", "projector", c.d_model, bias=True), "gelu")
+    return linear(x, "img_projection_down", "projector", c.d_model, bias=True)
+
+
+def project_sound(c: Any, x: Data, way: str) -> Data:
+    x = act(linear(x, f"up_proj_for_{way}", "projector", c.d_model, bias=True), "gelu")
+    return linear(x, f"down_proj_for_{way}", "projector", c.d_model, bias=True)
+
+
+def audio(c: Any, x: Data) -> Data:
+    x = weigh(x, "subtract", "encoder_embedding.global_mean", "norm", c.n_bands, role="buffer")
+    x = weigh(x, "scale", "encoder_embedding.global_invstd", "norm", c.n_bands, role="buffer")
+    x = convolve(x, "embed.conv.0", (c.n_channels, 1, 3, 3), "frames", c.n_channels)
+    for at in c.later_halvings:
+        x = convolve(act(x, "relu"), f"embed.conv.{at}", (c.n_channels, 1, 3, 3), "frames", c.n_channels)
+        x = convolve(x, f"embed.conv.{at + 1}", (c.n_channels, c.n_channels, 1, 1), "frames", c.n_channels)
+    x = Data("flatten", (act(x, "relu"),), ("frames", c.n_channels * c.n_bands_left))
+    x = linear(x, "embed.out", "embedding", c.d_model, bias=True)
+    bias = lookup(Data("distances", (x,), ("distances",)), "relative_attention_bias_layer.bias_values.weight", "position", c.n_distances, c.n_heads)
+    return layers(x, "encoders.{layer}.", [("layer", c.n_layers)], lambda kind, x, bias: conformer(c, x, bias), reads=(bias,))
+
+
+def convolve(x: Data, name: str, weight: tuple[Any, ...], *shape: Any, component: str = "embedding") -> Data:
+    return Data("convolve", (x,), shape, (Weight(name + ".weight", component, weight), Weight(name + ".bias", component, weight[:1])))
+
+
+def conformer(c: Any, x: Data, bias: Data) -> Data:
+    x = x + act(mlp(c, x, "feed_forward_in."), "times ½")
+    h = norm(x, "layer_norm_att", bias=True)
+    x = x + multi_head(c, h, "self_attn.", ("q_proj", "k_proj", "v_proj", "o_proj"), cached=False, turn=lambda q, k, v: (relative(q, bias), k, v))
+    x = x + convolution(c, x)
+    x = x + act(mlp(c, x, "feed_forward_out."), "times ½")
+    return norm(x, "layer_norm", bias=True)
+
+
+def mlp(c: Any, x: Data, prefix: str) -> Data:
+    return fused_gated_mlp(norm(x, prefix + "layer_norm", bias=True), prefix, "mlp", c.d_ff, bias=True, up_first=True)
+
+
+def convolution(c: Any, x: Data) -> Data:
+    """A gated matrix, a convolution over time channel by channel, two matrices."""
+    d, wide = c.d_model, c.n_multiples * c.d_model
+    h = convolve(norm(x, "conv.layer_norm", bias=True), "conv.glu.ext_pw_conv_1d", (2 * d, d, 1), "frames", 2 * d, component="mixer")
+    kept, gate = (Data("split", (h,), ("frames", d)) for _ in range(2))
+    kept, gate = weigh(kept, "shift", "conv.glu.b1", "mixer", 1, d, 1), weigh(gate, "shift", "conv.glu.b2", "mixer", 1, d, 1)
+    h = convolve(kept * act(gate, "silu"), "conv.dw_sep_conv_1d.dw_conv", (wide, 1, c.d_conv), "frames", wide, component="mixer")
+    h = act(convolve(h, "conv.dw_sep_conv_1d.pw_conv", (d, wide, 1), "frames", d, component="mixer"), "silu")
+    return convolve(h, "conv.ext_pw_conv_1d", (d, d, 1), "frames", d, component="mixer")
