@@ -151,6 +151,7 @@ ARCHITECTURES = {
     "minimax": ("minimax", "MiniMax"),
     "minimax_m1": ("minimax_text_01", "MiniMaxM1"),
     "minimax_m2": ("minimax_m2", "MiniMaxM2"),
+    "minimax_m3_vl_text": ("minimax_m3_vl_text", "MiniMaxM3Text"),
     "minimax_text_01": ("minimax_text_01", "MiniMaxText01"),
     "ministral3": ("ministral3", "Ministral3"),
     "mistral": ("mistral", "Mistral"),

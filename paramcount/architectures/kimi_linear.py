@@ -65,7 +65,6 @@ class KimiLinear(Sizes):
     n_active_experts: Positive = hf("num_experts_per_token", "num_experts_per_tok", absent=8)
     n_shared_experts: Natural = hf("num_shared_experts", "n_shared_experts", absent=1)
     attention_bias: Flag = hf(absent=False)
-    tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))

@@ -249,7 +249,7 @@ def main(names: list[str], examples: int) -> None:
         vary = facts.vary if facts else {}
         start: dict[str, Any] = {"model_type": name.partition(".")[0], "architectures": [cls_name], **vary.get("=", {})}
         wrong = [f"DEFAULT CONFIG {found}" for found in differences(start, cls_name, run=False, by_name=False)]
-        if facts and count_sizes(from_config(start).sizes).total != facts.total:
+        if facts and (model := from_config(start)) and count_sizes(model.sizes, head=model.reading.head).total != facts.total:
             wrong.append(f"DEFAULT CONFIG is not the line of truth, {facts.total:,}")
         rng, counted = random.Random(1), 0  # noqa: S311
         for _ in range(examples):

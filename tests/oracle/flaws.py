@@ -104,3 +104,20 @@ def poison(model: Any) -> None:
     """Make what cannot be reached no numbers."""
     for flaw in FLAWS.get(model.config.model_type, ()):
         flaw.poison(model)
+
+
+def mended(model: Any, saved: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Shapes that the reference saves wrongly, as they are in released files and as it reads them.
+
+    OLMo Hybrid: it joins the convolutions of q, k and v when it loads them and cuts them into three equal parts when it saves them,
+    though v is wider: what it saves it cannot load as what it was.
+    """
+    if model.config.model_type != "olmo_hybrid":
+        return saved
+    c = model.config
+    widths = {"q": c.linear_num_key_heads * c.linear_key_head_dim, "v": c.linear_num_value_heads * c.linear_value_head_dim}
+    found = dict(saved)
+    for name, shape in saved.items():
+        if stream := re.search(r"linear_attn\.([qkv])_conv1d\.weight$", name):
+            found[name] = (widths["v" if stream[1] == "v" else "q"], *shape[1:])
+    return found
