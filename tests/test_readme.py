@@ -10,12 +10,20 @@ from pathlib import Path
 import pytest
 
 from paramcount import zoo
+from paramcount.architectures import ARCHITECTURES
 from paramcount.cli import main
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONSOLE = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
 COMMANDS = [run for block in CONSOLE for run in re.split(r"^\$ ", block, flags=re.MULTILINE) if run]
 PYTHON = re.findall(r"```python\n(>>> .*?)```", README, re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def _beside_the_config_json_that_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.json").write_text(re.findall(r"```json\n(.*?)```", README, re.DOTALL)[0], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("run", COMMANDS, ids=lambda run: run.partition("\n")[0])
@@ -36,8 +44,17 @@ def test_a_python_example_runs(example: str) -> None:
 
 def test_the_readme_has_its_examples_and_says_how_many_models_there_are() -> None:
     models = sum(not zoo.entry(id).estimate for id in zoo.ids())
-    assert (len(COMMANDS), len(PYTHON)) == (7, 2)
+    assert (len(COMMANDS), len(PYTHON)) == (10, 2)
     assert f"{models} models of {len(zoo.families())} families" in README
+
+
+def test_the_worked_example_of_an_architecture_is_its_file() -> None:
+    declaration = (ROOT / "paramcount" / "architectures" / "seed_oss.py").read_text(encoding="utf-8")
+    assert f"```python\n{declaration[declaration.index('class SeedOss') :]}```" in README
+
+
+def test_the_readme_says_how_many_model_types_there_are() -> None:
+    assert f"{len({name.partition('.')[0] for name in ARCHITECTURES})} model types" in README
 
 
 def test_every_word_of_a_count_is_in_the_table_of_conventions() -> None:

@@ -50,7 +50,9 @@ class Doge(Sizes):
 
     def check(c) -> None:
         if c.n_keys != isqrt(c.n_routed_experts):
-            raise ParamcountError(f"= {c.n_keys} for {c.n_routed_experts} experts", where="n_keys", accepted=f"{isqrt(c.n_routed_experts)}, the whole root of it")
+            raise ParamcountError(
+                f"= {c.n_keys} for {c.n_routed_experts} experts", where="n_keys", accepted=f"{isqrt(c.n_routed_experts)}, the whole root of it"
+            )
         if c.moe and c.n_active_experts > c.n_keys**2:
             raise ParamcountError(f"= {c.n_active_experts}", where="n_active_experts", accepted=f"at most {c.n_keys**2}, what stands in the square")
 

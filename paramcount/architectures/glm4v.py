@@ -7,9 +7,14 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.glm import Glm4
 from paramcount.architectures.glm4_moe import Glm4Moe
+from paramcount.flow import Data, linear
+from paramcount.parts.attentions import partial_rope
+from paramcount.parts.decoders import decoder, dense_first, usual_layer
+from paramcount.parts.feed_forward import corrected_mixture, correction, shared_experts
+from paramcount.parts.stacked import stacked_experts
 from paramcount.rotary import in_pairs, sections_fill
 from paramcount.rules import grouped_routing, not_null, padding_in_table
-from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, class_ends, d_model_per_head, derived, equal_to, hf
 
 
 def rotated(absent: float) -> Derivation:
@@ -47,3 +52,21 @@ class Glm4vMoeText(Glm4Moe):
     d_rope: Natural = derived(rotated(0.5))
     n_mtp_layers: Natural = derived(lambda js, c: 0)
     qk_norm: Flag = derived(lambda js, c: False)
+    stacked: Flag = derived(class_ends("TextModel"))  # alone, it is saved with one tensor for each projection of all experts
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, lambda c, kind, x: layer(c, x, moe if kind == "moe" else None), dense_first(c))
+
+
+def layer(c: Any, x: Data, feed_forward: Any) -> Data:
+    def prepare(q: Data, k: Data) -> tuple[Data, Data]:
+        return partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)
+
+    return usual_layer(c, x, feed_forward and (lambda h: feed_forward(c, h)), bias=c.attention_bias, o_bias=False, prepare=prepare)
+
+
+def moe(c: Any, x: Data) -> Data:
+    if not c.stacked:
+        return corrected_mixture(c, x, "mlp.")
+    scores = correction(c, "mlp.gate.e_score_correction_bias")(linear(x, "mlp.gate", "router", c.n_routed_experts))
+    return stacked_experts(c, x, scores, "mlp.experts.") + shared_experts(c, x, "mlp.")

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Data, linear
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.stacked import packed_mlp, stacked_experts
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.rules import padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, equal_to, hf
 
 RELEASED = ("router.layer", "input_linear.weight", "output_linear.weight")
 
@@ -17,6 +18,7 @@ class GraniteMoe(Sizes):
 
     reference: ClassVar[str] = "GraniteMoeForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)

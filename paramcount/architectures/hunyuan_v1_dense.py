@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data, norm, rope
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, equal_to, hf
+from paramcount.rules import padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, equal_to, hf
 
 
 class HunYuanDenseV1(Sizes):
@@ -14,6 +15,7 @@ class HunYuanDenseV1(Sizes):
 
     reference: ClassVar[str] = "HunYuanDenseV1ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
 
     vocab_size: Positive = hf(absent=290943)
     d_model: Positive = hf(absent=4096)

@@ -10,7 +10,8 @@ from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import ABSENT, Flag, Indices, Positive, Sizes, derived, equal_to, hf, per_layer
+from paramcount.rules import padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, derived, equal_to, hf, per_layer
 
 
 def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -29,6 +30,7 @@ class HunYuanMoEV1(Sizes):
 
     reference: ClassVar[str] = "HunYuanMoEV1ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
 
     vocab_size: Positive = hf(absent=290943)
     d_model: Positive = hf(absent=4096)

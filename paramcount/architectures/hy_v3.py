@@ -9,7 +9,8 @@ from paramcount.flow import Data
 from paramcount.layer_kinds import dense_by_type, unused
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
-from paramcount.sizes import Flag, Indices, Positive, Sizes, derived, hf
+from paramcount.rules import padding_in_table
+from paramcount.sizes import Condition, Flag, Indices, Positive, Sizes, derived, hf
 
 
 def shared_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -24,6 +25,7 @@ class HYV3(Sizes):
 
     reference: ClassVar[str] = "HYV3ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=120832)
     d_model: Positive = hf(absent=4096)

@@ -11,16 +11,16 @@ from paramcount.layer_kinds import dense_by_type
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoders import decoder, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp
-from paramcount.parts.hyper import collapse, connected, mixed, streams
+from paramcount.parts.hyper import beside, collapse, mixing, widen
 from paramcount.parts.latent import choose_tokens, latent_attention, query_latent
 from paramcount.parts.stacked import stacked_experts
 from paramcount.rules import at_most, grouped_routing, padding_in_table
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf, per_layer
 
 # As the reference saves them, which is not quite as the release has them.
-HC = ("fn", "base", "scale")
-ATTENTION, MLP = (tuple(f"hc_pre.hc_{part}_layer.hc_{name}" for name in HC) for part in ("attn", "mlp"))
-HEAD = tuple(f"model.hc_pre.hc_head.hc_head_{name}" for name in HC)
+ATTENTION = ("hc_pre.hc_attn_layer.hc_fn", "hc_pre.hc_attn_layer.hc_base", "hc_pre.hc_attn_layer.hc_scale")
+MLP = ("hc_pre.hc_mlp_layer.hc_fn", "hc_pre.hc_mlp_layer.hc_base", "hc_pre.hc_mlp_layer.hc_scale")
+HEAD = ("model.hc_pre.hc_head.hc_head_fn", "model.hc_pre.hc_head.hc_head_base", "model.hc_pre.hc_head.hc_head_scale")
 GATED = ("linear_gate", "up_proj", "down_proj")
 
 
@@ -67,7 +67,7 @@ class HYV4(Sizes):
     def forward(c, tokens: Data) -> Data:
         reusing = set(c.reusing_layers)
         kinds = typed_layers(["shared" if i in reusing else "full" for i in range(c.n_layers)], c.dense_layers)
-        return decoder(c, tokens, layer, kinds, carry=(c.n_chosen,), enter=lambda x: streams(x, c.n_streams), leave=lambda x: leave(c, x))
+        return decoder(c, tokens, layer, kinds, carry=(c.n_chosen,), enter=lambda x: widen(x, c.n_streams), leave=lambda x: leave(c, x))
 
     def check(c) -> None:
         at_most(c, "d_rope", "d_index")
@@ -101,7 +101,7 @@ def layer(c: Any, kind: tuple[str, str], x: Data, chosen: Data) -> tuple[Data, D
         h = norm(x, "post_attention_layernorm")
         return moe(c, h) if mlp == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff, names=GATED)
 
-    x = connected(connected(x, ATTENTION, attention), MLP, feed_forward)
+    x = beside(beside(x, c.n_streams, ATTENTION, attention), c.n_streams, MLP, feed_forward)
     return x, made[0] if made else chosen
 
 
@@ -112,5 +112,5 @@ def moe(c: Any, x: Data) -> Data:
 
 
 def leave(c: Any, x: Data) -> Data:
-    weights = mixed(x, HEAD, c.n_streams, 1)
+    weights = mixing(x, c.n_streams, c.n_streams, 1, HEAD)
     return norm(collapse(x, weights), "model.norm")

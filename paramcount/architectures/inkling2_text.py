@@ -81,11 +81,12 @@ def over_blocks(x: Data, blocks: Data, name: str, *width: Any, shape: tuple[Any,
 
 def attention(c: Any, x: Data, to_k: Data, to_v: Data, *, slides: bool) -> Data:
     heads = heads_of(c, slides=slides)
-    convolve = (lambda y, by, name: convolved(y, name, c.d_conv)) if slides else (lambda y, by, name: convolved_by(c, y, by, name, heads.n_kv_heads))
 
     def kept(source: Data, name: str) -> Data:
         y = linear(source, f"attn.w{name}_dv", f"qkv.{name}", heads.n_kv_heads * heads.d_head)
-        return Data("to heads", (convolve(y, source, f"attn.{name}_sconv"),), (x.shape[0], heads.n_kv_heads, heads.d_head))
+        sconv = f"attn.{name}_sconv"
+        y = convolved(y, sconv, c.d_conv) if slides else convolved_by(c, y, source, sconv, heads.n_kv_heads)
+        return Data("to heads", (y,), (x.shape[0], heads.n_kv_heads, heads.d_head))
 
     q = clipped(linear(x, "attn.wq_du", "qkv.q", (heads.n_heads, heads.d_head)), "attn.q_l2_clip")
     k, v = act(kept(to_k, "k"), "clip"), act(kept(to_v, "v"), "norm")

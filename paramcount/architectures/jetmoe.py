@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Body, Data, Repeat, attend, fused, linear, rope, weigh
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import Flag, Positive, Sizes, derived, hf
+from paramcount.rules import padding_in_table
+from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
 
 
 class JetMoe(Sizes):
@@ -16,6 +17,7 @@ class JetMoe(Sizes):
 
     reference: ClassVar[str] = "JetMoeForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=2048)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Weight, act, linear
-from paramcount.layer_kinds import dense_by_type, first_dense
+from paramcount.layer_kinds import dense_by_type, first_dense, unused
 from paramcount.mixer_sizes import if_no_attention
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
@@ -62,7 +62,7 @@ class KimiLinear(Sizes):
     dense_layers: Indices = derived(dense_by_type(first_dense(1)))
     d_expert: Positive = hf(absent=1024)
     n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=256)
-    n_active_experts: Positive = hf("num_experts_per_token", "num_experts_per_tok", absent=8)
+    n_active_experts: Positive = hf("num_experts_per_token", "num_experts_per_tok", absent=8, null=unused)
     n_shared_experts: Natural = hf("num_shared_experts", "n_shared_experts", absent=1)
     attention_bias: Flag = hf(absent=False)
 

@@ -8,8 +8,8 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import normed
 from paramcount.parts.decoders import decoder, sandwich, usual_layer
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
-from paramcount.rules import sliding_or_full
-from paramcount.sizes import ABSENT, SLIDING, Flag, Positive, Sizes, Words, full_every, hf
+from paramcount.rules import padding_in_table, sliding_or_full
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, full_every, hf
 
 NORMS = ("input_layernorm", "post_attn_norm", "post_attention_layernorm", "post_ffn_norm")
 
@@ -19,6 +19,7 @@ class Kolibri1(Sizes):
 
     reference: ClassVar[str] = "Kolibri1ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=128000)
     d_model: Positive = hf(absent=2560)

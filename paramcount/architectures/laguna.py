@@ -12,7 +12,7 @@ from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.rotary import rotary_width_of
-from paramcount.rules import at_most, sliding_or_full
+from paramcount.rules import at_most, padding_in_table, sliding_or_full
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 
 
@@ -43,7 +43,7 @@ class Laguna(Sizes):
     """Source: modeling_laguna.py of the reference."""
 
     reference: ClassVar[str] = "LagunaForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (weighs_outputs,)
+    conditions: ClassVar[tuple[Condition, ...]] = (weighs_outputs, padding_in_table(None))
 
     vocab_size: Positive = hf(absent=100352)
     d_model: Positive = hf(absent=2048)

@@ -11,7 +11,7 @@ from paramcount.layer_kinds import whole
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.latent import latent_attention
-from paramcount.rules import in_pairs, latent_heads_stay_whole
+from paramcount.rules import in_pairs, latent_heads_stay_whole, padding_in_table
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, derived, hf
 
 
@@ -26,7 +26,8 @@ def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     chosen, n = whole(js, key, 12), c["n_routed_experts"] + c["n_identity_experts"]
     if not 1 < chosen <= n:  # the reference cannot run with one
         raise ParamcountError(f"= {chosen} of {n} experts", where=key, accepted=f"2 to {n}")
-    return min(chosen, c["n_routed_experts"])
+    most: int = min(chosen, c["n_routed_experts"])
+    return most
 
 
 def heads_are_rotated_whole(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -43,7 +44,7 @@ class LongcatFlash(Sizes):
 
     reference: ClassVar[str] = "LongcatFlashForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (heads_are_rotated_whole, latent_heads_stay_whole(None))
+    conditions: ClassVar[tuple[Condition, ...]] = (heads_are_rotated_whole, latent_heads_stay_whole(None), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=131072)
     d_model: Positive = hf(absent=6144)

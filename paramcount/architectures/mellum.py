@@ -10,7 +10,7 @@ from paramcount.flow import Data
 from paramcount.layer_kinds import dense_by_type
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import mixture
-from paramcount.rules import sliding_or_full
+from paramcount.rules import padding_in_table, sliding_or_full
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 
 
@@ -25,7 +25,7 @@ class Mellum(Sizes):
 
     reference: ClassVar[str] = "MellumForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (one_mtp_layer,)
+    conditions: ClassVar[tuple[Condition, ...]] = (one_mtp_layer, padding_in_table(None))
 
     vocab_size: Positive = hf(absent=98304)
     d_model: Positive = hf(absent=2304)

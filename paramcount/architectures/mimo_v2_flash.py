@@ -12,7 +12,7 @@ from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import correction, mixture
 from paramcount.rotary import rotary_width_of
-from paramcount.rules import at_most, grouped_routing, not_null, sliding_or_full
+from paramcount.rules import at_most, grouped_routing, not_null, padding_in_table, sliding_or_full
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 
 
@@ -27,7 +27,7 @@ class MiMoV2Flash(Sizes):
     """Source: arXiv:2601.02780, section 2."""
 
     reference: ClassVar[str] = "MiMoV2FlashForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), not_null("n_routed_experts"))
+    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), not_null("n_routed_experts"), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=152576)
     d_model: Positive = hf(absent=4096)

@@ -10,8 +10,8 @@ from paramcount.parts.attentions import partial_rope, wide_norm
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import correction, mixture
 from paramcount.rotary import rotary_width
-from paramcount.rules import at_most
-from paramcount.sizes import Flag, Natural, Positive, Sizes, derived, hf
+from paramcount.rules import at_most, padding_in_table
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, derived, hf
 
 
 def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -25,6 +25,7 @@ class MiniMaxM2(Sizes):
     """Source: modeling_minimax_m2.py of the reference. In the released files w1 is the gate, w3 up and w2 down."""
 
     reference: ClassVar[str] = "MiniMaxM2ForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=200064)
     d_model: Positive = hf(absent=3072)

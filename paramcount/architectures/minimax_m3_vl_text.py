@@ -89,7 +89,7 @@ def look(c: Any, x: Data, prefix: str, *, sparse: bool) -> Data:
 
     q, k = normed("q", "qkv.q", c.n_heads, c.d_head, c.d_rope), normed("k", "qkv.k", c.n_kv_heads, c.d_head, c.d_rope)
     v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head))
-    kept = (k, v)
+    kept: tuple[Data, ...] = (k, v)
     if sparse:
         index_q = normed("indexer.q", "other", c.n_index_heads, c.d_index, c.d_index_rope)
         index_k = normed("indexer.k", "other", 1, c.d_index, c.d_index_rope)

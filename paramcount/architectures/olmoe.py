@@ -8,8 +8,8 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import wide_qk_norm
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import mixture
-from paramcount.rules import heads_fill
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.rules import heads_fill, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 
 
 class Olmoe(Sizes):
@@ -17,6 +17,7 @@ class Olmoe(Sizes):
 
     reference: ClassVar[str] = "OlmoeForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(1),)
 
     vocab_size: Positive = hf(absent=50304)
     d_model: Positive = hf(absent=2048)

@@ -9,7 +9,8 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.rules import padding_in_table
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 
 
 def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -24,6 +25,7 @@ class Phimoe(Sizes):
 
     reference: ClassVar[str] = "PhimoeForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=32064)
     d_model: Positive = hf(absent=4096)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from pydantic import SerializeAsAny
 
 from paramcount.architectures.qwen2 import Qwen2, layer
+from paramcount.errors import ParamcountError
 from paramcount.flow import Data, block, layers, norm
 from paramcount.layer_kinds import whole
 from paramcount.parts.decoders import decoder, pre_norm
@@ -17,7 +18,7 @@ from paramcount.parts.qwen_vision import cubes, merge, pixels, tower_attention, 
 from paramcount.parts.vision import insert
 from paramcount.rotary import sections_fill
 from paramcount.rules import heads_fill
-from paramcount.sizes import ABSENT, Condition, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 
 
 class Qwen2VLText(Qwen2):
@@ -27,10 +28,14 @@ class Qwen2VLText(Qwen2):
     conditions: ClassVar[tuple[Condition, ...]] = (*Qwen2.conditions, sections_fill(16, 24, 24))
     defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 152064, "d_model": 8192, "n_layers": 80, "n_heads": 64, "n_kv_heads": 8, "d_ff": 29568}
 
-    d_head: Positive = hf(absent=d_model_per_head, null=ABSENT)
+    d_head: Positive = derived(d_model_per_head)
+    d_rope: Positive = derived(lambda js, c: js.get("head_dim") or c["d_head"])  # which the heads do not ask
+    tie_word_embeddings: Flag = hf(absent=False, null=False)
 
     def check(c) -> None:
         heads_fill(c)
+        if c.d_rope != c.d_head > 1:
+            raise ParamcountError(f"= {c.d_rope} for heads of {c.d_head}", where="head_dim", accepted=f"{c.d_head}")
 
 
 class Qwen2_5VLText(Qwen2VLText):

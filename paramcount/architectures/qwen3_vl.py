@@ -17,7 +17,7 @@ from paramcount.parts.qwen_vision import cubes, merge, pixels, tower_attention, 
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import insert
 from paramcount.rules import heads_fill, padding_in_table
-from paramcount.sizes import ABSENT, Condition, Indices, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
 
 MLP = ("mlp.linear_fc1", "mlp.linear_fc2")
 
@@ -27,6 +27,8 @@ class Qwen3VLText(Qwen3):
 
     reference: ClassVar[str] = "Qwen3VLForConditionalGeneration"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+
+    tie_word_embeddings: Flag = hf(absent=False, null=False)
 
     def forward(c, tokens: Data) -> Data:
         return spoken(c, tokens)

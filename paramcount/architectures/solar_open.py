@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
-from paramcount.rules import grouped_routing
+from paramcount.rules import grouped_routing, padding_in_table
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, hf
 
 
@@ -16,7 +16,7 @@ class SolarOpen(Sizes):
 
     reference: ClassVar[str] = "SolarOpenForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1),)
+    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=196608)
     d_model: Positive = hf(absent=4096)

@@ -41,7 +41,10 @@ class T5Gemma(Gemma2Layers):
 def encoder(c: Any, tokens: Data) -> Data:
     x = enlarge(lookup(tokens, "embed_tokens.weight", "embedding", c.vocab_size, c.d_model))
     kinds = [(kind, 1) for kind in c.layer_types]
-    return norm(layers(x, "layers.{layer}.", kinds, lambda kind, x: sandwich(x, lambda h: self_attention(c, kind, h, cached=False), lambda h: gelu_mlp(c, h), NORMS)), "norm")
+    return norm(
+        layers(x, "layers.{layer}.", kinds, lambda kind, x: sandwich(x, lambda h: self_attention(c, kind, h, cached=False), lambda h: gelu_mlp(c, h), NORMS)),
+        "norm",
+    )
 
 
 def self_attention(c: Any, kind: str, x: Data, *, cached: bool) -> Data:

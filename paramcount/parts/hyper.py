@@ -33,3 +33,9 @@ def through(x: Data, n_streams: Size, names: tuple[str, str, str], block: Callab
     before, behind, across = split(mixing(x, n, n * n + 2 * n, 3, names), n, n, n * n)
     y = block(collapse(x, before))
     return Data("to every stream", (y, behind), x.shape) + Data("mix streams", (x, across), x.shape)
+
+
+def beside(x: Data, n_streams: Size, names: tuple[str, str, str], block: Callable[[Data], Data]) -> Data:
+    """The same where every stream keeps to itself but for what the block returns."""
+    before, behind = split(mixing(x, n_streams, 2 * n_streams, 2, names), n_streams, n_streams)
+    return x + Data("to every stream", (block(collapse(x, before)), behind), x.shape)

@@ -12,6 +12,7 @@ class Recurring(NamedTuple):
     """What an operation keeps for later tokens, however many have passed."""
 
     state: tuple[Size, ...]  # its shape
+    beside: tuple[tuple[Size, ...], ...] = ()  # the shapes of what smaller it keeps with that
 
 
 def convolve(x: Data, name: str, d_conv: Size, *, bias: bool = True, component: str = "mixer.convolution") -> Data:
@@ -59,3 +60,11 @@ def mamba2(c: Any, x: Data, prefix: str, *, out_bias: bool | None = None, gated_
 def norm_of_product(y: Data, z: Data, name: str) -> Data:
     """Group by group; the weight is of the full width."""
     return norm(y * act(z, "silu"), name)
+
+
+def short_convolution(x: Data, prefix: str, d_conv: Size, *, bias: bool = False) -> Data:
+    """A convolution over few tokens between two gates, all as wide as x: LFM2."""
+    width = x.shape[-1]
+    b, c, u = fused(x, prefix + "in_proj", {"mixer.b": width, "mixer.c": width, "mixer.x": width}, bias=bias)
+    y = c * convolve(b * u, prefix + "conv", d_conv, bias=bias)
+    return linear(y, prefix + "out_proj", "mixer.out", width, bias=bias)

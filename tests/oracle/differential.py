@@ -159,7 +159,8 @@ def named(model: Any) -> tuple[Named, Named]:
     learned = {sources.get(name, name): tensor for name, tensor in model.named_parameters()}
     kept = {name: tensor for name, tensor in model.named_buffers() if name in state}
     parameters, buffers = (revert_weight_conversion(model, dict(held)) for held in (learned, kept))
-    return {name: tuple(tensor.shape) for name, tensor in parameters.items()}, {name: tuple(tensor.shape) for name, tensor in buffers.items()}
+    shapes = flaws.mended(model, {name: tuple(tensor.shape) for name, tensor in parameters.items()})
+    return shapes, {name: tuple(tensor.shape) for name, tensor in buffers.items()}
 
 
 def totals(model: Any) -> dict[str, int]:

@@ -90,10 +90,8 @@ FLAWS: dict[str, tuple[Flaw, ...]] = {
 
 def left_out(model: Any, name: str) -> bool:
     """Whether a tensor, by its saved name without the model's prefix, is one that no forward pass can reach."""
-    for flaw in FLAWS.get(model.config.model_type, ()):
-        if (found := flaw.name.fullmatch(name)) and flaw.unreached(model.config, found):
-            return True
-    return False
+    flaws = FLAWS.get(model.config.model_type, ())
+    return any((found := flaw.name.fullmatch(name)) is not None and flaw.unreached(model.config, found) for flaw in flaws)
 
 
 def known(model: Any) -> bool:

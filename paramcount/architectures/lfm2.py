@@ -1,0 +1,114 @@
+"""LFM2: short gated convolutions with attention in some layers; with a mixture of experts in its larger version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, norm, rope
+from paramcount.layer_kinds import whole
+from paramcount.mixer_sizes import if_no_attention
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoders import decoder, pre_norm, typed_layers
+from paramcount.parts.feed_forward import correction, gated_mlp, mixture
+from paramcount.parts.state_space import short_convolution
+from paramcount.rules import one_of_each, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
+
+KINDS = ("conv", "full_attention", "attention")  # the last is the older word for the second
+NAMES = ("w1", "w3", "w2")
+
+
+def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    """full_attn_idxs names the layers of attention; without it all are."""
+    indices = js.get("full_attn_idxs")
+    if indices is not None and not (isinstance(indices, list) and all(type(i) is int for i in indices)):
+        raise ParamcountError(f"= {shown(indices)}", where="full_attn_idxs", accepted="a list of layer indices")
+    return tuple(KINDS[indices is None or i in indices] for i in per_layer(c))
+
+
+def adjusted(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    """Two thirds of what config.json says, times a factor, rounded up to a multiple, unless block_auto_adjust_ff_dim is false."""
+    width = whole(js, "block_ff_dim" if "block_ff_dim" in js else "intermediate_size", 12288)
+    factor, multiple = js.get("block_ffn_dim_multiplier", 1.0), whole(js, "block_multiple_of", 256)
+    if js.get("block_auto_adjust_ff_dim", True):
+        width = int(factor * int(2 * width / 3))
+        width = -(-width // multiple) * multiple
+    return width
+
+
+class Lfm2(Sizes):
+    """Source: modeling_lfm2.py of the reference."""
+
+    reference: ClassVar[str] = "Lfm2ForCausalLM"
+    rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
+
+    vocab_size: Positive = hf(absent=65536)
+    d_model: Positive = hf(absent=2560)
+    n_layers: Positive = hf(absent=32)
+    layer_types: Words = hf(absent=kinds, null=ABSENT)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=8)
+    d_head: Positive = hf(absent=d_model_per_head, null=if_no_attention)
+    d_conv: Positive = hf("conv_L_cache", absent=3)
+    mixer_bias: Flag = hf("conv_bias", absent=False)
+    d_ff: Positive = derived(adjusted)
+    tie_word_embeddings: Flag = hf("tie_embedding", "tie_word_embeddings", absent=True)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types], names=("embed_tokens", "layers", "embedding_norm"))
+
+    def idle(c) -> tuple[str, ...]:
+        return () if set(c.layer_types) - {"conv"} else ("n_kv_heads", "d_head")
+
+    def check(c) -> None:
+        one_of_each(c, "layer_types", "n_layers", KINDS)
+
+
+class Lfm2MoE(Lfm2):
+    """Source: modeling_lfm2_moe.py of the reference. There is no default for the kinds of layers."""
+
+    reference: ClassVar[str] = "Lfm2MoeForCausalLM"
+
+    d_model: Positive = hf(absent=2048)
+    layer_types: Words = hf()
+    d_ff: Positive = hf(absent=7168)
+    dense_layers: Indices = derived(lambda js, c: tuple(range(min(whole(js, "num_dense_layers", 2), c["n_layers"]))))
+    d_expert: Positive = hf(absent=1792)
+    n_routed_experts: Positive = hf("num_experts", absent=32)
+    n_active_experts: Positive = hf(absent=4)
+    expert_bias: Flag = hf("use_expert_bias", absent=True)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, moe_layer, typed_layers(c.layer_types, c.dense_layers), names=("embed_tokens", "layers", "embedding_norm"))
+
+    def idle(c) -> tuple[str, ...]:
+        attention = () if set(c.layer_types) - {"conv"} else ("n_kv_heads", "d_head")
+        return (*attention, *(("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()))
+
+
+def layer(c: Any, word: str, x: Data) -> Data:
+    return pre_norm(x, lambda h: mixer(c, word, h), lambda h: mlp(c, h), ("operator_norm", "ffn_norm"))
+
+
+def moe_layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
+    word, density = kind
+    correct = correction(c, "feed_forward.expert_bias") if c.expert_bias else None
+    moe = lambda h: mixture(c, h, "feed_forward.", names=NAMES, correct=correct)  # noqa: E731
+    return pre_norm(x, lambda h: mixer(c, word, h), moe if density == "moe" else lambda h: mlp(c, h), ("operator_norm", "ffn_norm"))
+
+
+def mixer(c: Any, word: str, x: Data) -> Data:
+    if word == "conv":
+        return short_convolution(x, "conv.", c.d_conv, bias=c.mixer_bias)
+    return attention(c, x, "self_attn.", o_name="out_proj", prepare=normed)
+
+
+def normed(q: Data, k: Data) -> tuple[Data, Data]:
+    return rope(norm(q, "self_attn.q_layernorm")), rope(norm(k, "self_attn.k_layernorm"))
+
+
+def mlp(c: Any, x: Data) -> Data:
+    return gated_mlp(x, "feed_forward.", "mlp", c.d_ff, names=NAMES)

@@ -1,0 +1,95 @@
+"""RecurrentGemma, Griffin's descendant: two layers of a gated linear recurrence to one of attention over a window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, Weight, act, linear
+from paramcount.layer_kinds import whole
+from paramcount.mixer_sizes import no_key, rotated_share
+from paramcount.parts.attentions import attention, partial_rope
+from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.parts.linear_attention import to_heads
+from paramcount.parts.state_space import Recurring, convolve
+from paramcount.rules import at_most, divides, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+
+
+def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+    """block_types again and again, at most a hundred times; what is not recurrent is attention."""
+    words = js.get("block_types", ("recurrent", "recurrent", "attention"))
+    if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words) or 100 * len(words) < c["n_layers"]:
+        raise ParamcountError(f"= {shown(words)} for {c['n_layers']} layers", where="block_types", accepted="words that fill the layers")
+    return tuple("recurrent" if words[i % len(words)] == "recurrent" else "attention" for i in per_layer(c))
+
+
+class RecurrentGemma(Sizes):
+    """Source: arXiv:2404.07839, section 2; arXiv:2402.19427, section 2."""
+
+    reference: ClassVar[str] = "RecurrentGemmaForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), no_key("layer_types", "layers_block_type"))
+
+    vocab_size: Positive = hf(absent=256000)
+    d_model: Positive = hf(absent=2560)
+    n_layers: Positive = hf(absent=26)
+    layer_types: Words = derived(kinds)
+    n_heads: Positive = hf(absent=10)  # of the attention, and blocks of the recurrence's gates
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
+    d_head: Positive = hf(absent=d_model_per_head)
+    d_rope: Natural = derived(rotated_share(0.5))
+    window: Positive = hf("sliding_window", "attention_window_size", absent=2048)
+    attention_bias: Flag = hf(absent=False)
+    d_inner: Positive = hf("lru_width", absent=equal_to("d_model"), null=ABSENT)
+    d_gate: Positive = derived(lambda js, c: c["d_inner"] // c["n_heads"])
+    d_conv: Positive = hf("conv1d_width", absent=4)
+    d_ff: Positive = derived(lambda js, c: whole(js, "intermediate_size", 7680) // 2)
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    def forward(c, tokens: Data) -> Data:
+        kinds = [(word, 1) for word in c.layer_types]
+        return decoder(c, tokens, layer, kinds, names=("embed_tokens", "layers", "final_norm"), enter=lambda x: act(x, "times √d_model"))
+
+    def idle(c) -> tuple[str, ...]:
+        return () if "attention" in c.layer_types else ("n_kv_heads",)
+
+    def check(c) -> None:
+        at_most(c, "n_kv_heads", "n_heads")
+        if "recurrent" in c.layer_types:
+            divides(c, "n_heads", "d_inner")
+
+
+def layer(c: Any, word: str, x: Data) -> Data:
+    def mixer(h: Data) -> Data:
+        if word == "recurrent":
+            return recurrence(c, h, "temporal_block.")
+        options = {"bias": c.attention_bias, "o_bias": True, "window": c.window}
+        return attention(c, h, "temporal_block.", prepare=lambda q, k: (partial_rope(q, c.d_rope), partial_rope(k, c.d_rope)), **options)
+
+    names = ("temporal_pre_norm", "channel_pre_norm")
+    return pre_norm(x, mixer, lambda h: gated_mlp(h, "mlp_block.", "mlp", c.d_ff, bias=True, activation="gelu"), names)
+
+
+def recurrence(c: Any, x: Data, prefix: str) -> Data:
+    """A convolution and a linear recurrence in one branch, a GELU in the other.
+
+    Source: arXiv:2402.19427, sections 2.2 to 2.4.
+    """
+    gate = act(linear(x, prefix + "linear_y", "mixer.gate", c.d_inner, bias=True), "gelu")
+    u = convolve(linear(x, prefix + "linear_x", "mixer.x", c.d_inner, bias=True), prefix + "conv_1d", c.d_conv)
+    return linear(rg_lru(c, u, prefix + "rg_lru.") * gate, prefix + "linear_out", "mixer.out", x.shape[-1], bias=True)
+
+
+def rg_lru(c: Any, u: Data, prefix: str) -> Data:
+    """The real-gated linear recurrent unit: every channel decays by itself; what enters and how fast it decays is gated block by block."""
+    heads = to_heads(u, c.n_heads, c.d_gate)
+
+    def gate(name: str) -> Data:
+        weight = Weight(f"{prefix}{name}_weight", "mixer." + name, (c.n_heads, c.d_gate, c.d_gate))
+        bias = Weight(f"{prefix}{name}_bias", "mixer." + name, (c.n_heads, c.d_gate))
+        return act(Data("linear by head", (heads,), heads.shape, (weight, bias)), "sigmoid")
+
+    decay = Weight(prefix + "recurrent_param", "mixer.state", (c.d_inner,))
+    return Data("scan", (u, gate("input_gate"), gate("recurrent_gate")), u.shape, (decay,), detail=Recurring((c.d_inner,)))
