@@ -114,7 +114,10 @@ def in_keys(error: ParamcountError, origin: Mapping[str, str]) -> ParamcountErro
     """The same error with the keys of config.json in the place of the fields that were read from them."""
     keys = {field: key for field, key in origin.items() if key != "default" and not key.startswith("derived")}
 
+    block, dot, _ = error.where.rpartition(".")
+    inside = block + dot if any(field.startswith(block + dot) for field in origin) else ""  # of a tower: its own sizes are meant
+
     def renamed(text: str) -> str:
-        return re.sub(r"[\w.]+", lambda word: keys.get(word[0], word[0]), text)
+        return re.sub(r"[\w.]+", lambda word: keys.get(word[0] if word[0].startswith(inside) else inside + word[0], word[0]), text)
 
     return ParamcountError(renamed(error.found), where=renamed(error.where), accepted=error.accepted, nearest=error.nearest)

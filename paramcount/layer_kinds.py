@@ -19,9 +19,9 @@ def whole(js: Mapping[str, Any], key: str, absent: int) -> int:
     return value
 
 
-def first_dense(absent: int) -> Derivation:
-    """The first layers, as many as first_k_dense_replace says."""
-    return lambda js, c: tuple(range(min(whole(js, "first_k_dense_replace", absent), c["n_layers"])))
+def first_dense(absent: int, key: str = "first_k_dense_replace") -> Derivation:
+    """The first layers, as many as `key` says."""
+    return lambda js, c: tuple(per_layer(c)[: whole(js, key, absent)])
 
 
 def every_sparse(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:

@@ -13,12 +13,21 @@ from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.rules import validated
 from paramcount.sizes import ABSENT, LARGEST, NULL, REQUIRED, Condition, Derivation, Sizes, key_of
 
+# What PreTrainedConfig.layer_types renames.
+OLDER_WORDS = {
+    "mamba": "linear_attention", "attention": "full_attention", "deepseek_sparse_attention": "indexed_attention",
+    "qwen_sparse_attention": "indexed_attention",
+}  # fmt: skip
+
 # The words of PreTrainedConfig.layer_types, and the older ones that it renames.
 LAYER_TYPES = (
     "full_attention", "sliding_attention", "chunked_attention", "window_attention", "indexed_attention", "compressed_sparse_attention",
     "heavily_compressed_attention", "minimax_m3_sparse", "conv", "moe", "hybrid", "hybrid_sliding", "reference_sliding_attention", "linear_attention",
     "mamba", "attention", "deepseek_sparse_attention", "qwen_sparse_attention",
 )  # fmt: skip
+
+
+TIE = "tie_word_embeddings"
 
 
 class Values(NamedTuple):
@@ -174,6 +183,8 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
                 raise ParamcountError(f"= {shown(value)}", where=key, accepted=limit)
             if at_most is not None and value > values[at_most]:
                 value = values[at_most]
+            if name == "layer_types" and type(value) is list:
+                value = [OLDER_WORDS.get(word, word) if isinstance(word, str) else word for word in value]
             values[field], origin[field] = tuple(value) if type(value) is list else value, key
             break
         else:
@@ -200,15 +211,18 @@ def read_language(document: Mapping[str, Any]) -> tuple[Sizes, str, Values]:
     inside = SECTION if document.get(SECTION) is not None or not COMPOSITES[document["model_type"]].flat else ""
     try:
         part = architecture_of(language["model_type"])
+        said = document[inside].get(TIE, False) if inside and TIE in part.model_fields and document.get(inside) else False
+        if type(said) is not bool and (said is not None or key_of(part, TIE).null is NULL):
+            raise ParamcountError(f"= {shown(said)}", where=TIE, accepted="true or false")  # also where the one outside counts
         within = read(part, language)
         sizes = validated(part, within.values)
     except ParamcountError as error:
         raise error.inside(inside) if inside else error from None
     if inside:
         within = within.below(f"{inside}.")
-        if "tie_word_embeddings" in document and "tie_word_embeddings" not in (document.get(inside) or {}):
-            within.origin["tie_word_embeddings"] = "tie_word_embeddings"
-        within.used.add("tie_word_embeddings")
+        if TIE in document and TIE in within.origin and TIE not in (document.get(inside) or {}):
+            within.origin[TIE] = TIE
+        within.used.add(TIE)
     return sizes, str(language["model_type"]), within
 
 

@@ -21,7 +21,7 @@ FLOORS = [
     ["flow", "sweeps", "figures", "files", "strict_json", "tables"],
     ["polynomials", "schema_errors", "strict_yaml"],
     ["sizes", "parts"],
-    ["rules", "layer_kinds"],
+    ["rules", "layer_kinds", "rotary"],
     ["mixer_sizes"],
     ["architectures", "formulas"],
     ["zoo"],

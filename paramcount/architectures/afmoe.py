@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge
 from paramcount.flow import Data
-from paramcount.layer_kinds import full_every_key, needed
+from paramcount.layer_kinds import first_dense, full_every_key, needed
 from paramcount.parts.attentions import normed, sigmoid_gate
 from paramcount.parts.decoders import decoder, sandwich, typed_layers, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.rules import even_where_rotated, experts_exist, one_of_each, padding_in_table
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Natural, Positive, Sizes, Words, equal_to, hf
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf
 
 NORMS = ("input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "post_mlp_layernorm")
 
@@ -31,7 +31,7 @@ class Afmoe(Sizes):
     layer_types: Words = hf(absent=full_every_key("global_attn_every_n_layers", 4), null=ABSENT)
     window: Positive = hf(absent=1024)
     d_ff: Positive = hf(absent=6144)
-    n_dense_layers: Natural = hf("num_dense_layers", absent=1, at_most="n_layers")
+    dense_layers: Indices = derived(first_dense(1, "num_dense_layers"))
     d_expert: Positive = hf(absent=1408)
     n_routed_experts: Natural = hf("num_experts", absent=64, null=needed("num_experts"))
     n_active_experts: Natural = hf(absent=6, null=needed("num_experts_per_tok"))
@@ -41,7 +41,7 @@ class Afmoe(Sizes):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        kinds = typed_layers(c.layer_types, range(c.n_dense_layers))
+        kinds = typed_layers(c.layer_types, c.dense_layers)
         return decoder(c, tokens, layer, kinds, enter=enlarge if c.scaled_embedding else None)
 
     def check(c) -> None:

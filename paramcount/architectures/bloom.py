@@ -28,13 +28,14 @@ class Bloom(Sizes):
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:
-        names = ("word_embeddings", "h", "ln_f")
-        return decoder(
-            c, tokens, layer, prefix="transformer.", names=names, norm_bias=True, enter=lambda x: norm(x, "transformer.word_embeddings_layernorm", bias=True)
-        )
+        return decoder(c, tokens, layer, prefix="transformer.", names=("word_embeddings", "h", "ln_f"), norm_bias=True, enter=enter)
 
     def check(c) -> None:
         heads_fill(c)
+
+
+def enter(x: Data) -> Data:
+    return norm(x, "transformer.word_embeddings_layernorm", bias=True)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

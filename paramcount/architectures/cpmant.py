@@ -46,7 +46,9 @@ class CpmAnt(Sizes):
 
 
 def layer(c: Any, x: Data, bias: Data) -> Data:
-    turn = lambda q, k, v: (relative(q, bias), k, v)
+    def turn(q: Data, k: Data, v: Data) -> tuple[Data, Data, Data]:
+        return relative(q, bias), k, v
+
     h = norm(x, "self_att.layernorm_before_attention")
     x = x + multi_head(c, h, "self_att.self_attention.", QKVO, bias=False, turn=turn)
     return x + gated_mlp(norm(x, "ffn.layernorm_before_ffn"), "ffn.ffn.", "mlp", c.d_ff, activation="gelu", names=("w_in.w_0", "w_in.w_1", "w_out"))

@@ -26,16 +26,18 @@ class CTRL(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         names = ("w", "h", "layernorm")
-        enter = lambda x: act(x, "add positions")
-        return decoder(c, tokens, layer, prefix="transformer.", names=names, norm_bias=True, head_bias=True, enter=enter)
+        return decoder(c, tokens, layer, prefix="transformer.", names=names, norm_bias=True, head_bias=True, enter=lambda x: act(x, "add positions"))
 
     def check(c) -> None:
         heads_fill(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    feed_forward = lambda h: plain_mlp(h, ("ffn.0", "ffn.2"), "mlp", c.d_ff, activation="relu", bias=True)
-    return pre_norm(x, lambda h: attention(c, h), feed_forward, ("layernorm1", "layernorm2"), bias=True)
+    return pre_norm(x, lambda h: attention(c, h), lambda h: feed_forward(c, h), ("layernorm1", "layernorm2"), bias=True)
+
+
+def feed_forward(c: Any, x: Data) -> Data:
+    return plain_mlp(x, ("ffn.0", "ffn.2"), "mlp", c.d_ff, activation="relu", bias=True)
 
 
 def attention(c: Any, x: Data) -> Data:

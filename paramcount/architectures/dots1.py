@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.flow import Data
-from paramcount.layer_kinds import needed, whole
+from paramcount.layer_kinds import first_dense, needed, whole
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.rules import experts_exist, grouped_routing, padding_in_table, sliding_or_full
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, equal_to, hf, per_layer
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 
 
 def late_sliding(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ class Dots1(Sizes):
     window: Positive | None = hf(absent=4096)
     layer_types: Words = hf(absent=late_sliding, null=ABSENT)
     d_ff: Positive = hf(absent=10944)
-    n_dense_layers: Natural = hf(absent=0, at_most="n_layers")
+    dense_layers: Indices = derived(first_dense(0))
     d_expert: Positive = hf(absent=1408)
     n_routed_experts: Natural = hf("num_local_experts", "n_routed_experts", absent=needed("n_routed_experts"), null=ABSENT)
     n_active_experts: Natural = hf(absent=needed("num_experts_per_tok"), null=ABSENT)
@@ -44,7 +44,7 @@ class Dots1(Sizes):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, typed_layers(c.layer_types, range(c.n_dense_layers)))
+        return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
 
     def check(c) -> None:
         sliding_or_full(c)

@@ -14,7 +14,7 @@ HEAD = ("generator_predictions.dense", "generator_predictions.LayerNorm", "gener
 
 
 class Electra(Encoder):
-    """Source: arXiv:2003.10555, section 3."""
+    """Source: arXiv:2003.10555, section 2."""
 
     reference: ClassVar[str] = "ElectraForMaskedLM"
     same: ClassVar[tuple[str, ...]] = ("ElectraForCausalLM",)

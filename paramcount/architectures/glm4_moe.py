@@ -11,16 +11,15 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.parts.mtp import next_token_layers
+from paramcount.rotary import rotary_width
 from paramcount.rules import at_most, experts_exist, grouped_routing, not_null, padding_in_table
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 
 
 def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-    """How much of a head is rotated: half of it where nothing else is said, and always pairs."""
-    rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
-    share = rope.get("partial_rotary_factor", js.get("partial_rotary_factor", 0.5))
-    n = int(c["d_head"] * (1 if share is None else share))
-    return n if c["d_head"] == 1 else n + n % 2
+    """How much of a head is rotated: half of it where nothing else is said, and pairs unless the head is a single number."""
+    width: int = rotary_width(0.5)(js, c)
+    return min(width, 1) if c["d_head"] == 1 else width
 
 
 class Glm4Moe(Sizes):

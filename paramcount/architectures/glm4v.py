@@ -38,6 +38,7 @@ class Glm4vText(Glm4):
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural = derived(rotated(1.0))
     qkv_bias: Flag = derived(lambda js, c: True)
+    tie_word_embeddings: Flag = hf(absent=False, null=False)
 
 
 class Glm4vMoeText(Glm4Moe):

@@ -19,8 +19,10 @@ KINDS = ("global", "local")
 def expanded(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     """[[["global", "local"], 12]]: these words, in this order, twelve times."""
     words: list[str] = []
-    runs = js.get("attention_types")
-    for run, times in [[KINDS, 12]] if runs is None else runs:
+    runs: Any = js.get("attention_types")
+    if runs is None:
+        runs = [[KINDS, 12]]
+    for run, times in runs:
         if len(words) + len(run) * times > MOST_NAMED:
             raise ParamcountError(f"= {shown(runs)}", where="attention_types", accepted=f"at most {MOST_NAMED:,} layers")
         words += list(run) * times

@@ -20,7 +20,7 @@ def rotary_width(share: float, *, in_pairs: bool = False) -> Derivation:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
         n = int(c["d_head"] * rope.get("partial_rotary_factor", js.get("rotary_pct", share)))
         n += n % 2 if in_pairs else 0
-        return None if n == c["d_head"] else n
+        return None if n == c["d_head"] or (n and c["d_head"] == 1) else n
 
     return width
 
@@ -56,9 +56,11 @@ class GPTNeoX(Sizes):
 
 
 def rotation_fits(c: Any) -> None:
-    even(c, "d_head" if c.d_rope is None else "d_rope")
     if c.d_rope is not None:
         at_most(c, "d_rope", "d_head")
+        even(c, "d_rope")
+    elif c.d_head > 1:  # the reference stretches a head of one number instead of turning it
+        even(c, "d_head")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, linear, norm
-from paramcount.layer_kinds import dense_by_type
+from paramcount.layer_kinds import dense_by_type, unused
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoders import decoder, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp
 from paramcount.parts.hyper import beside, collapse, mixing, widen
 from paramcount.parts.latent import choose_tokens, latent_attention, query_latent
 from paramcount.parts.stacked import stacked_experts
-from paramcount.rules import at_most, grouped_routing, padding_in_table
+from paramcount.rules import at_most, grouped_routing, not_null, padding_in_table
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf, per_layer
 
 # As the reference saves them, which is not quite as the release has them.
@@ -39,7 +39,7 @@ class HYV4(Sizes):
 
     reference: ClassVar[str] = "HYV4ForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), padding_in_table(120002))
+    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), not_null("n_routed_experts"), padding_in_table(120002))
 
     vocab_size: Positive = hf(absent=120832)
     d_model: Positive = hf(absent=2816)
@@ -58,7 +58,7 @@ class HYV4(Sizes):
     d_ff: Positive = hf(absent=6912)
     dense_layers: Indices = derived(dense_by_type(lambda js, c: (0,)))
     d_expert: Positive = hf(absent=768)
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256)
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256, null=unused)
     n_active_experts: Positive = hf(absent=8)
     n_shared_experts: Natural = hf(absent=1)
     attention_bias: Flag = hf(absent=False)

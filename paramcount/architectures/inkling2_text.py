@@ -29,11 +29,12 @@ class Inkling2Text(InklingBody):
 
     reference: ClassVar[str] = "Inkling2ForCausalLM"
     defaults: ClassVar[Mapping[str, Any]] = {
-        "d_model": 4608, "n_layers": 48, "n_heads": 48, "n_sliding_heads": 48, "n_sliding_kv_heads": 8, "window": 1024, "n_routed_experts": 384,
-        "n_active_experts": 8,
+        "d_model": 4608, "n_layers": 48, "n_heads": 48, "n_sliding_heads": 48, "n_sliding_kv_heads": 8, "window": 1024,
     }  # fmt: skip
 
     n_layers_in_block: Positive = hf("n_layers_per_attn_res_block", absent=6)
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=384)
+    n_active_experts: Positive = hf(absent=8)
     d_expert: Positive = hf("intermediate_size", "moe_intermediate_size", absent=2304)
 
     def forward(c, tokens: Data) -> Data:

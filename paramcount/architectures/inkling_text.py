@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Weight, act, attend, experts, fused, linear, norm, weigh
-from paramcount.layer_kinds import dense_by_type, whole
+from paramcount.layer_kinds import dense_by_type, unused, whole
 from paramcount.parts.attentions import Heads, relative
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.state_space import convolve
-from paramcount.rules import divides, one_of_each, padding_in_table
+from paramcount.rules import divides, not_null, one_of_each, padding_in_table
 from paramcount.sizes import ABSENT, Condition, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 
 KINDS = ("hybrid", "hybrid_sliding")
@@ -37,7 +37,7 @@ def widths(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, int]:
 class InklingBody(Sizes):
     """What Inkling and Inkling 2 have in common: layers with a window have heads of their own number and width."""
 
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    conditions: ClassVar[tuple[Condition, ...]] = (not_null("n_routed_experts"), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=201024)
     d_model: Positive = hf(absent=6144)
@@ -53,8 +53,6 @@ class InklingBody(Sizes):
     d_relative: Positive = hf("d_rel", absent=16)
     n_distances: Positive = hf("rel_extent", absent=1024)
     d_conv: Positive = hf("sconv_kernel_size", "conv_kernel_size", absent=4)
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256)
-    n_active_experts: Positive = hf(absent=6)
 
     def check(c) -> None:
         one_of_each(c, "layer_types", "n_layers", KINDS)
@@ -73,6 +71,8 @@ class InklingText(InklingBody):
     d_ff: Positive = derived(lambda js, c: widths(js, c)[0])
     dense_layers: Indices = derived(dense_by_type(lambda js, c: tuple(range(min(whole(js, "dense_mlp_idx", 0), c["n_layers"])))))
     d_expert: Positive = derived(lambda js, c: widths(js, c)[1])
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256, null=unused)
+    n_active_experts: Positive = hf(absent=6)
     n_shared_experts: Natural = hf(absent=2)
 
     def forward(c, tokens: Data) -> Data:

@@ -1,4 +1,4 @@
-"""Kimi Linear: three layers of Kimi delta attention, which decays channel by channel, to one of latent attention without positions; experts as in DeepSeek-V3."""
+"""Kimi Linear: three layers whose delta rule decays channel by channel to one of latent attention without positions; experts as in DeepSeek-V3."""
 
 from __future__ import annotations
 

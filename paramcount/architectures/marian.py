@@ -19,7 +19,7 @@ def target_vocabulary(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
 
 
 class Marian(Seq2Seq):
-    """Source: arXiv:1804.00344, section 4; modeling_marian.py of the reference."""
+    """Source: arXiv:1804.00344; modeling_marian.py of the reference."""
 
     reference: ClassVar[str] = "MarianMTModel"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(58100, "target_vocab_size"),)
@@ -33,7 +33,7 @@ class Marian(Seq2Seq):
 
 
 class MarianDecoder(Decoder):
-    """Source: arXiv:1804.00344, section 4."""
+    """Source: arXiv:1804.00344; modeling_marian.py of the reference."""
 
     reference: ClassVar[str] = "MarianForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(58100, "target_vocab_size"),)

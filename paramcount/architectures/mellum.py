@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data
-from paramcount.layer_kinds import dense_by_type
+from paramcount.layer_kinds import dense_by_type, unused
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import mixture
-from paramcount.rules import padding_in_table, sliding_or_full
+from paramcount.rules import not_null, padding_in_table, sliding_or_full
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 
 
@@ -25,7 +25,7 @@ class Mellum(Sizes):
 
     reference: ClassVar[str] = "MellumForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (one_mtp_layer, padding_in_table(None))
+    conditions: ClassVar[tuple[Condition, ...]] = (one_mtp_layer, not_null("num_experts"), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=98304)
     d_model: Positive = hf(absent=2304)
@@ -38,7 +38,7 @@ class Mellum(Sizes):
     window: Positive | None = hf(absent=1024)
     dense_layers: Indices = derived(dense_by_type(lambda js, c: ()))
     d_expert: Positive = hf(absent=896)
-    n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=64)
+    n_routed_experts: Positive = hf("num_local_experts", "num_experts", absent=64, null=unused)
     n_active_experts: Positive = hf(absent=8)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)

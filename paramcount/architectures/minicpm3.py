@@ -12,7 +12,7 @@ from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_p
 
 
 class MiniCPM3(Sizes):
-    """Source: modeling_minicpm3.py of the reference; the scales arXiv:2404.06395, section 3."""
+    """Source: modeling_minicpm3.py of the reference; the scales arXiv:2404.06395."""
 
     reference: ClassVar[str] = "MiniCPM3ForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"

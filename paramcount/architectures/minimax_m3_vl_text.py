@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, attend, linear, norm
-from paramcount.layer_kinds import dense_by_type
+from paramcount.layer_kinds import dense_by_type, unused
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import correction, fused_gated_mlp
 from paramcount.parts.stacked import stacked_experts
 from paramcount.rotary import rotary_width
-from paramcount.rules import at_most, divides, one_of_each, padding_in_table
+from paramcount.rules import at_most, divides, not_null, one_of_each, padding_in_table
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 
 KINDS = ("full_attention", "minimax_m3_sparse", "attention")  # the last is the older word for the first
@@ -43,7 +43,7 @@ class MiniMaxM3Text(Sizes):
     """Source: modeling_minimax_m3_vl.py of the reference."""
 
     reference: ClassVar[str] = "MiniMaxM3VLForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    conditions: ClassVar[tuple[Condition, ...]] = (not_null("num_local_experts"), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=200064)
     d_model: Positive = hf(absent=6144)
@@ -61,7 +61,7 @@ class MiniMaxM3Text(Sizes):
     d_ff: Positive = hf("dense_intermediate_size", absent=12288)
     dense_layers: Indices = derived(dense_by_type(dense))
     d_expert: Positive = hf("intermediate_size", absent=3072)
-    n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=128)
+    n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=128, null=unused)
     n_active_experts: Positive = hf(absent=4)
     d_shared_expert: Positive = hf("shared_intermediate_size", absent=3072)
     tie_word_embeddings: Flag = hf(absent=False)

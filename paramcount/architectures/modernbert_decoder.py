@@ -31,7 +31,7 @@ class ModernBertDecoder(Sizes):
 
     reference: ClassVar[str] = "ModernBertDecoderForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(50283), not_null("pad_token_id"))
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(50283), not_null("pad_token_id", "sliding_window"))
 
     vocab_size: Positive = hf(absent=50368)
     d_model: Positive = hf(absent=768)

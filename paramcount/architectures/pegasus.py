@@ -14,7 +14,7 @@ LAYOUT = Layout(before=True, last_norm="layer_norm")
 
 
 class Pegasus(Seq2Seq):
-    """Source: arXiv:1912.08777, section 3; the positions: modeling_pegasus.py of the reference."""
+    """Source: arXiv:1912.08777; modeling_pegasus.py of the reference."""
 
     reference: ClassVar[str] = "PegasusForConditionalGeneration"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
@@ -24,7 +24,7 @@ class Pegasus(Seq2Seq):
 
 
 class PegasusDecoder(Decoder):
-    """Source: arXiv:1912.08777, section 3."""
+    """Source: arXiv:1912.08777; modeling_pegasus.py of the reference."""
 
     reference: ClassVar[str] = "PegasusForCausalLM"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Weight, act, linear
 from paramcount.layer_kinds import whole
-from paramcount.mixer_sizes import no_key, rotated_share
+from paramcount.mixer_sizes import if_no_attention, no_key, rotated_share
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
@@ -38,7 +38,7 @@ class RecurrentGemma(Sizes):
     layer_types: Words = derived(kinds)
     n_heads: Positive = hf(absent=10)  # of the attention, and blocks of the recurrence's gates
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
-    d_head: Positive = hf(absent=d_model_per_head)
+    d_head: Positive = hf(absent=d_model_per_head, null=if_no_attention)
     d_rope: Natural = derived(rotated_share(0.5))
     window: Positive = hf("sliding_window", "attention_window_size", absent=2048)
     attention_bias: Flag = hf(absent=False)

@@ -13,7 +13,7 @@ HEAD = ("cls.predictions.dense", "cls.predictions.LayerNorm", "cls.predictions.d
 
 
 class RemBert(Encoder):
-    """Source: arXiv:2010.12821, section 5."""
+    """Source: arXiv:2010.12821; modeling_rembert.py of the reference."""
 
     reference: ClassVar[str] = "RemBertForMaskedLM"
     same: ClassVar[tuple[str, ...]] = ("RemBertForCausalLM",)

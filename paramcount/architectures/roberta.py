@@ -12,7 +12,7 @@ from paramcount.sizes import Condition, Flag, class_ends, derived
 
 
 class Roberta(Bert):
-    """Source: arXiv:1907.11692, section 4; the table of places: modeling_roberta.py of the reference."""
+    """Source: arXiv:1907.11692, section 2.2; the table of places: modeling_roberta.py of the reference."""
 
     reference: ClassVar[str] = "RobertaForMaskedLM"
     same: ClassVar[tuple[str, ...]] = ("RobertaForCausalLM",)

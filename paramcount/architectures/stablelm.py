@@ -13,7 +13,7 @@ from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_
 
 
 class StableLm(Sizes):
-    """Source: arXiv:2402.17834, section 3; for the 12B modeling_stablelm.py of the reference."""
+    """Source: arXiv:2402.17834; for the 12B modeling_stablelm.py of the reference."""
 
     reference: ClassVar[str] = "StableLmForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"

@@ -12,7 +12,7 @@ from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_p
 
 
 class Starcoder2(Sizes):
-    """Source: arXiv:2402.19173, section 7."""
+    """Source: arXiv:2402.19173."""
 
     reference: ClassVar[str] = "Starcoder2ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"

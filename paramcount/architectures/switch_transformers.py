@@ -10,7 +10,7 @@ from paramcount.flow import Data, experts, linear
 from paramcount.layer_kinds import whole
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.rules import one_of_each
-from paramcount.sizes import ABSENT, Derivation, Flag, Positive, Words, derived, flag, hf, per_layer
+from paramcount.sizes import Derivation, Flag, Positive, Words, derived, flag, hf, per_layer
 
 KINDS = ("dense", "sparse")
 

@@ -85,8 +85,9 @@ def encoder(c: Any, tokens: Data, **options: Any) -> Data:
 
 def decoder(c: Any, tokens: Data, memory: Data, **options: Any) -> Data:
     """Token ids and an encoder's output to logits. `options`: of the stack."""
-    name, component, tied = "decoder.embed_tokens.weight", *(("other_embedding", None) if apart(c) else ("embedding", "shared.weight"))
-    x = lookup(tokens, name, component, c.vocab_size, c.d_model, tied_to=tied)
+    own = apart(c)
+    table, component = "decoder.embed_tokens.weight", "other_embedding" if own else "embedding"
+    x = lookup(tokens, table, component, c.vocab_size, c.d_model, tied_to=None if own else "shared.weight")
     x = stack(c, x, "decoder.", c.n_decoder_layers, memory, **options)
     return head(c, act(x, "scale") if c.scaled else x, "shared.weight")
 

@@ -21,7 +21,7 @@ class T5GemmaEncoder(Gemma2Layers):
 
 
 class T5Gemma(Gemma2Layers):
-    """Source: arXiv:2504.06225, section 3. The decoder's sizes, and those of the encoder."""
+    """Source: arXiv:2504.06225. The decoder's sizes, and those of the encoder."""
 
     reference: ClassVar[str] = "T5GemmaForConditionalGeneration"
     section: ClassVar[str | None] = "decoder"
@@ -41,10 +41,11 @@ class T5Gemma(Gemma2Layers):
 def encoder(c: Any, tokens: Data) -> Data:
     x = enlarge(lookup(tokens, "embed_tokens.weight", "embedding", c.vocab_size, c.d_model))
     kinds = [(kind, 1) for kind in c.layer_types]
-    return norm(
-        layers(x, "layers.{layer}.", kinds, lambda kind, x: sandwich(x, lambda h: self_attention(c, kind, h, cached=False), lambda h: gelu_mlp(c, h), NORMS)),
-        "norm",
-    )
+    return norm(layers(x, "layers.{layer}.", kinds, lambda kind, x: encoder_layer(c, kind, x)), "norm")
+
+
+def encoder_layer(c: Any, kind: str, x: Data) -> Data:
+    return sandwich(x, lambda h: self_attention(c, kind, h, cached=False), lambda h: gelu_mlp(c, h), NORMS)
 
 
 def self_attention(c: Any, kind: str, x: Data, *, cached: bool) -> Data:

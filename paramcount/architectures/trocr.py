@@ -19,7 +19,7 @@ def sines_need_padding(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 class TrOCR(Decoder):
-    """Source: arXiv:2109.10282, section 3; modeling_trocr.py of the reference."""
+    """Source: arXiv:2109.10282, section 2; modeling_trocr.py of the reference."""
 
     reference: ClassVar[str] = "TrOCRForCausalLM"
     conditions: ClassVar = (*Decoder.conditions, sines_need_padding)

@@ -16,18 +16,26 @@ from paramcount.rules import divides, not_null
 from paramcount.sizes import ABSENT, Condition, Derivation, Flag, Positive, Sizes, derived, hf
 
 
+def factor(js: Mapping[str, Any], key: str, absent: float) -> float:
+    """The reference asks for a point in it."""
+    found = js.get(key, absent)
+    if type(found) is not float:
+        raise ParamcountError(f"= {shown(found)}", where=key, accepted=f"a number with a point, like {absent}")
+    return found
+
+
 def share(key: str, absent: float) -> Derivation:
     """d_model times a factor, cut off."""
-    return lambda js, c: int(c["d_model"] * js.get(key, absent))
+    return lambda js, c: int(c["d_model"] * factor(js, key, absent))
 
 
 def rounded_up(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     multiple = whole(js, "ffn_round_up_to_multiple_of", 64)
-    return int((c["d_model"] * js.get("ffn_proj_factor", 2.667) + multiple - 1) // multiple * multiple)
+    return int((c["d_model"] * factor(js, "ffn_proj_factor", 2.667) + multiple - 1) // multiple * multiple)
 
 
 def fused_weights(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
-    mode = js.get("weight_mode", "single")
+    mode: str = js.get("weight_mode", "single")
     if mode not in ("single", "fused"):
         raise ParamcountError(f"= {shown(mode)}", where="weight_mode", accepted="single, fused")
     return mode == "fused"

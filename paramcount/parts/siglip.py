@@ -1,6 +1,6 @@
 """SigLIP's vision tower: patches with learned positions, layers of full attention, and a head that pools them by attention.
 
-Source: arXiv:2303.15343, section 3; SiglipVisionModel of the reference.
+Source: arXiv:2303.15343; SiglipVisionModel of the reference.
 """
 
 from __future__ import annotations

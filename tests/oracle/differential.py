@@ -17,6 +17,7 @@ from math import prod
 from typing import Any
 
 from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.architectures.composites import COMPOSITES, SECTION
 from paramcount.config_json import declared, from_config
 from paramcount.counting import Count, count_sizes, tensors
 from paramcount.errors import ParamcountError
@@ -67,12 +68,15 @@ def place(document: dict[str, Any], path: str, value: Any) -> None:
     document[last] = deepcopy(value)  # the reference writes into what it reads
 
 
-def keys_of(cls: type[Sizes], section: str = "") -> list[tuple[type[Sizes], str, list[str]]]:
-    """(architecture, field, its keys as paths from the root) of every field with a key, inner configs too."""
+def keys_of(cls: type[Sizes], section: str = "", language: str = "") -> list[tuple[type[Sizes], str, list[str]]]:
+    """(architecture, field, its keys as paths from the root) of every field with a key, inner configs too. `language`: the model type
+    of a language model that config.json names."""
     found = []
     start = f"{cls.section}." if cls.section else section
     for field in fields(cls):
-        if field.inner:
+        if field.inner is Sizes:
+            found += keys_of(architecture(language), f"{SECTION}.")
+        elif field.inner:
             found += keys_of(field.inner)
         elif field.spellings:
             found.append((cls, field.name, [name[1:] if name[0] == "/" else start + name for name in field.spellings]))
@@ -91,7 +95,13 @@ def document_of(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[s
             if value != "absent":
                 place(document, key[1:], value)
     gone = [field.inner.section for field in fields(architecture(name)) if field.inner and field.optional and choose([False, False, True])]
-    keys = [key for key in keys_of(architecture(name)) if key[0].section not in gone]
+    language = ""
+    if model_type in COMPOSITES:
+        language = COMPOSITES[model_type].text
+        if not COMPOSITES[model_type].fixed and (said := choose([None, language, "mistral", "qwen2"])):
+            language = said
+            place(document, f"{SECTION}.model_type", said)
+    keys = [key for key in keys_of(architecture(name), language=language) if key[0].section not in gone]
     nulled = choose([None] * max(6, len(keys)) + [field for _, field, _ in keys])
     for cls, field, names in keys:
         options = values_of(cls, field, names[0], vary)
@@ -135,8 +145,8 @@ def build(document: dict[str, Any], cls_name: str, device: str = "meta") -> Any:
     silence()
     config = CONFIG_MAPPING[document["model_type"]].from_dict({key: value for key, value in document.items() if key != "quantization_config"})
     cls = getattr(transformers, cls_name)
-    if not isinstance(config, cls.config_class):
-        config = config.get_text_config()
+    if isinstance(text := config.get_text_config(), cls.config_class):
+        config = text
     with torch.device(device), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return cls(config)

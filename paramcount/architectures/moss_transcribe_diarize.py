@@ -1,0 +1,55 @@
+"""MOSS Transcribe-Diarize: Whisper's encoder, four of whose frames become one vector of Qwen 3."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import SerializeAsAny
+
+from paramcount.flow import Data, act, block, given, linear, norm
+from paramcount.parts.composite import with_language
+from paramcount.parts.listening import Ears, listen
+from paramcount.sizes import Flag, Positive, Sizes, hf
+
+NAMES = ("model.", "model.language_model.")
+
+
+class MossAudio(Ears):
+    """The sizes of the encoder."""
+
+    defaults: ClassVar = {"d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096, "n_mels": 80}
+
+    d_model: Positive = hf("d_model", "hidden_size", absent=1024)
+    n_layers: Positive = hf("encoder_layers", "num_hidden_layers", absent=24)
+    n_heads: Positive = hf("encoder_attention_heads", "num_attention_heads", absent=16)
+    d_ff: Positive = hf("encoder_ffn_dim", "intermediate_size", absent=4096)
+
+
+class MossTranscribeDiarize(Sizes):
+    """Source: modeling_moss_transcribe_diarize.py of the reference."""
+
+    reference: ClassVar[str] = "MossTranscribeDiarizeForConditionalGeneration"
+
+    language: SerializeAsAny[Sizes]
+    audio: MossAudio
+    n_merged: Positive = hf("audio_merge_size", absent=4)
+    projector_bias: Flag = hf("projector_bias", absent=True)
+
+    def forward(c, tokens: Data) -> Data:
+        return with_language(c, tokens, heard(c), head=True, moved=NAMES)
+
+    def body(c, tokens: Data) -> Data:
+        return with_language(c, tokens, heard(c), head=False, moved=NAMES)
+
+
+def heard(c: Any) -> Data:
+    frames = given("log-mel frames", "frames", c.audio.n_mels)
+    sound = block(frames, "model.audio_tower.", lambda x: listen(c.audio, x), part="audio")
+    return block(sound, "model.multi_modal_projector.", lambda x: project(c, x), part="projector")
+
+
+def project(c: Any, x: Data) -> Data:
+    d_model = c.language.d_model
+    x = Data("merge", (x,), ("sounds", c.n_merged * c.audio.d_model))
+    x = act(linear(x, "linear_1", "projector", d_model, bias=c.projector_bias), "silu")
+    return norm(linear(x, "linear_2", "projector", d_model, bias=c.projector_bias), "norm", bias=True)
