@@ -240,7 +240,7 @@ BESIDE = "(accepted: the config.json beside it)"
         ({"model_type": "qwen_3"}, "model_type = qwen_3 is not supported (accepted: what `paramcount architectures` lists); did you mean qwen3 or qwen or qwen2?"),
         ({"model_type": "clip"}, "model_type = clip is not supported (accepted: what `paramcount architectures` lists)"),
         ({"model_type": "\x1b[31mx"}, r"model_type = \x1b[31mx is not supported (accepted: what `paramcount architectures` lists)"),
-        ({"model_type": "mine", "auto_map": {"AutoConfig": "x.Y"}}, "model_type = mine, whose code is its author's and is not run, is not supported (accepted: what `paramcount architectures` lists)"),
+        ({"model_type": "zzz", "auto_map": {"AutoConfig": "x.Y"}}, "model_type = zzz, whose code is its author's and is not run, is not supported (accepted: what `paramcount architectures` lists)"),
     ],
 )  # fmt: skip
 def test_another_tools_file_is_named_with_what_to_pass_instead(document: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]) -> None:
