@@ -9,7 +9,13 @@ from typing import Any
 from paramcount.polynomials import symbols
 from paramcount.sizes import Sizes
 
-LISTED = ("cross_attention_layers", "dense_layers", "layer_types")  # layers named one by one: how many there are is structure
+LISTED = (
+    "cross_attention_layers",
+    "dense_layers",
+    "reusing_layers",
+    "active_by_layer",
+    "layer_types",
+)  # layers named one by one: how many there are is structure
 
 
 def replaced(sizes: Sizes, replace: Callable[[str, int], Any], prefix: str = "") -> SimpleNamespace:

@@ -75,6 +75,8 @@ COMPOSITES = {
     "qwen2_5_vl": Composite("qwen2_5_vl_text", tie="either", fixed=True, flat=True),
     "qwen2_audio": Composite("qwen2", tie="never", beside=AUDIO),
     "qwen2_vl": Composite("qwen2_vl_text", tie="either", fixed=True, flat=True),
+    "qwen3_5": Composite("qwen3_5_text", fixed=True),
+    "qwen3_5_moe": Composite("qwen3_5_moe_text", fixed=True),
     "qwen3_asr": Composite("qwen3", tied=True, missing=ASR_QWEN_3 | {"tie_word_embeddings": True}, beside=AUDIO),
     "qwen3_vl": Composite("qwen3_vl_text", fixed=True),
     "qwen3_vl_moe": Composite("qwen3_vl_moe_text", fixed=True),

@@ -9,7 +9,7 @@ from paramcount.architectures.granitemoe import GraniteMoeShared, shared_moe
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.rules import one_of_each
+from paramcount.rules import below, one_of_each
 from paramcount.sizes import ABSENT, Indices, Positive, Words, derived, hf, per_layer
 
 KINDS = ("full_attention", "sliding_attention", "attention")  # the last is the older word for the first
@@ -41,6 +41,7 @@ class GraniteMoeSWA(GraniteMoeShared):
 
     def check(c) -> None:
         one_of_each(c, "layer_types", "n_layers", KINDS)
+        below(c, "unrotated_layers", "n_layers")
 
 
 def layer(c: Any, kind: tuple[str, bool], x: Data) -> Data:

@@ -46,7 +46,7 @@ class HunYuanMoEV1(Sizes):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, [(n, 1) for n in c.active_by_layer] or [(c.n_active_experts, c.n_layers)])
+        return decoder(c, tokens, layer, [(n, 1) for n in c.active_by_layer] or None)
 
     def check(c) -> None:
         if c.active_by_layer and (len(c.active_by_layer) != c.n_layers or max(c.active_by_layer) != c.n_active_experts):
@@ -55,7 +55,7 @@ class HunYuanMoEV1(Sizes):
 
 
 def layer(c: Any, kind: Any, x: Data) -> Data:
-    return usual_layer(c, x, lambda h: moe(c, h, kind), bias=c.attention_bias, prepare=rotate_and_norm)
+    return usual_layer(c, x, lambda h: moe(c, h, None if kind == "layer" else kind), bias=c.attention_bias, prepare=rotate_and_norm)
 
 
 def moe(c: Any, x: Data, n_active: Any) -> Data:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.architectures.glm_moe_dsa import kinds
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, linear, norm
 from paramcount.layer_kinds import dense_by_type, unused
 from paramcount.parts.attentions import sigmoid_gate
-from paramcount.parts.decoders import decoder, typed_layers
+from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import correction, gated_mlp
 from paramcount.parts.hyper import beside, collapse, mixing, widen
 from paramcount.parts.latent import choose_tokens, latent_attention, query_latent
 from paramcount.parts.stacked import stacked_experts
-from paramcount.rules import at_most, grouped_routing, not_null, padding_in_table
+from paramcount.rules import at_most, below, grouped_routing, not_null, padding_in_table
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf, per_layer
 
 # As the reference saves them, which is not quite as the release has them.
@@ -65,12 +66,11 @@ class HYV4(Sizes):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        reusing = set(c.reusing_layers)
-        kinds = typed_layers(["shared" if i in reusing else "full" for i in range(c.n_layers)], c.dense_layers)
-        return decoder(c, tokens, layer, kinds, carry=(c.n_chosen,), enter=lambda x: widen(x, c.n_streams), leave=lambda x: leave(c, x))
+        return decoder(c, tokens, layer, kinds(c), carry=(c.n_chosen,), enter=lambda x: widen(x, c.n_streams), leave=lambda x: leave(c, x))
 
     def check(c) -> None:
         at_most(c, "d_rope", "d_index")
+        below(c, "reusing_layers", "n_layers")
         if 0 in c.reusing_layers:
             raise ParamcountError("= [0, …], but no layer before it has chosen tokens", where="reusing_layers", accepted="layers from 1")
 

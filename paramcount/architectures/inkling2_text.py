@@ -8,11 +8,19 @@ from typing import Any, ClassVar, NamedTuple
 
 from paramcount.architectures.inkling_text import KINDS, InklingBody, by_distance, convolved, heads_of
 from paramcount.flow import Data, Weight, act, attend, linear, norm, weigh
+from paramcount.layer_kinds import whole
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import correction
 from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import Positive, hf
+from paramcount.rules import below
+from paramcount.sizes import Indices, Positive, derived, hf, per_layer
+
+
+def opening(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """The layers whose input becomes one of the blocks that later layers attend to."""
+    n = whole(js, "n_layers_per_attn_res_block", 6)
+    return tuple(per_layer(c))[::n]
 
 
 class Kind(NamedTuple):
@@ -21,7 +29,7 @@ class Kind(NamedTuple):
     word: str
     following: str | None  # the next layer's word
     first: bool
-    opens_block: bool  # its input becomes one of the blocks that later layers attend to
+    opens_block: bool
 
 
 class Inkling2Text(InklingBody):
@@ -32,14 +40,14 @@ class Inkling2Text(InklingBody):
         "d_model": 4608, "n_layers": 48, "n_heads": 48, "n_sliding_heads": 48, "n_sliding_kv_heads": 8, "window": 1024,
     }  # fmt: skip
 
-    n_layers_in_block: Positive = hf("n_layers_per_attn_res_block", absent=6)
+    opening_layers: Indices = derived(opening)
     n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=384)
     n_active_experts: Positive = hf(absent=8)
     d_expert: Positive = hf("intermediate_size", "moe_intermediate_size", absent=2304)
 
     def forward(c, tokens: Data) -> Data:
-        following = (*c.layer_types[1:], None)
-        kinds = [(Kind(word, after, i == 0, i % c.n_layers_in_block == 0), 1) for i, (word, after) in enumerate(zip(c.layer_types, following))]
+        opening, following = set(c.opening_layers), (*c.layer_types[1:], None)
+        kinds = [(Kind(word, after, i == 0, i in opening), 1) for i, (word, after) in enumerate(zip(c.layer_types, following))]
         return decoder(
             c,
             tokens,
@@ -51,6 +59,10 @@ class Inkling2Text(InklingBody):
             enter=lambda x: norm(x, "model.llm.embed_norm"),
             carry=(("blocks", c.d_model), ("inputs", c.d_model)),
         )
+
+    def check(c) -> None:
+        super().check()
+        below(c, "opening_layers", "n_layers")
 
 
 def layer(c: Any, kind: Kind, x: Data, blocks: Data, inputs: Data) -> tuple[Data, Data, Data]:

@@ -13,7 +13,7 @@ from paramcount.parts.decoders import decoder, pre_norm, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import insert
-from paramcount.rules import in_pairs, one_of_each, padding_in_table
+from paramcount.rules import below, in_pairs, one_of_each, padding_in_table
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
 
 KINDS = ("chunked_attention", "full_attention", "attention")  # the last is the older word for the second
@@ -67,6 +67,7 @@ class Llama4Text(Sizes):
 
     def check(c) -> None:
         one_of_each(c, "layer_types", "n_layers", KINDS)
+        below(c, "unrotated_layers", "n_layers")
         in_pairs(c, "d_head")
 
 

@@ -23,11 +23,7 @@ class LongT5(T5):
     scaled: Flag = derived(lambda js, c: flag(js, "tie_word_embeddings", True))
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, c.encoded(source_tokens()))
-
-    def encoded(c, tokens: Data) -> Data:
-        around, bias = (attend_around, local_bias) if c.encoder_attention == ATTENTIONS[0] else (attend_wide, wide_bias)
-        return encoder(c, tokens, attend=around, bias=bias)
+        return decoder(c, tokens, encoded(c, source_tokens()))
 
     def check(c) -> None:
         enough_buckets(c)
@@ -41,7 +37,12 @@ class LongT5Encoder(LongT5):
     reference: ClassVar[str] = "LongT5EncoderModel"
 
     def forward(c, tokens: Data) -> Data:
-        return c.encoded(tokens)
+        return encoded(c, tokens)
+
+
+def encoded(c: Any, tokens: Data) -> Data:
+    around, bias = (attend_around, local_bias) if c.encoder_attention == ATTENTIONS[0] else (attend_wide, wide_bias)
+    return encoder(c, tokens, attend=around, bias=bias)
 
 
 def local_bias(c: Any, x: Data) -> Data:

@@ -49,19 +49,23 @@ class ModernBertDecoder(Sizes):
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:
-        h = act(linear(c.body(tokens), "lm_head.dense", "other", c.d_model, bias=c.transform_bias), "gelu")
+        h = act(linear(states(c, tokens), "lm_head.dense", "other", c.d_model, bias=c.transform_bias), "gelu")
         return head(c, norm(h, "lm_head.norm", bias=c.norm_bias), "model.embeddings.tok_embeddings.weight", "decoder", bias=c.lm_head_bias)
 
     def body(c, tokens: Data) -> Data:
-        x = lookup(tokens, "model.embeddings.tok_embeddings.weight", "embedding", c.vocab_size, c.d_model)
-        x = norm(x, "model.embeddings.norm", bias=c.norm_bias)
-        kinds = [(("" if i else "first ") + word, 1) for i, word in enumerate(c.layer_types)]
-        x = layers(x, "model.layers.{layer}.", kinds, lambda kind, x: layer(c, kind, x))
-        return norm(x, "model.final_norm", bias=c.norm_bias)
+        return states(c, tokens)
 
     def check(c) -> None:
         heads_fill(c)
         one_of_each(c, "layer_types", "n_layers", SLIDING)
+
+
+def states(c: Any, tokens: Data) -> Data:
+    x = lookup(tokens, "model.embeddings.tok_embeddings.weight", "embedding", c.vocab_size, c.d_model)
+    x = norm(x, "model.embeddings.norm", bias=c.norm_bias)
+    kinds = [(("" if i else "first ") + word, 1) for i, word in enumerate(c.layer_types)]
+    x = layers(x, "model.layers.{layer}.", kinds, lambda kind, x: layer(c, kind, x))
+    return norm(x, "model.final_norm", bias=c.norm_bias)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -1,16 +1,22 @@
-"""Qwen3.5: three layers of gated delta net to one of gated attention, with an MLP or with many experts beside a gated shared one."""
+"""Qwen3.5: three layers of gated delta net to one of gated attention, an MLP or many experts in each; with Qwen3-VL's tower around it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import SerializeAsAny
+
 from paramcount.architectures.qwen2_moe import moe
 from paramcount.architectures.qwen3_next import GatedDeltaHybrid, mixer
-from paramcount.flow import Data
+from paramcount.architectures.qwen3_vl import tower_layer
+from paramcount.flow import Data, Weight, block, layers, weigh
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Positive, hf
+from paramcount.parts.qwen_vision import cubes, merge, pixels, widen
+from paramcount.parts.vision import insert
+from paramcount.rules import heads_fill
+from paramcount.sizes import Positive, Sizes, d_model_per_head, derived, hf
 
 
 class Qwen35(GatedDeltaHybrid):
@@ -45,3 +51,76 @@ def layer(c: Any, word: str, x: Data) -> Data:
 
 def moe_layer(c: Any, word: str, x: Data) -> Data:
     return pre_norm(x, lambda h: mixer(c, word, h, together=False), lambda h: moe(c, h))
+
+
+class Qwen35TextOf(Qwen35):
+    """The language model of a config that has a tower too."""
+
+    section: ClassVar[str | None] = "text_config"
+
+
+class Qwen35MoETextOf(Qwen35MoE):
+    """The language model of a config that has a tower too."""
+
+    section: ClassVar[str | None] = "text_config"
+
+
+class Qwen35Vision(Sizes):
+    """The tower: Qwen3-VL's without deeper views."""
+
+    section: ClassVar[str | None] = "vision_config"
+
+    d_model: Positive = hf(absent=1152)
+    n_layers: Positive = hf("num_hidden_layers", "depth", absent=27)
+    n_heads: Positive = hf("num_attention_heads", "num_heads", absent=16)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=4304)
+    d_out: Positive = hf("out_hidden_size", absent=3584)
+    n_channels: Positive = hf("in_channels", absent=3)
+    n_frames: Positive = hf("temporal_patch_size", absent=2)
+    patch_size: Positive = hf("patch_size", absent=16)
+    merge_size: Positive = hf("spatial_merge_size", absent=2)
+    n_positions: Positive = hf("num_position_embeddings", absent=2304)
+
+    def check(c) -> None:
+        heads_fill(c)
+
+
+class Qwen35VL(Sizes):
+    """Source: modeling_qwen3_5.py of the reference."""
+
+    reference: ClassVar[str] = "Qwen3_5ForConditionalGeneration"
+
+    language: SerializeAsAny[Sizes]
+    vision: Qwen35Vision
+
+    def forward(c, tokens: Data) -> Data:
+        image = block(pixels(c.vision), "model.visual.", lambda x: tower(c.vision, x), part="vision")
+        image = block(image, "model.visual.", lambda x: project(c.vision, x), part="projector")
+        return spoken(c.language, tokens, image)
+
+
+class Qwen35MoEVL(Qwen35VL):
+    """The same around experts. Source: modeling_qwen3_5_moe.py of the reference."""
+
+    reference: ClassVar[str] = "Qwen3_5MoeForConditionalGeneration"
+
+
+def spoken(c: Any, tokens: Data, image: Data) -> Data:
+    kinds = [(word, 1) for word in c.layer_types]
+    return decoder(c, tokens, any_layer, kinds, prefix="model.language_model.", enter=lambda x: insert(x, image))
+
+
+def any_layer(c: Any, word: str, x: Data) -> Data:
+    return moe_layer(c, word, x) if hasattr(c, "n_routed_experts") else layer(c, word, x)
+
+
+def tower(c: Any, x: Data) -> Data:
+    x = weigh(cubes(c, x, bias=True), "positions", "pos_embed.weight", "position", c.n_positions, c.d_model)
+    return layers(x, "blocks.{layer}.", [("layer", c.n_layers)], lambda kind, x: tower_layer(c, x))
+
+
+def project(c: Any, x: Data) -> Data:
+    """Patches normed, put side by side and widened."""
+    weights = tuple(Weight(f"merger.norm.{name}", "projector", x.shape[-1:]) for name in ("weight", "bias"))
+    return widen(c, merge(c, Data("norm", (x,), x.shape, weights)), ("merger.linear_fc1", "merger.linear_fc2"))

@@ -32,7 +32,6 @@ class SwitchTransformers(T5):
     """Source: arXiv:2101.03961, section 2."""
 
     reference: ClassVar[str] = "SwitchTransformersForConditionalGeneration"
-    tables_follow_head: ClassVar[bool] = True
     unreached: ClassVar[tuple[str, ...]] = ("shared.weight",)  # where it is not tied to them, nothing looks into it
     defaults: ClassVar[dict[str, Any]] = {"d_model": 768, "n_layers": 12, "n_heads": 12}
 
@@ -47,10 +46,7 @@ class SwitchTransformers(T5):
     scaled: Flag = derived(lambda js, c: flag(js, "tie_word_embeddings", True))
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, c.encoded(source_tokens()), kinds=c.decoder_kinds, feed_forward=feed_forward)
-
-    def encoded(c, tokens: Data) -> Data:
-        return encoder(c, tokens, kinds=c.encoder_kinds, feed_forward=feed_forward)
+        return decoder(c, tokens, encoded(c, source_tokens()), apart=not c.tie_word_embeddings, kinds=c.decoder_kinds, feed_forward=feed_forward)
 
     def check(c) -> None:
         super().check()
@@ -64,7 +60,11 @@ class SwitchTransformersEncoder(SwitchTransformers):
     reference: ClassVar[str] = "SwitchTransformersEncoderModel"
 
     def forward(c, tokens: Data) -> Data:
-        return c.encoded(tokens)
+        return encoded(c, tokens)
+
+
+def encoded(c: Any, tokens: Data) -> Data:
+    return encoder(c, tokens, apart=not c.tie_word_embeddings, kinds=c.encoder_kinds, feed_forward=feed_forward)
 
 
 def feed_forward(c: Any, kind: str, x: Data, prefix: str) -> Data:

@@ -37,8 +37,6 @@ class T5(Sizes):
     """
 
     reference: ClassVar[str] = "T5ForConditionalGeneration"
-    table_each: ClassVar[bool] = False  # whether every layer has a table of relative positions
-    tables_follow_head: ClassVar[bool] = False  # whether encoder and decoder have a table each where the head is not tied
 
     vocab_size: Positive = hf(absent=32128)
     d_model: Positive = hf("hidden_size", "d_model", absent=512)
@@ -73,32 +71,26 @@ def enough_buckets(c: Any) -> None:
         raise ParamcountError(f"= {c.n_buckets} leaves an encoder none for near and far", where="n_buckets", accepted="at least 4")
 
 
-def encoder(c: Any, tokens: Data, **options: Any) -> Data:
-    """`options`: of the stack."""
+def encoder(c: Any, tokens: Data, *, apart: bool = False, **options: Any) -> Data:
+    """`apart`: with a table of tokens that is not the decoder's. `options`: of the stack."""
 
     def build(tokens: Data) -> Data:
-        table = "encoder.embed_tokens.weight" if apart(c) else "shared.weight"
+        table = "encoder.embed_tokens.weight" if apart else "shared.weight"
         return stack(c, lookup(tokens, table, "embedding", c.vocab_size, c.d_model), "encoder.", c.n_layers, **options)
 
     return block(tokens, "", build, part="encoder")
 
 
-def decoder(c: Any, tokens: Data, memory: Data, **options: Any) -> Data:
-    """Token ids and an encoder's output to logits. `options`: of the stack."""
-    own = apart(c)
-    table, component = "decoder.embed_tokens.weight", "other_embedding" if own else "embedding"
-    x = lookup(tokens, table, component, c.vocab_size, c.d_model, tied_to=None if own else "shared.weight")
+def decoder(c: Any, tokens: Data, memory: Data, *, apart: bool = False, **options: Any) -> Data:
+    """Token ids and an encoder's output to logits. `apart` as in `encoder`. `options`: of the stack."""
+    table, component = "decoder.embed_tokens.weight", "other_embedding" if apart else "embedding"
+    x = lookup(tokens, table, component, c.vocab_size, c.d_model, tied_to=None if apart else "shared.weight")
     x = stack(c, x, "decoder.", c.n_decoder_layers, memory, **options)
     return head(c, act(x, "scale") if c.scaled else x, "shared.weight")
 
 
 def source_tokens() -> Data:
     return given("source tokens", "source")
-
-
-def apart(c: Any) -> bool:
-    """Whether encoder and decoder have a table each."""
-    return c.tables_follow_head and not c.tie_word_embeddings
 
 
 def self_attention(c: Any, x: Data, bias: Data, *, cached: bool = False) -> Data:
@@ -128,19 +120,20 @@ def stack(
     n_layers: Any,
     *memory: Data,
     kinds: Sequence[str] = (),
+    table_each: bool = False,
     attend: Callable[..., Data] = self_attention,
     bias: Callable[..., Data] = relative_bias,
     feed_forward: Callable[..., Data] = feed_forward,
 ) -> Data:
-    """The layers and the last norm. The first looks up the bias that all read, unless every layer has a table of its own.
+    """The layers and the last norm. The first looks up the bias that all read, unless there is a table in each (`table_each`).
     `memory`: what a decoder looks at. `kinds`: of feed-forward layers, where they differ."""
     if kinds:
         spans: list[tuple[str, Any]] = [(("" if i else "first ") + kind, 1) for i, kind in enumerate(kinds)]
     else:
-        spans = [("layer", n_layers)] if c.table_each else [("first", 1), ("layer", n_layers - 1)]
+        spans = [("layer", n_layers)] if table_each else [("first", 1), ("layer", n_layers - 1)]
 
     def layer(kind: str, x: Data, *others: Data) -> Any:
-        owner = c.table_each or kind.startswith("first")
+        owner = table_each or kind.startswith("first")
         biases = bias(c, x) if owner else others[-1]
         h = norm(x, "layer.0.layer_norm")
         x = x + (attend(c, h, biases, cached=True) if memory else attend(c, h, biases))
@@ -148,7 +141,7 @@ def stack(
             x = crossing(x, "layer.1.", lambda x, source: x + look(c, norm(x, "layer_norm"), source), source)
         last = f"layer.{1 + len(memory)}."
         x = x + feed_forward(c, kind, norm(x, last + "layer_norm"), last)
-        return x if c.table_each else (x, biases)
+        return x if table_each else (x, biases)
 
-    x = layers(x, prefix + "block.{layer}.", spans, layer, reads=memory, carry=() if c.table_each else (c.n_heads,))
+    x = layers(x, prefix + "block.{layer}.", spans, layer, reads=memory, carry=() if table_each else (c.n_heads,))
     return norm(x, prefix + "final_layer_norm")

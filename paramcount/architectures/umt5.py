@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.architectures.mt5 import MT5
-from paramcount.architectures.t5 import encoder
+from paramcount.architectures.t5 import decoder, encoder, source_tokens
 from paramcount.flow import Data
 from paramcount.sizes import Flag, derived
 
@@ -14,10 +14,12 @@ class UMT5(MT5):
     """Source: arXiv:2304.09151. As with mT5, the released files hold a head of its own."""
 
     reference: ClassVar[str] = "UMT5ForConditionalGeneration"
-    table_each: ClassVar[bool] = True
 
     scaled: Flag = derived(lambda js, c: True)
     tie_word_embeddings: Flag = derived(lambda js, c: True)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, encoder(c, source_tokens(), table_each=True), table_each=True)
 
 
 class UMT5Encoder(UMT5):
@@ -26,4 +28,4 @@ class UMT5Encoder(UMT5):
     reference: ClassVar[str] = "UMT5EncoderModel"
 
     def forward(c, tokens: Data) -> Data:
-        return encoder(c, tokens)
+        return encoder(c, tokens, table_each=True)

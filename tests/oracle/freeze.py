@@ -47,14 +47,18 @@ def cases(name: str) -> list[dict[str, Any]]:
     return found
 
 
+def lines(entries: list[dict[str, Any]]) -> str:
+    return ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
+
+
 def main(names: list[str]) -> None:
     differential.silence()
-    frozen = {name: kept for name, kept in load().items() if name in MODEL_TYPES}
     for name in names or sorted(MODEL_TYPES):
-        frozen[name] = cases(name)
-        print(name, len(frozen[name]))
-    lines = [f"{json.dumps(name)}: [\n" + ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in frozen[name]) + "\n]" for name in sorted(frozen)]
-    CASES.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        found = cases(name)
+        frozen = {known: kept for known, kept in load().items() if known in MODEL_TYPES} | {name: found}
+        blocks = [f"{json.dumps(known)}: [\n{lines(frozen[known])}\n]" for known in sorted(frozen)]
+        CASES.write_text("{\n" + ",\n".join(blocks) + "\n}\n", encoding="utf-8")
+        print(name, len(found))
 
 
 if __name__ == "__main__":
