@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -164,11 +165,11 @@ def download(repo: str) -> Path:
     """
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # config.json and nothing else
     try:
-        from huggingface_hub import hf_hub_download, logging
+        from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
     except ImportError:
         raise ParamcountError("--download needs the [hub] extra", accepted="pip install 'paramcount[hub]'") from None
-    logging.set_verbosity_error()  # it tells of every retry
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it tells of every retry
     where = f"{repo} on the Hub"
     accepted = "a public repository, or a token in HF_TOKEN"
     try:

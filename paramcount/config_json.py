@@ -8,7 +8,7 @@ from typing import Any
 
 from paramcount.architectures import ARCHITECTURES
 from paramcount.architectures import architecture as architecture_of
-from paramcount.architectures.composites import COMPOSITES, Composite
+from paramcount.architectures.composites import COMPOSITES, TOWERS, Composite, tower_named
 from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.reading import left_unread, read, read_language, remarks
 from paramcount.rules import validated
@@ -20,7 +20,7 @@ OTHER_HEADS = (
     "Model", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction", "ForPreTraining",
     "ForQuestionAnsweringSimple", "ForAudioClassification", "ForImageClassification", "TextModel", "Encoder",
 )  # fmt: skip
-REFERENCE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "WithLMHeadModel", "ForMaskedLM", "Decoder", "MTModel")
+REFERENCE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "WithLMHeadModel", "LMHeadModel", "ForMaskedLM", "Decoder", "MTModel")
 
 
 def model_type_of(document: Mapping[str, Any]) -> str:
@@ -73,7 +73,7 @@ def from_config(document: Mapping[str, Any], id: str = "config.json", name: str 
         raise ParamcountError("overrides sizes layer by layer, which is not supported", where="per_layer_config")
     model_type, cls = model_type_of(document), class_of(document)
     composite = COMPOSITES.get(model_type)
-    if composite and model_type not in ARCHITECTURES and f"{model_type}.{cls}" not in ARCHITECTURES:
+    if composite and (unknown_tower(document, composite) or (model_type not in ARCHITECTURES and f"{model_type}.{cls}" not in ARCHITECTURES)):
         config, reading, registered = language_model(document, composite, cls)
     else:
         config, reading, registered = whole_model(document)
@@ -82,6 +82,11 @@ def from_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     model = Model(id=id, name=name or id, architecture=registered, config=config, context_length=context)
     model._reading = reading
     return model
+
+
+def unknown_tower(document: Mapping[str, Any], composite: Composite) -> bool:
+    """Whether a composite names a tower that is not declared, so that its language model alone is counted."""
+    return bool(composite.tower) and tower_named(document)[0] not in TOWERS
 
 
 def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:

@@ -8,10 +8,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from paramcount.architectures import architecture as architecture_of
-from paramcount.architectures.composites import COMPOSITES, SECTION, language_config
+from paramcount.architectures.composites import COMPOSITES, SECTION, language_config, tower_config
 from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.rules import validated
-from paramcount.sizes import ABSENT, LARGEST, NULL, REQUIRED, Condition, Derivation, Sizes, key_of
+from paramcount.sizes import ABSENT, LARGEST, NULL, REQUIRED, Condition, Derivation, Sizes, Tower, key_of
 
 # What PreTrainedConfig.layer_types renames.
 OLDER_WORDS = {
@@ -162,6 +162,8 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
                 continue
             if inner is Sizes:  # the language model of a composite, which config.json itself names
                 values[field], _, within = read_language(document)
+            elif inner is Tower:
+                values[field], within = read_tower(document)
             else:
                 within = read(inner, document)
                 values[field] = within.values
@@ -224,6 +226,18 @@ def read_language(document: Mapping[str, Any]) -> tuple[Sizes, str, Values]:
             within.origin[TIE] = TIE
         within.used.add(TIE)
     return sizes, str(language["model_type"]), within
+
+
+def read_tower(document: Mapping[str, Any]) -> tuple[Sizes, Values]:
+    """The sizes of the tower that a composite's config.json names, and how they were read."""
+    tower, section = tower_config(document)
+    section_name = str(tower.section)
+    within = read(tower, {section_name: section})
+    sizes = validated(tower, within.values)
+    if document.get(section_name) is None:
+        within = Values(within.values, dict.fromkeys(within.origin, "default"), set(), set())
+    within.used.add(f"{section_name}.model_type")
+    return sizes, within
 
 
 def left_unread(document: Mapping[str, Any], used: set[str], sections: set[str]) -> dict[str, Any]:

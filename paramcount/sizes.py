@@ -213,3 +213,9 @@ class Sizes(BaseModel):
 
     def check(c) -> None:
         """Raises where the sizes contradict each other in a way that only this architecture forbids."""
+
+
+class Tower(Sizes):
+    """What turns pixels to vectors beside a language model. A field of this very class is whichever tower config.json names."""
+
+    section: ClassVar[str | None] = "vision_config"

@@ -237,7 +237,7 @@ BESIDE = "(accepted: the config.json beside it)"
         ({}, "model_type: is missing (accepted: a config.json with model_type, or a zoo entry with architecture and config)"),
         ({"model_type": None}, "model_type: is missing (accepted: see `paramcount architectures`)"),
         ({"model_type": ["qwen3"]}, "model_type = a list (accepted: see `paramcount architectures`)"),
-        ({"model_type": "qwen_3"}, "model_type = qwen_3 is not supported (accepted: what `paramcount architectures` lists); did you mean qwen3 or qwen or qwen2?"),
+        ({"model_type": "seed-oss"}, "model_type = seed-oss is not supported (accepted: what `paramcount architectures` lists); did you mean seed_oss?"),
         ({"model_type": "clip"}, "model_type = clip is not supported (accepted: what `paramcount architectures` lists)"),
         ({"model_type": "\x1b[31mx"}, r"model_type = \x1b[31mx is not supported (accepted: what `paramcount architectures` lists)"),
         ({"model_type": "zzz", "auto_map": {"AutoConfig": "x.Y"}}, "model_type = zzz, whose code is its author's and is not run, is not supported (accepted: what `paramcount architectures` lists)"),

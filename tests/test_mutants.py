@@ -365,11 +365,11 @@ def mtp_left_out(patch: Patch) -> None:
 
 def mtp_with_copies_of_its_own(patch: Patch) -> None:
     linear = flow.linear
-    patch.setattr(sys.modules["paramcount.architectures.deepseek_v3"], "linear", lambda *a, tied_to=None, **k: linear(*a, **k))
+    patch.setattr(sys.modules["paramcount.parts.mtp"], "linear", lambda *a, tied_to=None, **k: linear(*a, **k))
 
 
 def mtp_without_join(patch: Patch) -> None:
-    patch.setattr(sys.modules["paramcount.architectures.deepseek_v3"], "join", lambda a, b: b)
+    patch.setattr(sys.modules["paramcount.parts.mtp"], "join", lambda a, b: b)
 
 
 def masks_left_out(patch: Patch) -> None:

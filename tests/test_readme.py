@@ -22,8 +22,10 @@ PYTHON = re.findall(r"```python\n(>>> .*?)```", README, re.DOTALL)
 
 @pytest.fixture(autouse=True)
 def _beside_the_config_json_that_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "config.json").write_text(re.findall(r"```json\n(.*?)```", README, re.DOTALL)[0], encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "my-model"
+    folder.mkdir()
+    (folder / "config.json").write_text(re.findall(r"```json\n(.*?)```", README, re.DOTALL)[0], encoding="utf-8")
+    monkeypatch.chdir(folder)
 
 
 @pytest.mark.parametrize("run", COMMANDS, ids=lambda run: run.partition("\n")[0])

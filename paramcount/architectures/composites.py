@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, near, shown
+
+if TYPE_CHECKING:
+    from paramcount.sizes import Sizes
 
 SECTION = "text_config"
 
@@ -20,6 +24,9 @@ class Composite(NamedTuple):
     flat: bool = False  # without a section, the language model's keys stand outside
     missing: Mapping[str, Any] = {}  # the section where there is none
     beside: tuple[str, ...] = ("vision_config",)  # sections that are no language model
+    texts: tuple[str, ...] = ()  # the only model types that the section may name, if not those of TEXTS
+    tower: str = ""  # the model type of a tower that the section may name, where it names none
+    no_tower: Mapping[str, Any] = {}  # the section where there is none
 
 
 AUDIO = ("audio_config",)
@@ -38,6 +45,28 @@ VOXTRAL = {"vocab_size": 131072, "hidden_size": 3072, "intermediate_size": 8192,
 PALIGEMMA = {
     "hidden_size": 2048, "num_hidden_layers": 18, "intermediate_size": 16384, "num_attention_heads": 8, "num_key_value_heads": 1, "vocab_size": 257152,
 }  # fmt: skip
+CLIP = {"hidden_size": 1024, "intermediate_size": 4096, "patch_size": 14, "image_size": 336, "num_hidden_layers": 24, "num_attention_heads": 16}
+PIXTRAL = {"hidden_size": 1024, "intermediate_size": 4096, "patch_size": 14, "num_hidden_layers": 24, "num_attention_heads": 16}
+PALIGEMMA_VISION = {
+    "hidden_size": 1152, "intermediate_size": 4096, "patch_size": 14, "image_size": 224, "num_hidden_layers": 27, "num_attention_heads": 16,
+    "vision_use_head": False,
+}  # fmt: skip
+
+# {model type of a tower: (module of paramcount.parts, class)}
+TOWERS = {"clip_vision_model": ("clip", "ClipVision"), "pixtral": ("pixtral", "PixtralVision"), "siglip_vision_model": ("siglip", "SiglipVision")}
+
+# Model types that such a section may name: behind any tower, the reference puts a head without bias on what they make of the tokens.
+TEXTS = frozenset((
+    "afmoe", "apertus", "arcee", "aria_text", "axk1", "axk2", "bamba", "beam", "biogpt", "bitnet", "cohere", "cohere2", "cohere2_moe", "cwm",
+    "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "diffllama", "doge", "dots1", "dots3_note_text", "ernie4_5", "ernie4_5_moe", "exaone4",
+    "exaone_moe", "falcon_h1", "flex_olmo", "flint", "gemma", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "gemma4_unified_text", "glm",
+    "glm4", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa", "gpt_oss", "granite", "granite_swa", "granitemoe", "granitemoe_swa", "granitemoehybrid",
+    "granitemoeshared", "helium", "hrm_text", "hunyuan_v1_dense", "hunyuan_v1_moe", "hy_v3", "hy_v4", "hyperclovax", "internlm3", "iquestcoder", "jais2",
+    "jamba", "jetmoe", "kolibri1", "laguna", "lfm2", "lfm2_moe", "lfm3", "llama", "llama4_text", "mellum", "mimo_v2_flash", "minicpm3", "minimax",
+    "minimax_m2", "minimax_m3_vl_text", "ministral3", "mistral", "mixtral", "nanochat", "nemotron", "olmo", "olmo2", "olmo3", "olmoe", "persimmon",
+    "phi3", "phimoe", "qwen2", "qwen2_moe", "qwen3", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_moe", "qwen3_next", "recurrent_gemma", "seed_oss",
+    "smollm3", "solar_open", "stablelm", "starcoder2", "vaultgemma", "xglm", "youtu", "zamba", "zamba2", "zaya",
+))  # fmt: skip
 
 # {model type: how the reference reads it}. Where ARCHITECTURES has the type too, all of its parts are counted.
 COMPOSITES = {
@@ -61,15 +90,17 @@ COMPOSITES = {
     "kimi_k25": Composite("deepseek_v3", tied=True),
     "lfm2_vl": Composite("lfm2", tied=True),
     "lighton_ocr": Composite("qwen3", tied=True, missing=LIGHTON),
-    "llava": Composite("llama", tie="either"),
+    "llava": Composite("llama", tie="either", tower="clip_vision_model", no_tower=CLIP),
     "llava_next": Composite("llama"),
     "llava_next_video": Composite("llama", tie="either"),
     "llava_onevision": Composite("qwen2", tie="either"),
     "minimax_m3_vl": Composite("minimax_m3_vl_text", tie="either", fixed=True),
-    "mistral3": Composite("mistral", tied=True, missing=MISTRAL_3),
+    "mistral3": Composite("mistral", tied=True, missing=MISTRAL_3, tower="pixtral", no_tower=PIXTRAL),
     "moss_transcribe_diarize": Composite("qwen3", tied=True, missing=SMALL_QWEN_3, beside=AUDIO),
     "ovis2": Composite("qwen2", tied=True),
-    "paligemma": Composite("gemma", tied=True, missing=PALIGEMMA),
+    "paligemma": Composite(
+        "gemma", tied=True, missing=PALIGEMMA, texts=("gemma", "gemma2", "gemma3_text"), tower="siglip_vision_model", no_tower=PALIGEMMA_VISION
+    ),
     "pp_chart2table": Composite("qwen2", tied=True, missing=GOT | {"tie_word_embeddings": True}),
     "qianfan_ocr": Composite("qwen3"),
     "qwen2_5_vl": Composite("qwen2_5_vl_text", tie="either", fixed=True, flat=True),
@@ -103,8 +134,15 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     elif composite is COMPOSITES["voxtral"]:
         section = {**composite.missing, **section}
     model_type = composite.text if composite.fixed else section.get("model_type", composite.text)
+    texts = composite.texts or TEXTS
+    if model_type not in texts and model_type != composite.text:
+        raise ParamcountError(
+            f"= {shown(model_type)} is not supported", where=f"{SECTION}.model_type", accepted=", ".join(sorted(texts)), nearest=near(model_type, texts)
+        )
     found = {**section, "model_type": model_type, "architectures": None}
     outside = document.get("tie_word_embeddings", composite.tied)
+    if type(outside) is not bool and composite.tie != "never":
+        raise ParamcountError(f"= {shown(outside)}", where="tie_word_embeddings", accepted="true or false")
     match composite.tie:
         case "top":
             found["tie_word_embeddings"] = outside
@@ -113,3 +151,24 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
         case "either" if outside is True:
             found["tie_word_embeddings"] = True
     return found
+
+
+def tower_named(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The model type of the tower that a composite config.json names, and its section."""
+    composite = COMPOSITES[str(document["model_type"])]
+    section = document.get(composite.beside[0])
+    if section is None:
+        section = composite.no_tower
+    elif not isinstance(section, Mapping):
+        raise ParamcountError(f"= {shown(section)}", where=composite.beside[0], accepted="a mapping")
+    return section.get("model_type", composite.tower), section
+
+
+def tower_config(document: Mapping[str, Any]) -> tuple[type[Sizes], Mapping[str, Any]]:
+    """The class of the tower that a composite config.json names, and its section."""
+    name, section = tower_named(document)
+    if name not in TOWERS:
+        raise ParamcountError(f"= {shown(name)} is not supported", where="vision_config.model_type", accepted=", ".join(TOWERS), nearest=near(name, TOWERS))
+    module, cls = TOWERS[name]
+    found: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), cls)
+    return found, section

@@ -7,9 +7,12 @@ import sys
 import click
 
 from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.architectures.composites import COMPOSITES
 from paramcount.cli.options import emit, output_options
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.tables import Column, Table
+
+NAMES = ("architecture", "model_types", "reference", "about")
 
 
 @click.command("architectures", epilog="Example: paramcount architectures")
@@ -20,17 +23,21 @@ def command(format: str | None, flags: tuple[str, ...], output: str | None) -> N
 
 
 def table() -> Table:
-    """A row for each architecture; model types that share one stand together, first the one that names its file."""
-    types: dict[tuple[str, str], list[str]] = {}
+    """A row for each architecture; model types that share one stand together. Composites of which only the language model is
+    declared come last."""
+    sharing: dict[tuple[str, str], list[str]] = {}
     for name, place in ARCHITECTURES.items():
-        types.setdefault(place, []).append(name)
+        sharing.setdefault(place, []).append(name)
     rows = []
-    for names in sorted(types.values(), key=lambda names: names[0].casefold()):
-        found = architecture(names[0])
-        summary = (sys.modules[found.__module__].__doc__ or "").partition("\n")[0]
-        rows.append([names[0], ", ".join(dict.fromkeys(name.partition(".")[0] for name in names)), found.reference, summary])
-    names = ("architecture", "model_types", "reference", "about")
-    columns = [Column(name, name.replace("_", " "), right=False, only="csv" if name == "about" else "") for name in names]
-    data = {"schema_version": SCHEMA_VERSION, "architectures": [dict(zip(names, row, strict=True)) | {"model_types": row[1].split(", ")} for row in rows]}
-    count = len({name.partition(".")[0] for name in ARCHITECTURES})
-    return Table(columns, rows, data, below=[f"{len(rows)} architectures for {count} model types"])
+    for names in sorted(sharing.values(), key=lambda names: names[0].casefold()):
+        declared = architecture(names[0])
+        summary = (sys.modules[declared.__module__].__doc__ or "").partition("\n")[0]
+        types = list(dict.fromkeys(name.partition(".")[0] for name in names))
+        rows.append((names[0], types, declared.reference, summary))
+    alone = [name for name in COMPOSITES if name not in ARCHITECTURES]
+    rows += [(name, [name], f"the language model alone, {COMPOSITES[name].text}", "A composite of which the language model is declared.") for name in alone]
+    columns = [Column(name, name.replace("_", " "), right=False, only="csv" if name == "about" else "") for name in NAMES]
+    data = {"schema_version": SCHEMA_VERSION, "architectures": [dict(zip(NAMES, row, strict=True)) for row in rows]}
+    n_types = len({name.partition(".")[0] for name in ARCHITECTURES})
+    below = [f"{len(sharing)} architectures for {n_types} model types, and the language model of {len(alone)} more"]
+    return Table(columns, [(first, ", ".join(names), *rest) for first, names, *rest in rows], data, below=below)

@@ -13,7 +13,7 @@ from paramcount.flow import Data, Weight, attend, layers, linear, norm, split, w
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.vision import cut_into_patches, vision_layer
 from paramcount.rules import heads_fill
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Condition, Flag, Natural, Positive, Tower, d_model_per_head, derived, hf
 
 
 def tower_named(known: str) -> Condition:
@@ -26,10 +26,9 @@ def tower_named(known: str) -> Condition:
     return condition
 
 
-class SiglipVision(Sizes):
+class SiglipVision(Tower):
     """The sizes of the tower."""
 
-    section: ClassVar[str | None] = "vision_config"
     conditions: ClassVar[tuple[Condition, ...]] = (tower_named("siglip_vision_model"),)
 
     d_model: Positive = hf(absent=768)
@@ -41,6 +40,9 @@ class SiglipVision(Sizes):
     patch_size: Positive = hf("patch_size", absent=16)
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 224) // c["patch_size"]) ** 2)
     pooling_head: Flag = hf("vision_use_head", absent=True)
+
+    def forward(c, tokens: Data) -> Data:
+        return siglip(c, tokens)
 
     def check(c) -> None:
         heads_fill(c)
