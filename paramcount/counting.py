@@ -102,6 +102,7 @@ class Count:
     mtp_buffers: int
     mtp_copies: int
     tied: bool
+    active_min: int  # what a token uses at least; `active` unless the number of experts it visits varies
     scope: str = "model"  # model | language_model
     not_counted: tuple[str, ...] = ()
     release: Mapping[str, int] = field(default_factory=dict)  # what the released files hold, item by item; empty where nobody said
@@ -164,7 +165,7 @@ class Count:
     def to_dict(self) -> dict[str, Any]:
         """All counts as plain data for JSON."""
         names = (
-            "id", "total", "active", "active_non_embedding", "active_without_input_table", "embedding", "non_embedding", "lm_head",
+            "id", "total", "active", "active_min", "active_non_embedding", "active_without_input_table", "embedding", "non_embedding", "lm_head",
             "language_model", "buffers", "legacy_buffers", "mtp", "mtp_buffers", "checkpoint", "bytes_fp32", "bytes_bf16", "tied", "scope",
             "architecture", "reference",
         )  # fmt: skip
@@ -239,7 +240,7 @@ def count_sizes(sizes: Sizes, id: str = "", head: bool = True) -> Count:
 
 
 def from_sums(sums: Sums, sizes: Sizes, id: str, head: bool) -> Count:
-    found, beside, tied = sums
+    found, beside, tied, spare = sums
     components, active_components = dict.fromkeys(COMPONENTS, 0), dict.fromkeys(COMPONENTS, 0)
     parts = dict.fromkeys(PARTS[:-1], 0)
     details: dict[str, int] = {}
@@ -256,6 +257,7 @@ def from_sums(sums: Sums, sizes: Sizes, id: str, head: bool) -> Count:
         id=id,
         total=sum(components.values()),
         active=sum(active_components.values()),
+        active_min=sum(active_components.values()) - spare,
         components=components,
         active_components=active_components,
         details=details,

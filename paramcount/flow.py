@@ -37,6 +37,7 @@ class Repeat(NamedTuple):
     runs: tuple[tuple[Size, Size], ...] = ()  # (first index, how many), in order
     stacked: bool = False  # stored as one tensor with this axis in front
     tied_to: str | None = None  # a second use: everything below is tied to this prefix
+    least: Size | None = None  # what one token uses at least, where that varies
     root: str = ""  # a model inside the model: what its names have before them, those from its own root too
     merged: bool = False  # stacked, but into the first axis instead of in front of it
     moved: tuple[str, str] | None = None  # names that begin with the first, begin with the second instead

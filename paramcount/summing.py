@@ -26,6 +26,7 @@ class Sums(NamedTuple):
     found: Mapping[tuple[str, str], Sum]  # {(part, component): its sum}
     beside: Mapping[str, Size]  # every name of BESIDE
     tied: bool
+    spare: Size = 0  # active parameters that a token may do without, where the number of experts it visits varies
 
 
 def flows(sizes: Sizes, head: bool = True) -> Iterator[tuple[Data, str]]:
@@ -46,10 +47,13 @@ def walked(sizes: Sizes, head: bool) -> Sums:
     under: tuple[Repeat, ...] = ()
     times: Size = 1
     visited: Size = 1
+    spare: Size = 0
+    avoided: Size = 0
     for out, flow_part in flows(sizes, head):
         for _, weight, tied_to, repeats, part in weights(out, flow_part):
             if repeats is not under:  # weights of one body share their repeats
                 under, times, visited = repeats, prod(r.count for r in repeats), prod(r.active for r in repeats)
+                avoided = visited - prod(r.active if r.least is None else r.least for r in repeats) if any(r.least is not None for r in repeats) else 0
             if part == "mtp":
                 beside["mtp_copy" if tied_to else "mtp" if weight.role == "parameter" else "mtp_buffer"] += prod(weight.shape) * times
             elif weight.role != "parameter":
@@ -57,12 +61,14 @@ def walked(sizes: Sizes, head: bool) -> Sums:
             elif tied_to is not None:
                 tied = tied or weight.component == "lm_head"
             elif weight.splits:
+                spare += prod(weight.shape) * avoided
                 across = prod(weight.shape[: weight.axis]) * prod(weight.shape[weight.axis + 1 :])
                 for name, width in weight.splits:
                     add(found, part, name, across * width, times, visited)
             else:
+                spare += prod(weight.shape) * avoided
                 add(found, part, weight.component, prod(weight.shape), times, visited)
-    return Sums({key: (total, active) for key, (total, active) in found.items()}, beside, tied)
+    return Sums({key: (total, active) for key, (total, active) in found.items()}, beside, tied, spare)
 
 
 def add(found: dict[tuple[str, str], list[Size]], part: str, name: str, n: Size, times: Size, visited: Size) -> None:
@@ -101,6 +107,7 @@ class Polynomials(NamedTuple):
     found: list[tuple[tuple[str, str], Terms, Terms | None]]  # active None: as many as there are
     beside: dict[str, Terms]
     tied: bool
+    spare: Terms
 
     def at(self, sizes: Sizes) -> Sums:
         numbers = dict(named(sizes))
@@ -108,7 +115,7 @@ class Polynomials(NamedTuple):
         for key, total, active in self.found:
             n = value(total, numbers)
             found[key] = n, n if active is None else value(active, numbers)
-        return Sums(found, {name: value(terms, numbers) for name, terms in self.beside.items()}, self.tied)
+        return Sums(found, {name: value(terms, numbers) for name, terms in self.beside.items()}, self.tied, value(self.spare, numbers))
 
 
 _structures: dict[Hashable, int | Polynomials] = {}
@@ -135,13 +142,14 @@ def value(terms: Terms, numbers: Mapping[str, int]) -> int:
 def in_symbols(sizes: Sizes, head: bool) -> Polynomials | None:
     """The polynomials of a structure; None where it depends on a size's value."""
     try:
-        found, beside, tied = walked(symbolic(sizes), head)
+        found, beside, tied, spare = walked(symbolic(sizes), head)
     except (ParamcountError, TypeError, AttributeError):
         return None
     return Polynomials(
         [(key, terms(total), None if total == active else terms(active)) for key, (total, active) in found.items()],
         {name: terms(n) for name, n in beside.items()},
         tied,
+        terms(spare),
     )
 
 

@@ -116,6 +116,24 @@ def test_an_entry_of_the_zoo_has_no_keys(capsys: pytest.CaptureFixture[str]) -> 
     )
 
 
+# ---- mixtures whose tokens visit a number of experts that varies
+
+
+@pytest.mark.parametrize(
+    ("document", "spared"),
+    [  # 12 of 512 experts and 256 that do nothing: a token may visit none with weights. 28 layers × 12 × 3 × 2048 × 6144
+        ({"model_type": "longcat_flash"}, 28 * 12 * 3 * 2048 * 6144),
+        ({"model_type": "longcat_flash", "zero_expert_num": 10}, 28 * 10 * 3 * 2048 * 6144),
+        ({"model_type": "mixtral"}, 0),
+    ],
+)
+def test_where_the_number_of_visited_experts_varies_active_is_the_most_and_the_least_stands_beside(document: dict[str, Any], spared: int) -> None:
+    for _ in range(4):  # walked, then by structure
+        count = pc.count(document)
+        assert count.active - count.active_min == spared
+        assert count.to_dict()["active_min"] == count.active_min
+
+
 # ---- structures that recur are summed once
 
 

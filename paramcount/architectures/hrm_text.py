@@ -10,15 +10,18 @@ from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Weight, act, attend, block, fused, layers, linear, lookup, rope, weigh, width_of
 from paramcount.parts.decoders import head
 from paramcount.rules import divides, not_null, padding_in_table
-from paramcount.sizes import ABSENT, MOST_NAMED, Condition, Flag, Positive, Sizes, Words, derived, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, derived, hf
+
+
+MOST_PASSES = 256  # each is walked
 
 
 def cycles(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     """Which stack works, pass by pass: L_cycles times the fast one, then the slow one once; all that H_cycles times."""
     slow, fast = js.get("H_cycles", 2), js.get("L_cycles", 3)
     for key, n in (("H_cycles", slow), ("L_cycles", fast)):
-        if type(n) is not int or not 1 <= n <= MOST_NAMED or slow * (fast + 1) > MOST_NAMED:
-            raise ParamcountError(f"= {shown(n)}", where=key, accepted=f"a whole number from 1, and at most {MOST_NAMED:,} passes")
+        if type(n) is not int or not 1 <= n <= MOST_PASSES or slow * (fast + 1) > MOST_PASSES:
+            raise ParamcountError(f"= {shown(n)}", where=key, accepted=f"a whole number from 1, and at most {MOST_PASSES:,} passes")
     words: tuple[str, ...] = (*["L"] * fast, "H") * slow
     return words
 

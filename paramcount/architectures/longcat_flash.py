@@ -30,6 +30,13 @@ def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     return most
 
 
+def visited_at_least(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    """All but those that can do nothing."""
+    chosen = whole(js, "num_experts_per_tok" if "num_experts_per_tok" in js else "moe_topk", 12)
+    least: int = max(0, chosen - c["n_identity_experts"])
+    return least
+
+
 def heads_are_rotated_whole(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The rotation is made for head_dim and meets d_rope; queries are made for qk_head_dim and cut into d_nope and d_rope."""
     for key, absent, fits in (("head_dim", 64, c["d_rope"]), ("qk_head_dim", None, c["d_nope"] + c["d_rope"])):
@@ -60,6 +67,7 @@ class LongcatFlash(Sizes):
     n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=512)
     n_identity_experts: Natural = hf("zero_expert_num", absent=256)
     n_active_experts: Positive = derived(visited)
+    n_least_experts: Natural = derived(visited_at_least)
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
@@ -83,5 +91,12 @@ def moe(c: Any, x: Data) -> Data:
     n = c.n_routed_experts + c.n_identity_experts
     scores = linear(x, "mlp.router.classifier", "router", n)
     scores = weigh(scores, "correct", "mlp.router.e_score_correction_bias", "router", n, role="buffer")
-    body = "mlp.experts.{expert}."
-    return experts(x, scores, body, c.n_routed_experts, c.n_active_experts, lambda x: gated_mlp(x, "", "experts", c.d_expert))
+    return experts(
+        x,
+        scores,
+        "mlp.experts.{expert}.",
+        c.n_routed_experts,
+        c.n_active_experts,
+        lambda x: gated_mlp(x, "", "experts", c.d_expert),
+        at_least=c.n_least_experts,
+    )

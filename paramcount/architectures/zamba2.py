@@ -9,7 +9,7 @@ from paramcount.architectures.zamba import KINDS, Use, doubled_per_head, sharing
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Size, act, attend, block, fused, join, linear, norm, rope, split
 from paramcount.layer_kinds import whole
-from paramcount.mixer_sizes import expanded, fills
+from paramcount.mixer_sizes import expanded, fills, null_counts
 from paramcount.parts.state_space import mamba2
 from paramcount.rules import one_of_each, padding_in_table
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, equal_to, hf
@@ -30,15 +30,19 @@ def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(hybrid[use % n] for use in range(len(hybrid)))
 
 
-def one_account_of_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
-    """The reference hands out adapters by hybrid_layer_ids, which it takes from layers_block_type, and blocks by layer_types."""
-    hybrid = [i for i, word in enumerate(c["layer_types"]) if word == "hybrid"]
-    ids = js.get("hybrid_layer_ids", hybrid)
-    if hybrid and ids != hybrid:
-        raise ParamcountError(f"= {shown(ids)}", where="hybrid_layer_ids", accepted=f"{hybrid}, as layers_block_type has it")
-    words = js.get("layer_types", c["layer_types"])
-    if tuple(words) != c["layer_types"]:
-        raise ParamcountError(f"= {shown(words)}", where="layer_types", accepted="the same as layers_block_type")
+def adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """For each hybrid layer the number of its adapters among those of its block: its place in hybrid_layer_ids, which the reference
+    takes from layers_block_type, also where the other name of that key counts for the layers."""
+    ids = js.get("hybrid_layer_ids", [i for i, word in enumerate(js.get("layers_block_type") or RELEASED) if word == "hybrid"])
+    found = []
+    for use, i in enumerate(i for i, word in enumerate(c["layer_types"]) if word == "hybrid"):
+        if not isinstance(ids, list) or i not in ids:
+            raise ParamcountError(f"= {shown(ids)}, without hybrid layer {i}", where="hybrid_layer_ids", accepted="the hybrid layers")
+        place, n = len(ids) - 1 - ids[::-1].index(i), whole(js, "num_mem_blocks", 1)
+        if place % n != use % n:
+            raise ParamcountError(f"= {shown(ids)}: its block has no adapters for layer {i}", where="hybrid_layer_ids", accepted="the hybrid layers, in order")
+        found.append(place)
+    return tuple(found)
 
 
 class Zamba2(Sizes):
@@ -46,13 +50,14 @@ class Zamba2(Sizes):
 
     reference: ClassVar[str] = "Zamba2ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), widened, one_account_of_layers, lambda js, c: fills(c, expanded("mamba_expand")(js, c)))
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), widened, null_counts("layer_types"), lambda js, c: fills(c, expanded("mamba_expand")(js, c)))
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=2560)
     n_layers: Positive = hf(absent=54)
-    layer_types: Words = hf("layers_block_type", absent=RELEASED, null=ABSENT)
+    layer_types: Words = hf("layer_types", "layers_block_type", absent=RELEASED, null=ABSENT)
     owners: Indices = derived(owners)
+    adapters: Indices = derived(adapters)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf("head_dim", "attention_head_dim", absent=doubled_per_head, null=if_no_hybrid)
@@ -105,12 +110,12 @@ def projected(c: Any, h: Data, use: Use, name: str, n_heads: Size) -> Data:
     y = linear(h, f"self_attn.{name}_proj", f"qkv.{name}", (n_heads, c.d_head))
     if not c.attention_adapters:
         return y
-    return y + adapter(c, h, f"{stored(use)}self_attn.linear_{name}_adapter_list.{use.use}.", "qkv.adapter", (n_heads, c.d_head))
+    return y + adapter(c, h, f"{stored(use)}self_attn.linear_{name}_adapter_list.{c.adapters[use.use]}.", "qkv.adapter", (n_heads, c.d_head))
 
 
 def mlp(c: Any, use: Use, h: Data) -> Data:
     both = fused(h, "feed_forward.gate_up_proj", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff}, bias=c.mixer_bias)
-    own = adapter(c, h, f"{stored(use)}feed_forward.gate_up_proj_adapter_list.{use.use}.", "mlp.adapter", 2 * c.d_ff)
+    own = adapter(c, h, f"{stored(use)}feed_forward.gate_up_proj_adapter_list.{c.adapters[use.use]}.", "mlp.adapter", 2 * c.d_ff)
     gate, up = split(join(*both) + own, c.d_ff, c.d_ff)
     return linear(act(gate, "gelu") * up, "feed_forward.down_proj", "mlp.down", c.d_model, bias=c.mixer_bias)
 

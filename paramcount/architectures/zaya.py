@@ -76,7 +76,7 @@ def layer(c: Any, kind: tuple[str, bool], x: Data, router_state: Data) -> tuple[
     x = residual(c, attention(c, norm(x, "input_layernorm"), slides=word == KINDS[1]), x, "post_attention_residual_scale.")
     h = norm(x, "post_attention_layernorm")
     scores, router_state = route(c, h, None if first else router_state)
-    return residual(c, stacked_experts(c, h, scores, "mlp.experts."), x, "post_mlp_residual_scale."), router_state
+    return residual(c, stacked_experts(c, h, scores, "mlp.experts.", at_least=0), x, "post_mlp_residual_scale."), router_state
 
 
 def residual(c: Any, y: Data, x: Data, prefix: str) -> Data:

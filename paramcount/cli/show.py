@@ -76,8 +76,9 @@ def _beside(count: Count) -> list[str]:
     if count.active != count.total:
         experts = dict.fromkeys((r.active, r.count) for t in count.tensors for r in (*t.repeats, *([t.stacked] if t.stacked else [])) if r.axis == "expert")
         visited = " and ".join(f"{active} of {n}" for active, n in experts)
+        least = f", at least {count.active_min:,}" if count.active_min != count.active else ""
         lines.append(
-            f"active {count.active:,} ({short(count.active)}): {visited} experts a token · without the input table {count.active_without_input_table:,}"
+            f"active {count.active:,} ({short(count.active)}{least}): {visited} experts a token · without the input table {count.active_without_input_table:,}"
         )
     lines.append(f"non-embedding {count.non_embedding:,} · FP32 {short_bytes(count.bytes_fp32)} · BF16 {short_bytes(count.bytes_bf16)}")
     beside = [f"{name} {n:,}" for name, n in (("buffers", count.buffers), ("MTP", count.mtp)) if n]

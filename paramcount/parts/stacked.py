@@ -15,10 +15,12 @@ def packed_mlp(x: Data, component: str, d_ff: Size, names: tuple[str, str] = PAC
     return fused(act(gate, "silu") * up, names[1], {component + ".down": x.shape[-1]}, transposed=transposed, suffixes=("", ""))[0]
 
 
-def stacked_experts(c: Any, x: Data, scores: Data, prefix: str, names: tuple[str, str] = PACKED, *, transposed: bool = False) -> Data:
+def stacked_experts(
+    c: Any, x: Data, scores: Data, prefix: str, names: tuple[str, str] = PACKED, *, transposed: bool = False, at_least: Size | None = None
+) -> Data:
     """x through the experts that the scores choose, with n_routed_experts, n_active_experts and d_expert of c."""
 
     def expert(x: Data) -> Data:
         return packed_mlp(x, "experts", c.d_expert, names, transposed=transposed)
 
-    return experts(x, scores, prefix, c.n_routed_experts, c.n_active_experts, expert, stacked=True)
+    return experts(x, scores, prefix, c.n_routed_experts, c.n_active_experts, expert, stacked=True, at_least=at_least)

@@ -98,7 +98,9 @@ def document_of(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[s
     language, tower = "", None
     if composite := COMPOSITES.get(model_type):
         language = composite.text
-        if not composite.fixed and (said := choose([None, language, *[other for other in ("mistral", "qwen2") if not composite.texts or other in composite.texts]])):
+        if not composite.fixed and (
+            said := choose([None, language, *[other for other in ("mistral", "qwen2") if not composite.texts or other in composite.texts]])
+        ):
             language = said
             place(document, f"{SECTION}.model_type", said)
         if composite.tower:

@@ -36,12 +36,20 @@ def poison_output_scales(model: Any) -> None:
             layer.altup.correct_output_scale.data.fill_(float("nan"))
 
 
+def reads_adapter(config: Any, i: int, place: int) -> bool:
+    """Whether layer i, or one that its block is shared with, reads the adapters of that place in Zamba2's block."""
+    places = {layer: place for place, layer in enumerate(config.hybrid_layer_ids)}
+    hybrid = [j for j, word in enumerate(config.layers_block_type) if word == "hybrid"]
+    n = config.num_mem_blocks
+    users = [j for use, j in enumerate(hybrid) if use % n == hybrid.index(i) % n] if config.tie_word_embeddings else [i]
+    return place in [places[j] for j in users]
+
+
 def poison_adapters_of_other_uses(model: Any) -> None:
-    hybrid = model.config.hybrid_layer_ids
-    for use, i in enumerate(hybrid if not model.config.tie_word_embeddings else ()):
-        for name, weight in model.model.layers[i].shared_transformer.named_parameters():
+    for i, word in enumerate(model.config.layers_block_type):
+        for name, weight in model.model.layers[i].shared_transformer.named_parameters() if word == "hybrid" else ():
             found = re.search(r"_adapter_list\.(\d+)\.", name)
-            if found and int(found[1]) != use:
+            if found and not reads_adapter(model.config, i, int(found[1])):
                 weight.data.fill_(float("nan"))
 
 
@@ -77,12 +85,12 @@ FLAWS: dict[str, tuple[Flaw, ...]] = {
     "zamba2": (
         Flaw(
             re.compile(r"layers\.(\d+)\.shared_transformer\.\w+\.\w+_adapter_list\.(\d+)\.[01]\.weight"),
-            lambda config, found: not config.tie_word_embeddings and config.hybrid_layer_ids.index(int(found[1])) != int(found[2]),
+            lambda config, found: not reads_adapter(config, int(found[1]), int(found[2])),
             poison_adapters_of_other_uses,
-            "Zamba2Attention and Zamba2MLP make an adapter for every use of their block; their forward passes index the lists in one place, "
-            "by layer_dic[layer_idx], the use that the layer is. With tie_word_embeddings = false no weight is tied, the shared blocks no "
-            "more than the head, so that each layer's block is reached through that layer alone and the adapters of the block's other uses "
-            "are left out.",
+            "Zamba2Attention and Zamba2MLP make adapters for every entry of hybrid_layer_ids that their block's number fits; their forward "
+            "passes index the lists in one place, by layer_dic[layer_idx], the place of the layer in hybrid_layer_ids. No layer reads the "
+            "others: those of entries that are no hybrid layer, and, with tie_word_embeddings = false, where no weight is tied, the shared "
+            "blocks no more than the head, those of the other uses of each layer's block.",
         ),
     ),
 }

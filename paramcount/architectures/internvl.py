@@ -1,0 +1,119 @@
+"""InternVL: its own tower, whose every step into the residual is weighed number by number; squares of patches become one vector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import SerializeAsAny
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, Weight, act, attend, block, given, layers, linear, norm, weigh
+from paramcount.parts.attentions import wide_norm
+from paramcount.parts.composite import with_language
+from paramcount.parts.feed_forward import plain_mlp
+from paramcount.rules import heads_fill, one_of
+from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+
+
+def sides(js: Mapping[str, Any], key: str, absent: int) -> tuple[int, int]:
+    """Height and width: one number is for both."""
+    value = js.get(key, absent)
+    both = (value, value) if type(value) is int else tuple(value) if isinstance(value, (list, tuple)) else ()
+    if len(both) != 2 or not all(type(side) is int and side > 0 for side in both):
+        raise ParamcountError(f"= {shown(value)}", where=f"vision_config.{key}", accepted="a whole number, or a height and a width")
+    return both[0], both[1]
+
+
+def patch(axis: int) -> Derivation:
+    return lambda js, c: sides(js, "patch_size", 14)[axis]
+
+
+def n_patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    height, width = sides(js, "image_size", 448)
+    n: int = (height // c["patch_height"]) * (width // c["patch_width"])
+    return n
+
+
+class InternVision(Sizes):
+    """The sizes of the tower."""
+
+    section: ClassVar[str | None] = "vision_config"
+    conditions: ClassVar[tuple[Condition, ...]] = (one_of("norm_type", ("layer_norm", "rms_norm"), "layer_norm"),)
+
+    d_model: Positive = hf(absent=1024)
+    n_layers: Positive = hf(absent=24)
+    n_heads: Positive = hf(absent=16)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=4096)
+    n_channels: Positive = hf("num_channels", absent=3)
+    patch_height: Positive = derived(patch(0))
+    patch_width: Positive = derived(patch(1))
+    n_patches: Natural = derived(n_patches)
+    attention_bias: Flag = hf(absent=False)
+    qk_norm: Flag = hf("use_qk_norm", absent=False)
+    norm_bias: Flag = derived(lambda js, c: js.get("norm_type", "layer_norm") == "layer_norm")
+    last_norm: Flag = derived(lambda js, c: not js.get("use_mean_pooling", True))
+    mask_token: Flag = hf("use_mask_token", absent=False)
+    absolute_positions: Flag = hf("use_absolute_position_embeddings", absent=True)
+
+    def check(c) -> None:
+        heads_fill(c)
+
+
+class InternVL(Sizes):
+    """Source: arXiv:2312.14238, section 3.2; the projector arXiv:2404.16821, section 3.1. `n_merged`: patches that become one vector."""
+
+    reference: ClassVar[str] = "InternVLForConditionalGeneration"
+
+    language: SerializeAsAny[Sizes]
+    vision: InternVision
+    n_merged: Positive = derived(lambda js, c: int(1 / js.get("downsample_ratio", 0.5)) ** 2)
+
+    def forward(c, tokens: Data) -> Data:
+        return with_language(c, tokens, seen(c), head=True)
+
+    def body(c, tokens: Data) -> Data:
+        return with_language(c, tokens, seen(c), head=False)
+
+
+def seen(c: Any) -> Data:
+    """Pixels to vectors of the language model's width."""
+    eyes = c.vision
+    pixels = given("pixels", "patches", eyes.n_channels, eyes.patch_height, eyes.patch_width)
+    image = block(pixels, "vision_tower.", lambda x: tower(eyes, x), part="vision")
+    return block(image, "multi_modal_projector.", lambda x: project(c, x), part="projector")
+
+
+def tower(c: Any, x: Data) -> Data:
+    patches = "embeddings.patch_embeddings.projection"
+    kernel = Weight(patches + ".weight", "embedding", (c.d_model, *x.shape[1:]))
+    x = Data("convolve", (x,), ("patches", c.d_model), (kernel, Weight(patches + ".bias", "embedding", (c.d_model,))))
+    if c.mask_token:
+        x = weigh(x, "mask", "embeddings.mask_token", "embedding", 1, 1, c.d_model)
+    x = weigh(x, "class token", "embeddings.cls_token", "embedding", 1, 1, c.d_model)
+    if c.absolute_positions:
+        x = weigh(x, "positions", "embeddings.position_embeddings", "position", 1, c.n_patches + 1, c.d_model)
+    x = layers(x, "encoder.layer.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
+    return norm(x, "layernorm", bias=True) if c.last_norm else x
+
+
+def layer(c: Any, x: Data) -> Data:
+    h = attention(c, norm(x, "layernorm_before", bias=c.norm_bias))
+    x = x + weigh(h, "scale", "lambda_1", "other", c.d_model)
+    h = plain_mlp(norm(x, "layernorm_after", bias=c.norm_bias), ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True)
+    return x + weigh(h, "scale", "lambda_2", "other", c.d_model)
+
+
+def attention(c: Any, x: Data) -> Data:
+    heads = (c.n_heads, c.d_head)
+    q, k, v = (linear(x, f"attention.{name}_proj", f"qkv.{name}", heads, bias=c.attention_bias) for name in "qkv")
+    if c.qk_norm:
+        q, k = wide_norm(q, "attention.q_norm"), wide_norm(k, "attention.k_norm")
+    return linear(attend(q, k, v, cached=()), "attention.projection_layer", "output_projection", c.d_model, bias=True)
+
+
+def project(c: Any, x: Data) -> Data:
+    x = norm(Data("merge", (x,), ("image", c.n_merged * c.vision.d_model)), "layer_norm", bias=True)
+    h = act(linear(x, "linear_1", "projector", c.language.d_model, bias=True), "gelu")
+    return linear(h, "linear_2", "projector", c.language.d_model, bias=True)

@@ -1,0 +1,85 @@
+"""Qwen 2 Audio and Voxtral: Whisper's encoder and a projector before a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from pydantic import SerializeAsAny
+
+from paramcount.flow import Data, act, block, given, linear
+from paramcount.parts.composite import with_language
+from paramcount.parts.listening import Ears, listen
+from paramcount.rules import one_of
+from paramcount.sizes import Condition, Positive, Sizes, hf
+
+
+class Qwen2AudioEars(Ears):
+    """The sizes of the encoder."""
+
+    conditions: ClassVar[tuple[Condition, ...]] = (one_of("model_type", ("qwen2_audio_encoder",), "qwen2_audio_encoder"),)
+
+    d_model: Positive = hf("hidden_size", "d_model", absent=1280)
+    n_layers: Positive = hf("num_hidden_layers", "encoder_layers", absent=32)
+    n_heads: Positive = hf("num_attention_heads", "encoder_attention_heads", absent=20)
+    d_ff: Positive = hf("intermediate_size", "encoder_ffn_dim", absent=5120)
+
+
+class VoxtralEars(Ears):
+    """The sizes of the encoder."""
+
+    conditions: ClassVar[tuple[Condition, ...]] = (one_of("model_type", ("voxtral_encoder",), "voxtral_encoder"),)
+
+    d_model: Positive = hf("d_model", "hidden_size", absent=1280)
+    n_layers: Positive = hf("encoder_layers", "num_hidden_layers", absent=32)
+    n_heads: Positive = hf("encoder_attention_heads", "num_attention_heads", absent=20)
+    d_ff: Positive = hf("encoder_ffn_dim", "intermediate_size", absent=5120)
+
+
+class Qwen2Audio(Sizes):
+    """Source: arXiv:2407.10759, section 2."""
+
+    reference: ClassVar[str] = "Qwen2AudioForConditionalGeneration"
+
+    language: SerializeAsAny[Sizes]
+    audio: Qwen2AudioEars
+
+    def forward(c, tokens: Data) -> Data:
+        return with_language(c, tokens, heard(c, halve), head=True)
+
+    def body(c, tokens: Data) -> Data:
+        return with_language(c, tokens, heard(c, halve), head=False)
+
+
+class Voxtral(Sizes):
+    """Source: arXiv:2507.13264, section 2."""
+
+    reference: ClassVar[str] = "VoxtralForConditionalGeneration"
+
+    language: SerializeAsAny[Sizes]
+    audio: VoxtralEars
+
+    def forward(c, tokens: Data) -> Data:
+        return with_language(c, tokens, heard(c, merge), head=True)
+
+    def body(c, tokens: Data) -> Data:
+        return with_language(c, tokens, heard(c, merge), head=False)
+
+
+def heard(c: Any, projector: Callable[[Any, Data], Data]) -> Data:
+    """Log-mel frames to vectors of the language model's width."""
+    frames = given("log-mel frames", "frames", c.audio.n_mels)
+    sound = block(frames, "audio_tower.", lambda x: listen(c.audio, x), part="audio")
+    return block(sound, "multi_modal_projector.", lambda x: projector(c, x), part="projector")
+
+
+def halve(c: Any, x: Data) -> Data:
+    """The mean of every two vectors, through one matrix."""
+    return linear(Data("pool", (x,), ("sounds", c.audio.d_model)), "linear", "projector", c.language.d_model, bias=True)
+
+
+def merge(c: Any, x: Data) -> Data:
+    """As many vectors side by side as are as wide as the encoder's MLP, four of them, through two matrices."""
+    x = Data("merge", (x,), ("sounds", c.audio.d_ff))
+    h = act(linear(x, "linear_1", "projector", c.language.d_model), "gelu")
+    return linear(h, "linear_2", "projector", c.language.d_model)
