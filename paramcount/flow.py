@@ -221,14 +221,24 @@ def block(
 
 
 def experts(
-    x: Data, scores: Data, prefix: str, count: Size, active: Size, body: Callable[[Data], Data], *, stacked: bool = False, merged: bool = False
+    x: Data,
+    scores: Data,
+    prefix: str,
+    count: Size,
+    active: Size,
+    body: Callable[[Data], Data],
+    *,
+    stacked: bool = False,
+    merged: bool = False,
+    at_least: Size | None = None,
 ) -> Data:
-    """`count` equal bodies of which a token visits `active`. `stacked`: the checkpoint holds one tensor for all of them, with an axis for
-    the experts in front. `merged`: the same, but one after the other along the first axis."""
+    """`count` equal bodies of which a token visits `active`; where that varies, at most `active` and `at_least` so many.
+    `stacked`: the checkpoint holds one tensor for all of them, with an axis for the experts in front. `merged`: the same, but one
+    after the other along the first axis."""
     inner = Data("input", (), x.shape)
     out = body(inner)
     same(x, out)
-    repeat = Repeat("expert", count, active, runs=((0, count),), stacked=stacked or merged, merged=merged)
+    repeat = Repeat("expert", count, active, runs=((0, count),), stacked=stacked or merged, merged=merged, least=at_least)
     return Data("experts", (x, scores), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), out),))
 
 

@@ -12,7 +12,6 @@ from paramcount.parts.decoders import head
 from paramcount.rules import divides, not_null, padding_in_table
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, derived, hf
 
-
 MOST_PASSES = 256  # each is walked
 
 

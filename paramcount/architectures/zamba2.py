@@ -50,7 +50,12 @@ class Zamba2(Sizes):
 
     reference: ClassVar[str] = "Zamba2ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), widened, null_counts("layer_types"), lambda js, c: fills(c, expanded("mamba_expand")(js, c)))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        padding_in_table(0),
+        widened,
+        null_counts("layer_types"),
+        lambda js, c: fills(c, expanded("mamba_expand")(js, c)),
+    )
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=2560)
