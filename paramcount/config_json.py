@@ -92,6 +92,8 @@ def unknown_tower(document: Mapping[str, Any], composite: Composite) -> bool:
 def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     """The sizes of everything the class named first has but heads that are no language model's, their reading, the architecture."""
     architecture, registered, cls = declared(document)
+    if cls in architecture.larger:
+        raise ParamcountError(f"= {cls} holds more than is declared", where="architectures.0", accepted=architecture.reference)
     values, origin, used, sections = read(architecture, document)
     unread = left_unread(document, used, sections)
     try:
@@ -99,10 +101,15 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     except ParamcountError as error:
         raise in_keys(error, origin) from None
     own = architecture.reference.partition(" ")[0]
-    other = cls if cls not in (own, *architecture.same) and cls in [stem(architecture) + ending for ending in OTHER_HEADS] else ""
-    left_out = () if not other else ("lm_head",) if other.endswith("Model") else (f"head of {other}",)
-    reference = other or (cls if cls in architecture.same else own)
-    return config, Reading(reference, not other, "model", left_out, remarks(unread), origin, unread), registered
+    reference, head = own, True
+    left_out: tuple[str, ...] = ()
+    if cls in architecture.same:
+        reference = cls
+    elif cls in architecture.with_more:
+        reference, left_out = cls, (f"other head of {cls}",)
+    elif cls != own and cls in [stem(architecture) + ending for ending in OTHER_HEADS]:
+        reference, head, left_out = cls, False, ("lm_head",) if cls.endswith(("Model", "Encoder")) else (f"head of {cls}",)
+    return config, Reading(reference, head, "model", left_out, remarks(unread), origin, unread), registered
 
 
 def language_model(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:

@@ -11,6 +11,7 @@ import pytest
 import paramcount as pc
 from paramcount.cli import main
 from paramcount.counting import count_sizes
+from tests.refusing import refusal
 from tests.test_config_files import QWEN, TOTAL
 
 HEAD = 151_936 * 4096  # of QWEN
@@ -44,6 +45,42 @@ def test_the_class_named_first_decides(classes: Any, total: int, not_counted: tu
     assert (count.total, count.not_counted, count.reference) == (total, not_counted, reference)
     assert count.total == sum(tensor.parameters for tensor in count.tensors)
     assert count.to_dict()["not_counted"] == list(not_counted)
+
+
+BERT_BODY = 108_891_648  # BertForTokenClassification less its head, transformers 5.23.0, default config; a pooler is 768 × 768 + 768 more
+
+
+@pytest.mark.parametrize(
+    ("model_type", "cls", "total", "not_counted"),
+    [
+        ("bert", "BertForMaskedLM", 109_514_298, ()),
+        ("bert", "BertLMHeadModel", 109_514_298, ()),
+        ("bert", "BertModel", BERT_BODY + 590_592, ("lm_head",)),
+        ("bert", "BertForSequenceClassification", BERT_BODY + 590_592, ("head of BertForSequenceClassification",)),
+        ("bert", "BertForTokenClassification", BERT_BODY, ("head of BertForTokenClassification",)),
+        ("bert", "BertForPreTraining", 109_514_298 + 590_592, ("other head of BertForPreTraining",)),
+        ("bart", "BartForCausalLM", 254_084_096, ()),
+        ("t5", "T5EncoderModel", 35_330_816, ()),
+        ("t5", "T5ForTokenClassification", 35_330_816, ("other head of T5ForTokenClassification",)),
+    ],
+)
+def test_encoders_have_the_pooler_and_the_parts_of_their_class(model_type: str, cls: str, total: int, not_counted: tuple[str, ...]) -> None:
+    count = pc.count({"model_type": model_type, "architectures": [cls]})
+    assert (count.total, count.not_counted, count.reference) == (total, not_counted, cls)
+
+
+def test_a_class_that_holds_more_than_is_declared_is_refused() -> None:
+    message = "architectures.0 = Emu3ForConditionalGeneration holds more than is declared (accepted: Emu3ForCausalLM)"
+    assert refusal({"model_type": "emu3", "architectures": ["Emu3ForConditionalGeneration"]}) == message
+
+
+def test_encoder_decoder_and_cross_attention_are_told_apart() -> None:
+    count = pc.count({"model_type": "t5"})
+    d, inner, d_ff, heads = 512, 8 * 64, 2048, 8  # the default config: 6 layers each, two plain matrices in a feed-forward
+    attention, feed_forward = 4 * d * inner, 2 * d * d_ff
+    assert count.parts["encoder"] == 6 * (attention + feed_forward + 2 * d) + 32 * heads + d
+    assert count.parts["cross_attention"] == 6 * (attention + d)
+    assert count.total == sum(count.parts.values())
 
 
 def test_a_body_alone_says_so_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,9 +18,10 @@ def n_views(absent: int) -> Any:
 
     def number(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
         named = js.get("vision_feature_layer", absent)
-        if type(named) is not int and not (isinstance(named, (list, tuple)) and all(type(i) is int for i in named)):
+        several = [named] if type(named) is int else named
+        if not isinstance(several, (list, tuple)) or not all(type(i) is int for i in several):
             raise ParamcountError(f"= {shown(named)}", where="vision_feature_layer", accepted="a whole number, or several")
-        return 1 if type(named) is int else len(named)
+        return len(several)
 
     return derived(number)
 

@@ -25,6 +25,7 @@ class MT5Encoder(MT5):
     """The encoder alone."""
 
     reference: ClassVar[str] = "MT5EncoderModel"
+    with_more: ClassVar[tuple[str, ...]] = ("MT5ForTokenClassification",)
 
     def forward(c, tokens: Data) -> Data:
         return encoder(c, tokens)

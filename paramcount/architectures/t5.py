@@ -61,6 +61,7 @@ class T5Encoder(T5):
     """The encoder alone."""
 
     reference: ClassVar[str] = "T5EncoderModel"
+    with_more: ClassVar[tuple[str, ...]] = ("T5ForTokenClassification",)
 
     def forward(c, tokens: Data) -> Data:
         return encoder(c, tokens)

@@ -26,6 +26,7 @@ class UMT5Encoder(UMT5):
     """The encoder alone."""
 
     reference: ClassVar[str] = "UMT5EncoderModel"
+    with_more: ClassVar[tuple[str, ...]] = ("UMT5ForTokenClassification",)
 
     def forward(c, tokens: Data) -> Data:
         return encoder(c, tokens, table_each=True)
