@@ -101,6 +101,7 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     except ParamcountError as error:
         raise in_keys(error, origin) from None
     own = architecture.reference.partition(" ")[0]
+    notes = tuple(text for field, text in architecture.noted.items() if origin[field].startswith(("default", "derived")))
     reference, head = own, True
     left_out: tuple[str, ...] = ()
     if cls in architecture.same:
@@ -109,7 +110,7 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
         reference, left_out = cls, (f"other head of {cls}",)
     elif cls != own and cls in [stem(architecture) + ending for ending in OTHER_HEADS]:
         reference, head, left_out = cls, False, ("lm_head",) if cls.endswith(("Model", "Encoder")) else (f"head of {cls}",)
-    return config, Reading(reference, head, "model", left_out, remarks(unread), origin, unread), registered
+    return config, Reading(reference, head, "model", left_out, (*notes, *remarks(unread)), origin, unread), registered
 
 
 def language_model(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:

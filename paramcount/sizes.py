@@ -183,6 +183,7 @@ class Sizes(BaseModel):
     # Beginnings of names, behind the model's own prefix, of tensors that the reference allocates and no forward pass can reach: in no count.
     unreached: ClassVar[tuple[str, ...]] = ()
     defaults: ClassVar[Mapping[str, Any]] = {}  # what absent keys mean, where an inherited field says otherwise
+    noted: ClassVar[Mapping[str, str]] = {}  # {field: what to remark where no key gives it}
     rotated: ClassVar[str | None] = None  # the field whose width rotary positions turn
     own_layer_types: ClassVar[bool] = False  # `check` alone says which words layer_types may hold
     section: ClassVar[str | None] = None  # the part of a composite config.json these fields are read from

@@ -165,6 +165,7 @@ ARCHITECTURES = {
     "mistral3": ("llava", "Mistral3"),
     "mixtral": ("mixtral", "Mixtral"),
     "mllama": ("mllama", "Mllama"),
+    "mllama.MllamaForCausalLM": ("mllama", "MllamaText"),
     "modernbert-decoder": ("modernbert_decoder", "ModernBertDecoder"),
     "moshi": ("moshi", "Moshi"),
     "moss_transcribe_diarize": ("moss_transcribe_diarize", "MossTranscribeDiarize"),

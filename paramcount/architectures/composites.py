@@ -18,11 +18,14 @@ class Composite(NamedTuple):
     """How the reference reads the language model of a composite config."""
 
     text: str  # its model type, where the section names none
-    tie: str = "top"  # whether head and table are one: "top" says it outside the section, "text" inside, "either", or "never"
+    tie: str = "top"  # whether head and table are one: "top" says it outside the section, "text" inside, "either", or it is "never" or "always"
     tied: bool = False  # `tie` where nothing says it outside
     fixed: bool = False  # the section's own model_type counts for nothing
     flat: bool = False  # without a section, the language model's keys stand outside
     missing: Mapping[str, Any] = {}  # the section where there is none
+    fills: bool = False  # `missing` stands for single keys too
+    old: str = ""  # an older name of `text`
+    must_name: bool = False  # a section has to name its model type
     beside: tuple[str, ...] = ("vision_config",)  # sections that are no language model
     texts: tuple[str, ...] = ()  # the only model types that the section may name, if not those of TEXTS
     tower: str = ""  # the model type of a tower that the section may name, where it names none
@@ -74,12 +77,12 @@ COMPOSITES = {
     "cohere2_vision": Composite("cohere2", tied=True),
     "deepseek_vl": Composite("llama", tied=True),
     "deepseek_vl_hybrid": Composite("llama", tied=True, beside=("vision_config", "high_res_vision_config")),
-    "dots3_note": Composite("dots3_note_text", tie="text", fixed=True, flat=True, beside=("vision_config", *AUDIO)),
-    "exaone4_5": Composite("exaone4"),
+    "dots3_note": Composite("dots3_note_text", fixed=True, flat=True, beside=("vision_config", *AUDIO)),
+    "exaone4_5": Composite("exaone4", old="exaone4_5_text", must_name=True),
     "glm46v": Composite("glm4v_text"),
     "glm4v": Composite("glm4v_text", tie="either", fixed=True),
     "glm4v_moe": Composite("glm4v_moe_text", tie="either", fixed=True),
-    "glmasr": Composite("llama", tied=True, missing=GLM_ASR, beside=AUDIO),
+    "glmasr": Composite("llama", tied=True, missing=GLM_ASR, fills=True, beside=AUDIO),
     "got_ocr2": Composite("qwen2", tied=True, missing=GOT | {"tie_word_embeddings": True}),
     "granite_speech": Composite("granite", tied=True, beside=("encoder_config", "projector_config")),
     "granite_speech_plus": Composite("granite", tied=True, beside=("encoder_config", "projector_config")),
@@ -97,7 +100,7 @@ COMPOSITES = {
     "minimax_m3_vl": Composite("minimax_m3_vl_text", tie="either", fixed=True),
     "mistral3": Composite("mistral", tied=True, missing=MISTRAL_3, tower="pixtral", no_tower=PIXTRAL),
     "moss_transcribe_diarize": Composite("qwen3", tied=True, missing=SMALL_QWEN_3, beside=AUDIO),
-    "ovis2": Composite("qwen2", tied=True),
+    "ovis2": Composite("qwen2", tie="always", tied=True),  # a head of its own would be of sizes that stand outside the section
     "paligemma": Composite(
         "gemma", tied=True, missing=PALIGEMMA, texts=("gemma", "gemma2", "gemma3_text"), tower="siglip_vision_model", no_tower=PALIGEMMA_VISION
     ),
@@ -116,7 +119,7 @@ COMPOSITES = {
     "video_llama_3": Composite("qwen2", tie="either"),
     "video_llava": Composite("llama"),
     "vipllava": Composite("llama"),
-    "voxtral": Composite("llama", tie="never", missing=VOXTRAL, beside=AUDIO),
+    "voxtral": Composite("llama", tie="never", missing=VOXTRAL, fills=True, beside=AUDIO),
 }
 
 
@@ -131,9 +134,13 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
         section = {key: value for key, value in document.items() if key not in composite.beside} if composite.flat else composite.missing
     elif not isinstance(section, Mapping):
         raise ParamcountError(f"= {shown(section)}", where=SECTION, accepted="a mapping")
-    elif composite is COMPOSITES["voxtral"]:
+    elif composite.must_name and "model_type" not in section:
+        raise ParamcountError("is missing", where=f"{SECTION}.model_type", accepted=composite.text)
+    elif composite.fills:
         section = {**composite.missing, **section}
     model_type = composite.text if composite.fixed else section.get("model_type", composite.text)
+    if composite.old and model_type == composite.old:
+        model_type = composite.text
     texts = composite.texts or TEXTS
     if model_type not in texts and model_type != composite.text:
         raise ParamcountError(
@@ -148,6 +155,10 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
             found["tie_word_embeddings"] = outside
         case "never":
             found["tie_word_embeddings"] = False
+        case "always":
+            if not outside:
+                raise ParamcountError("= false is not supported", where="tie_word_embeddings", accepted="true")
+            found["tie_word_embeddings"] = True
         case "either" if outside is True:
             found["tie_word_embeddings"] = True
     return found

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Weight, block, given, layers, linear, lookup, norm, weigh
 from paramcount.parts.attentions import attention
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoders import decoder, pre_norm, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
-from paramcount.rules import heads_fill
-from paramcount.sizes import ABSENT, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.rules import heads_fill, padding_in_table
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
+
+
+def joined_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """What the projector is made for has to be what the tower gives it."""
+    width, found = (len(c["intermediate_layers"]) + 1) * c["d_model"], js.get("vision_output_dim", 7680)
+    if found != width:
+        raise ParamcountError(f"= {shown(found)}", where="vision_output_dim", accepted=f"{width}")
 
 
 class MllamaVision(Sizes):
     """The vision tower: two stacks of layers over the patches of up to `n_tiles` tiles."""
 
     section: ClassVar[str | None] = "vision_config"
+    conditions: ClassVar[tuple[Condition, ...]] = (joined_width,)
 
     d_model: Positive = hf(absent=1280)
     n_layers: Positive = hf(absent=32)
@@ -36,12 +45,16 @@ class MllamaVision(Sizes):
         heads_fill(c)
 
 
-class Mllama(Sizes):
-    """Source: arXiv:2407.21783, section 7. The table has eight rows more than the head: the image token and padding."""
+class MllamaText(Sizes):
+    """The language model alone, which still looks at an image. The table has eight rows more than the head: the image token and padding.
 
-    reference: ClassVar[str] = "MllamaForConditionalGeneration"
+    Source: arXiv:2407.21783, section 7.
+    """
+
+    reference: ClassVar[str] = "MllamaForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
     section: ClassVar[str | None] = "text_config"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(128004, more=8),)
 
     vocab_size: Positive = hf(absent=128256)
     d_model: Positive = hf(absent=4096)
@@ -50,8 +63,22 @@ class Mllama(Sizes):
     n_kv_heads: Positive = hf(absent=8)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=14336)
-    cross_attention_layers: Indices = hf(absent=(3, 8, 13, 18, 23, 28, 33, 38), null=ABSENT)
-    tie_word_embeddings: Flag = hf(absent=False)
+    cross_attention_layers: Indices = hf(absent=lambda js, c: tuple(i for i in range(3, 40, 5) if i < c["n_layers"]), null=ABSENT)
+    tie_word_embeddings: Flag = derived(lambda js, c: False)  # whatever the key says
+
+    def forward(c, tokens: Data) -> Data:
+        return language(c, tokens, given("image", "patches", c.d_model), "")
+
+    def check(c) -> None:
+        if c.tie_word_embeddings:
+            raise ParamcountError("= true, but the table has eight rows more than the head", where="tie_word_embeddings", accepted="false")
+
+
+class Mllama(MllamaText):
+    """The language model with the tower whose images it looks at."""
+
+    reference: ClassVar[str] = "MllamaForConditionalGeneration"
+
     vision: MllamaVision
 
     def forward(c, tokens: Data) -> Data:
@@ -59,14 +86,13 @@ class Mllama(Sizes):
         ratio = given("aspect ratio")
         image = block(pixels, "vision_model.", lambda pixels, ratio: vision(c.vision, pixels, ratio), reads=(ratio,), part="vision")
         image = block(image, "", lambda x: linear(x, "multi_modal_projector", "projector", c.d_model, bias=True), part="projector")
-        crossing = set(c.cross_attention_layers)
-        kinds = [("cross" if i in crossing else "self", 1) for i in range(c.n_layers)]
-        return decoder(c, tokens, layer, kinds, prefix="language_model.model.", head_name="language_model.lm_head", extra_rows=8, reads=(image,))
+        return language(c, tokens, image, "language_model.")
 
-    def check(c) -> None:
-        heads_fill(c)
-        if c.tie_word_embeddings:
-            raise ParamcountError("= true, but the table has eight rows more than the head", where="tie_word_embeddings", accepted="false")
+
+def language(c: Any, tokens: Data, image: Data, prefix: str) -> Data:
+    crossing = set(c.cross_attention_layers)
+    kinds = [("cross" if i in crossing else "self", 1) for i in range(c.n_layers)]
+    return decoder(c, tokens, layer, kinds, prefix=prefix + "model.", head_name=prefix + "lm_head", extra_rows=8, reads=(image,))
 
 
 def layer(c: Any, kind: str, x: Data, image: Data) -> Data:
