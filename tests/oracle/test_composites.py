@@ -103,6 +103,28 @@ def test_a_composite_without_a_section_has_the_references_language_model(model_t
         same(document)
 
 
+@pytest.mark.parametrize("model_type", sorted(COMPOSITES))
+def test_a_section_without_a_model_type_is_of_the_usual_one(model_type: str) -> None:
+    document = {"model_type": model_type, "text_config": section(COMPOSITES[model_type].text)}
+    del document["text_config"]["model_type"]
+    if COMPOSITES[model_type].must_name:
+        with pytest.raises(pc.ParamcountError, match=r"text_config\.model_type: is missing"):
+            pc.count(document)
+    else:
+        same(document)
+
+
+@pytest.mark.parametrize("model_type", sorted(name for name in COMPOSITES if COMPOSITES[name].flat))
+def test_keys_without_a_section_are_the_language_models(model_type: str) -> None:
+    keys = section(COMPOSITES[model_type].text)
+    for tie in ({}, {"tie_word_embeddings": True}, {"tie_word_embeddings": False}):
+        same({**keys, "model_type": model_type, **tie})
+
+
+def test_an_older_name_of_a_language_model_is_known() -> None:
+    same({"model_type": "exaone4_5", "text_config": {"model_type": "exaone4_5_text", "num_hidden_layers": 2}})
+
+
 @pytest.mark.parametrize("text", sorted(TEXTS))
 def test_a_section_may_name_another_language_model(text: str) -> None:
     for tie in (True, False):
