@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
 from paramcount.flow import Data, Weight, act, linear
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm
-from paramcount.rules import padding_in_table
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.layer_kinds import whole
 from paramcount.flow import Data, norm
-from paramcount.layer_kinds import whole
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
 from paramcount.flow import Data, act, experts, fused, linear
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import shared_experts
-from paramcount.rules import divides, padding_in_table
+from paramcount.rules import divides
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, equal_to, hf
 
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.deepseek_v32 import DeepseekV32
+from paramcount.config_keys.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.config_keys.layer_kinds import dense_by_type, every_sparse, needed
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, act, join, linear, norm, split
-from paramcount.layer_kinds import dense_by_type, every_sparse, needed
 from paramcount.parts.decoders import decoder, dense_or_moe
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
 from paramcount.parts.latent import choose_tokens, latent_attention
-from paramcount.rules import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes import Condition, Indices, Natural, Positive, derived, hf
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_inside
 from paramcount.flow import Data
 from paramcount.parts.seq2seq import Layout, decoder_alone, seq2seq
-from paramcount.rules import heads_fill, padding_inside, stacks_fill
+from paramcount.rules import heads_fill, stacks_fill
 from paramcount.sizes import Condition, Derivation, Flag, Positive, Sizes, d_model_per_head, derived, hf
 
 LAYOUT = Layout(extra_places=2, tables_normed=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import grouped_routing, padding_in_table
+from paramcount.config_keys.layer_kinds import dense_by_type
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, act, linear, norm, weigh
-from paramcount.layer_kinds import dense_by_type
 from paramcount.parts.attentions import normed
 from paramcount.parts.decoders import SANDWICH, decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import correction, mixture
-from paramcount.rules import even, grouped_routing, padding_in_table, sliding_or_full
+from paramcount.rules import even, sliding_or_full
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 
 

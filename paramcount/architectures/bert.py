@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from paramcount.config_keys.conditions import memory_needs_a_decoder, padding_inside
 from paramcount.flow import Data
 from paramcount.parts.encoders import masked_lm
-from paramcount.rules import heads_fill, memory_needs_a_decoder, padding_inside
+from paramcount.rules import heads_fill
 from paramcount.sizes import Condition, Flag, Positive, Sizes, class_ends, d_model_per_head, derived, hf
 
 # What the pooler stands under; a class named first in `architectures` decides whether it is there.

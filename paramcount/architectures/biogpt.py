@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
 from paramcount.flow import Data, layers, lookup, norm
 from paramcount.parts.decoders import head
 from paramcount.parts.fairseq import POSITION_OFFSET, fairseq_layer
-from paramcount.rules import heads_fill, padding_in_table
+from paramcount.rules import heads_fill
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 
 

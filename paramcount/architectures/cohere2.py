@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
 from paramcount.flow import Data
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, parallel, usual_layer
-from paramcount.rules import in_pairs, one_of_each, padding_in_table
+from paramcount.rules import in_pairs, one_of_each
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, d_model_per_head, equal_to, full_every, hf
 
 

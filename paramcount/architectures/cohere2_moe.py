@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
+from paramcount.config_keys.layer_kinds import dense_by_type, first_dense, whole
 from paramcount.errors import ParamcountError, near, shown
 from paramcount.flow import Data, act
-from paramcount.layer_kinds import dense_by_type, first_dense, whole
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, parallel, typed_layers, usual_layer
 from paramcount.parts.feed_forward import mixture, shared_experts
-from paramcount.rules import one_of_each, padding_in_table
+from paramcount.rules import one_of_each
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Word, Words, derived, equal_to, hf, per_layer
 
 COMBINED = ("average", "sum")

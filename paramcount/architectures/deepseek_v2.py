@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import latent_heads_stay_whole, padding_in_table
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent import latent_attention
-from paramcount.rules import divides, in_pairs, latent_heads_stay_whole, padding_in_table
+from paramcount.rules import divides, in_pairs
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, hf
 
 METHODS = ("greedy", "group_limited_greedy")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.parts.latent import latent_attention
 from paramcount.parts.mtp import next_token_layers
-from paramcount.rules import grouped_routing, in_pairs, latent_heads_stay_whole, padding_in_table
+from paramcount.rules import in_pairs
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, hf, unvisited
 
 

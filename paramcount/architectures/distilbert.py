@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_inside
 from paramcount.flow import Data, layers
 from paramcount.parts.classic import multi_head, norm_behind
 from paramcount.parts.encoders import embeddings, masked_head, whole
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.rules import heads_fill, padding_inside
+from paramcount.rules import heads_fill
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 
 MATRICES = ("q_lin", "k_lin", "v_lin", "out_lin")

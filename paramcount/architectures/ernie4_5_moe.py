@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
+from paramcount.config_keys.layer_kinds import needed
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, weigh
-from paramcount.layer_kinds import needed
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import mixture, shared_experts
-from paramcount.rules import experts_exist, in_pairs, padding_in_table
+from paramcount.rules import experts_exist, in_pairs
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf, per_layer
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
 from paramcount.flow import Data, norm, rope
 from paramcount.parts.decoders import decoder, post_norm, usual_layer
-from paramcount.rules import padding_in_table, sliding_or_full
+from paramcount.rules import sliding_or_full
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, d_model_per_head, hf, per_layer
 
 

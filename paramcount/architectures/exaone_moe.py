@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import even_where_rotated, grouped_routing, not_null, padding_in_table
+from paramcount.config_keys.layer_kinds import dense_by_type, first_dense, full_every_key
 from paramcount.flow import Data
-from paramcount.layer_kinds import dense_by_type, first_dense, full_every_key
 from paramcount.parts.attentions import normed
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
-from paramcount.rules import even_where_rotated, grouped_routing, not_null, padding_in_table, sliding_or_full
+from paramcount.rules import sliding_or_full
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf
 
 

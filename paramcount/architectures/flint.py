@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import even_where_rotated, padding_in_table
+from paramcount.config_keys.layer_kinds import whole
 from paramcount.flow import Data
-from paramcount.layer_kinds import whole
 from paramcount.parts.attentions import normed
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.rules import even_where_rotated, one_of_each, padding_in_table
+from paramcount.rules import one_of_each
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 
 

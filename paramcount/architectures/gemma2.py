@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
+from paramcount.config_keys.conditions import padding_in_table
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, sandwich, usual_layer
-from paramcount.rules import divides, padding_in_table, sliding_or_full
+from paramcount.rules import divides, sliding_or_full
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, full_every, hf
 
 

@@ -6,14 +6,14 @@ from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.deepseek_v32 import DeepseekV32
+from paramcount.config_keys.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.config_keys.layer_kinds import dense_by_type, first_dense, whole
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Size, norm
-from paramcount.layer_kinds import dense_by_type, first_dense, whole
 from paramcount.parts.decoders import decoder, dense_or_moe, typed_layers
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
 from paramcount.parts.latent import choose_tokens, latent_attention, query_latent
 from paramcount.parts.mtp import next_token_layers
-from paramcount.rules import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes import Condition, Indices, derived, per_layer
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.gpt_neox import rotary_width, rotated, rotation_fits
+from paramcount.config_keys.layer_kinds import whole
 from paramcount.flow import Data, attend, linear, weigh
-from paramcount.layer_kinds import whole
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp

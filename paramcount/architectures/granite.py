@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.cwm import full_first
 from paramcount.architectures.granitemoe_swa import without_positions
+from paramcount.config_keys.conditions import padding_in_table
 from paramcount.flow import Data
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.rules import one_of_each, padding_in_table
+from paramcount.rules import one_of_each
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.rules import heads_fill, in_pairs, padding_in_table
+from paramcount.rules import heads_fill, in_pairs
 from paramcount.sizes import Condition, Flag, Positive, Sizes, hf
 
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.olmo import bare_norm
+from paramcount.config_keys.conditions import not_null, padding_in_table
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Weight, act, attend, block, fused, layers, linear, lookup, rope, weigh, width_of
 from paramcount.parts.decoders import head
-from paramcount.rules import divides, not_null, padding_in_table
+from paramcount.rules import divides
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, derived, hf
 
 MOST_PASSES = 256  # each is walked

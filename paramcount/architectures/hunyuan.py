@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.layer_kinds import whole
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, attend, linear, norm, rope
-from paramcount.layer_kinds import whole
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.rules import heads_fill

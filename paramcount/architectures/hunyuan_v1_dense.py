@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
 from paramcount.flow import Data, norm, rope
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.rules import padding_in_table
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, equal_to, hf
 
 

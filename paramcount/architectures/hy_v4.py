@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.glm_moe_dsa import kinds
+from paramcount.config_keys.conditions import grouped_routing, not_null, padding_in_table
+from paramcount.config_keys.layer_kinds import dense_by_type, unused
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, linear, norm
-from paramcount.layer_kinds import dense_by_type, unused
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import correction, gated_mlp
 from paramcount.parts.hyper import beside, collapse, mixing, widen
 from paramcount.parts.latent import choose_tokens, latent_attention, query_latent
 from paramcount.parts.stacked import stacked_experts
-from paramcount.rules import at_most, below, grouped_routing, not_null, padding_in_table
+from paramcount.rules import at_most, below
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf, per_layer
 
 # As the reference saves them, which is not quite as the release has them.

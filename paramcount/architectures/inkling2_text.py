@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from paramcount.architectures.inkling_text import KINDS, InklingBody, by_distance, convolved, heads_of
+from paramcount.config_keys.layer_kinds import whole
 from paramcount.flow import Data, Weight, act, attend, linear, norm, weigh
-from paramcount.layer_kinds import whole
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import correction

@@ -6,15 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import not_null, padding_in_table
+from paramcount.config_keys.layer_kinds import dense_by_type, unused, whole
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Weight, act, attend, experts, fused, linear, norm, weigh
-from paramcount.layer_kinds import dense_by_type, unused, whole
 from paramcount.parts.attentions import Heads, relative
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.state_space import convolve
-from paramcount.rules import divides, not_null, one_of_each, padding_in_table
+from paramcount.rules import divides, one_of_each
 from paramcount.sizes import ABSENT, Condition, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 
 KINDS = ("hybrid", "hybrid_sliding")

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
+from paramcount.config_keys.conditions import one_of
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Weight, act, attend, block, given, layers, linear, norm, weigh
 from paramcount.parts.attentions import wide_norm
 from paramcount.parts.composite import with_language
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.rules import heads_fill, one_of
+from paramcount.rules import heads_fill
 from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
+from paramcount.config_keys.layer_kinds import whole
+from paramcount.config_keys.mixers import dt_rank, expanded, hybrid_idle, if_no_attention, no_key, null_counts
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, norm
-from paramcount.layer_kinds import whole
-from paramcount.mixer_sizes import dt_rank, expanded, hybrid_idle, if_no_attention, no_key, null_counts
 from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.state_space import mamba
-from paramcount.rules import padding_in_table
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
+from paramcount.config_keys.layer_kinds import dense_by_type, first_dense, unused
+from paramcount.config_keys.mixers import if_no_attention
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Weight, act, linear
-from paramcount.layer_kinds import dense_by_type, first_dense, unused
-from paramcount.mixer_sizes import if_no_attention
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
 from paramcount.parts.latent import latent_attention
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart, to_heads
-from paramcount.rules import grouped_routing, latent_heads_stay_whole, one_of_each, padding_in_table
+from paramcount.rules import one_of_each
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words

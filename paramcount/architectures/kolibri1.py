@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
 from paramcount.flow import Data
 from paramcount.parts.attentions import normed
 from paramcount.parts.decoders import decoder, sandwich, usual_layer
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
-from paramcount.rules import padding_in_table, sliding_or_full
+from paramcount.rules import sliding_or_full
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, full_every, hf
 
 NORMS = ("input_layernorm", "post_attn_norm", "post_attention_layernorm", "post_ffn_norm")

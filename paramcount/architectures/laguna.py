@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
+from paramcount.config_keys.layer_kinds import dense_by_type
+from paramcount.config_keys.rotary import rotary_width_of
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, act, linear, norm
-from paramcount.layer_kinds import dense_by_type
 from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
-from paramcount.rotary import rotary_width_of
-from paramcount.rules import at_most, padding_in_table, sliding_or_full
+from paramcount.rules import at_most, sliding_or_full
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 
 

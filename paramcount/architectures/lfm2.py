@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
+from paramcount.config_keys.layer_kinds import whole
+from paramcount.config_keys.mixers import if_no_attention
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, norm, rope
-from paramcount.layer_kinds import whole
-from paramcount.mixer_sizes import if_no_attention
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.parts.state_space import short_convolution
-from paramcount.rules import one_of_each, padding_in_table
+from paramcount.rules import one_of_each
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
 
 KINDS = ("conv", "full_attention", "attention")  # the last is the older word for the second

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.lfm2 import mlp
+from paramcount.config_keys.conditions import padding_in_table
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, act, linear
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm, sandwich
 from paramcount.parts.state_space import short_convolution
-from paramcount.rules import one_of_each, padding_in_table
+from paramcount.rules import one_of_each
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, hf, per_layer
 
 KINDS = ("conv", "full_attention", "sliding_attention", "attention")  # the last is the older word for the second

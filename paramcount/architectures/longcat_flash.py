@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import latent_heads_stay_whole, padding_in_table
+from paramcount.config_keys.layer_kinds import whole
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, experts, linear, norm, weigh
-from paramcount.layer_kinds import whole
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.latent import latent_attention
-from paramcount.rules import in_pairs, latent_heads_stay_whole, padding_in_table
+from paramcount.rules import in_pairs
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, derived, hf
 
 

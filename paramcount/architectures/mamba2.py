@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from paramcount.config_keys.mixers import expanded, fills, no_key
 from paramcount.flow import Data, norm
-from paramcount.mixer_sizes import expanded, fills, no_key
 from paramcount.parts.decoders import decoder
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import Condition, Flag, Positive, Sizes, hf

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import not_null, padding_in_table
+from paramcount.config_keys.layer_kinds import dense_by_type, unused
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data
-from paramcount.layer_kinds import dense_by_type, unused
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import mixture
-from paramcount.rules import not_null, padding_in_table, sliding_or_full
+from paramcount.rules import sliding_or_full
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 
 

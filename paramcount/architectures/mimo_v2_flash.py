@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import grouped_routing, not_null, padding_in_table
+from paramcount.config_keys.layer_kinds import dense_by_type, unused, whole
+from paramcount.config_keys.rotary import rotary_width_of
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data
-from paramcount.layer_kinds import dense_by_type, unused, whole
 from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import correction, mixture
-from paramcount.rotary import rotary_width_of
-from paramcount.rules import at_most, grouped_routing, not_null, padding_in_table, sliding_or_full
+from paramcount.rules import at_most, sliding_or_full
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
+from paramcount.config_keys.rotary import rotary_width
 from paramcount.flow import Data
 from paramcount.parts.attentions import partial_rope, wide_norm
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import correction, mixture
-from paramcount.rotary import rotary_width
-from paramcount.rules import at_most, padding_in_table
+from paramcount.rules import at_most
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, derived, hf
 
 

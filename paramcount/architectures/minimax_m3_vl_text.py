@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import not_null, padding_in_table
+from paramcount.config_keys.layer_kinds import dense_by_type, unused
+from paramcount.config_keys.rotary import rotary_width
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, attend, linear, norm
-from paramcount.layer_kinds import dense_by_type, unused
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import correction, fused_gated_mlp
 from paramcount.parts.stacked import stacked_experts
-from paramcount.rotary import rotary_width
-from paramcount.rules import at_most, divides, not_null, one_of_each, padding_in_table
+from paramcount.rules import at_most, divides, one_of_each
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 
 KINDS = ("full_attention", "minimax_m3_sparse", "attention")  # the last is the older word for the first

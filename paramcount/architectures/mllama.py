@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Weight, block, given, layers, linear, lookup, norm, weigh
 from paramcount.parts.attentions import attention
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoders import decoder, pre_norm, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
-from paramcount.rules import heads_fill, padding_in_table
+from paramcount.rules import heads_fill
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
 
 

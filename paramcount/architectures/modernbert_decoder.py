@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import not_null, padding_in_table
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, act, fused, layers, linear, lookup, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head
-from paramcount.rules import heads_fill, not_null, one_of_each, padding_in_table
+from paramcount.rules import heads_fill, one_of_each
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.layer_kinds import whole
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, linear, norm
-from paramcount.layer_kinds import whole
 from paramcount.parts.attentions import Heads, attention
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, parallel, usual_layer
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.rules import at_most, padding_in_table
+from paramcount.rules import at_most
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, rotary_part
 
 

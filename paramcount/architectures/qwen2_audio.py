@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
+from paramcount.config_keys.conditions import one_of
 from paramcount.flow import Data, act, block, given, linear
 from paramcount.parts.composite import with_language
 from paramcount.parts.listening import Ears, listen
-from paramcount.rules import one_of
 from paramcount.sizes import Condition, Positive, Sizes, hf
 
 

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 from pydantic import SerializeAsAny
 
 from paramcount.architectures.qwen2 import Qwen2, layer
+from paramcount.config_keys.layer_kinds import whole
+from paramcount.config_keys.rotary import sections_fill
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, block, layers, norm
-from paramcount.layer_kinds import whole
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.qwen_vision import cubes, merge, pixels, tower_attention, widen
 from paramcount.parts.vision import insert
-from paramcount.rotary import sections_fill
 from paramcount.rules import heads_fill
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 

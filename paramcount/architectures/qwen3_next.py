@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.qwen2_moe import moe
+from paramcount.config_keys.conditions import padding_in_table
+from paramcount.config_keys.layer_kinds import whole
+from paramcount.config_keys.mixers import hybrid_idle, rotated_share
 from paramcount.flow import Data, act, attend, fused, linear, norm
-from paramcount.layer_kinds import whole
-from paramcount.mixer_sizes import hybrid_idle, rotated_share
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import gated_delta_net
-from paramcount.rules import one_of_each, padding_in_table
+from paramcount.rules import one_of_each
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer, scattered_dense_layers
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words

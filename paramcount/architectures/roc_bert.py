@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.bert import Bert
+from paramcount.config_keys.conditions import memory_needs_a_decoder, padding_inside
 from paramcount.flow import Data, act, join, linear, lookup, norm
 from paramcount.parts.classic import positions
 from paramcount.parts.encoders import embeddings, masked_lm
-from paramcount.rules import memory_needs_a_decoder, padding_inside
 from paramcount.sizes import Condition, Derivation, Flag, Positive, derived, flag, hf
 
 PREFIX = "roc_bert.embeddings."

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.rules import padding_in_table, sliding_or_full
+from paramcount.rules import sliding_or_full
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, equal_to, flag, hf, per_layer
 
 

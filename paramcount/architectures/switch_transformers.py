@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.t5 import T5, decoder, decoder_layers, encoder, source_tokens
+from paramcount.config_keys.layer_kinds import whole
 from paramcount.flow import Data, experts, linear
-from paramcount.layer_kinds import whole
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.rules import one_of_each
 from paramcount.sizes import Derivation, Flag, Positive, Words, derived, flag, hf, per_layer

@@ -99,8 +99,8 @@ def self_attention(c: Any, x: Data, bias: Data, *, cached: bool = False) -> Data
 
 
 def relative_bias(c: Any, x: Data, name: str = "SelfAttention.relative_attention_bias") -> Data:
-    """A bias for each head, looked up by distance: far ones share a row."""
-    return lookup(Data("distances", (x,), x.shape[:1]), f"layer.0.{name}.weight", "position", c.n_buckets, c.n_heads)
+    """A bias for each pair of tokens and each head, looked up by distance: far ones share a row."""
+    return lookup(Data("distances", (x,), (x.shape[0], x.shape[0])), f"layer.0.{name}.weight", "position", c.n_buckets, c.n_heads)
 
 
 def feed_forward(c: Any, kind: str, x: Data, prefix: str) -> Data:
@@ -144,5 +144,5 @@ def stack(
         x = x + feed_forward(c, kind, norm(x, last + "layer_norm"), last)
         return x if table_each else (x, biases)
 
-    x = layers(x, prefix + "block.{layer}.", spans, layer, reads=memory, carry=() if table_each else (c.n_heads,))
+    x = layers(x, prefix + "block.{layer}.", spans, layer, reads=memory, carry=() if table_each else ((x.shape[0], c.n_heads),))
     return norm(x, prefix + "final_layer_norm")

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.bart import Decoder, share
+from paramcount.config_keys.conditions import both_stacks, padding_inside
 from paramcount.flow import Data, Weight, act, block, given, linear, lookup, weigh
 from paramcount.parts.classic import decoder_stack, encoder_stack
 from paramcount.parts.seq2seq import Layout, bart_layers, decoder_alone, placed
-from paramcount.rules import both_stacks, padding_inside, stacks_fill
+from paramcount.rules import stacks_fill
 from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
 
 LAYOUT = Layout(before=True, last_norm="layer_norm")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import one_of
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Weight, attend, layers, lookup, norm, weigh
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.rules import even, heads_fill, one_of
+from paramcount.rules import even, heads_fill
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, hf
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import not_null
+from paramcount.config_keys.layer_kinds import whole
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Weight, act, fused, linear
-from paramcount.layer_kinds import whole
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import to_heads
 from paramcount.parts.state_space import Recurring
-from paramcount.rules import divides, not_null
+from paramcount.rules import divides
 from paramcount.sizes import ABSENT, Condition, Derivation, Flag, Positive, Sizes, derived, hf
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.latent import latent_attention
-from paramcount.rules import latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes import Condition, Flag, Positive, Sizes, hf
 
 

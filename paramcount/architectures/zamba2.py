@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.zamba import KINDS, Use, doubled_per_head, sharing_decoder, widened
+from paramcount.config_keys.conditions import padding_in_table
+from paramcount.config_keys.layer_kinds import whole
+from paramcount.config_keys.mixers import expanded, fills, null_counts
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Size, act, attend, block, fused, join, linear, norm, rope, split
-from paramcount.layer_kinds import whole
-from paramcount.mixer_sizes import expanded, fills, null_counts
 from paramcount.parts.state_space import mamba2
-from paramcount.rules import one_of_each, padding_in_table
+from paramcount.rules import one_of_each
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, equal_to, hf
 
 MAMBA, HYBRID = KINDS[0], KINDS[1]

@@ -6,14 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import padding_in_table
+from paramcount.config_keys.rotary import rotary_width_of
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Weight, act, attend, join, linear, norm, weigh
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.state_space import convolve
-from paramcount.rotary import rotary_width_of
-from paramcount.rules import at_most, one_of_each, padding_in_table
+from paramcount.rules import at_most, one_of_each
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, derived, hf, per_layer
 
 KINDS = ("hybrid", "hybrid_sliding")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from paramcount.config_keys.layer_kinds import whole
 from paramcount.errors import ParamcountError, shown
-from paramcount.layer_kinds import whole
 from paramcount.sizes import Condition, Derivation
 
 
