@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -127,18 +128,28 @@ def validated(architecture: type[Sizes], config: object) -> Sizes:
     return sizes
 
 
+@cache
+def rules_of(architecture: type[Sizes]) -> tuple[list[tuple[Callable[[Sizes, str, str], None], str, str]], list[str]]:
+    """The RULES whose fields an architecture has, and its inner configs."""
+    fields = architecture.model_fields
+    kinds = {name: (info.annotation, *getattr(info.annotation, "__args__", ())) for name, info in fields.items()}
+    inner = [name for name, types in kinds.items() if any(isinstance(kind, type) and issubclass(kind, Sizes) for kind in types)]
+    return [(rule, small, large) for rule, small, large in RULES if small in fields and large in fields], inner
+
+
 def consistent(sizes: Sizes) -> None:
     """Raises where sizes contradict each other, those of an inner config too."""
-    fields, idle = type(sizes).model_fields, sizes.idle()
-    for rule, small, large in RULES:
-        if small in fields and large in fields and small not in idle:
+    rules, inner = rules_of(type(sizes))
+    idle = sizes.idle()
+    for rule, small, large in rules:
+        if small not in idle:
             rule(sizes, small, large)
     if sizes.rotated and sizes.rotated not in idle:
         even(sizes, sizes.rotated)
     sizes.check()
-    for name in fields:
-        if isinstance(inner := getattr(sizes, name), Sizes):
+    for name in inner:
+        if (block := getattr(sizes, name)) is not None:
             try:
-                consistent(inner)
+                consistent(block)
             except ParamcountError as error:
                 raise error.inside(name) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from functools import cache
 from math import prod
 from types import MethodType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from paramcount.sizes import Sizes
 
 OFTEN = 2  # a structure seen so many times is worth its polynomials
+IN_VAIN = -1  # it has none: it depends on sizes
 MOST_KEPT = 2000
 BESIDE = ("buffer", "mtp", "mtp_buffer", "mtp_copy")
 
@@ -79,23 +81,42 @@ def add(found: dict[tuple[str, str], list[Size]], part: str, name: str, n: Size,
 
 def sums(sizes: Sizes, head: bool = True) -> Sums:
     """The sums of one config: walked, or worked out from the polynomials of its structure where that has come often."""
-    key = (head, structure(sizes))
-    seen = _structures.get(key, 0)
-    if isinstance(seen, Polynomials):
-        return seen.at(sizes)
-    if len(_structures) >= MOST_KEPT:
-        _structures.clear()
-    if seen == OFTEN and (polynomials := in_symbols(sizes, head)):
-        _structures[key] = polynomials
-        return polynomials.at(sizes)
-    _structures[key] = seen + 1  # past OFTEN where the structure depends on sizes: it is walked every time
+    for counted in (False, True):  # where the structure depends on how many there are of something, those are no symbols
+        key = (head, counted, structure(sizes, counted))
+        seen = _structures.get(key, 0)
+        if isinstance(seen, int) and 0 <= seen < OFTEN:
+            if len(_structures) >= MOST_KEPT:
+                _structures.clear()
+            _structures[key] = seen + 1
+            return walked(sizes, head)
+        if seen == OFTEN:
+            seen = _structures[key] = in_symbols(sizes, head, counted) or IN_VAIN
+        if isinstance(seen, Polynomials):
+            return seen.at(sizes)
     return walked(sizes, head)
 
 
-def structure(sizes: Sizes) -> Hashable:
-    """What two configs of an architecture must share to be the same polynomials: everything that is no number."""
-    values = sizes.__dict__.values()
-    return (type(sizes), *(... if type(value) is int else structure(value) if hasattr(type(value), "model_fields") else value for value in values))
+def structure(sizes: Sizes, counted: bool) -> Hashable:
+    """What two configs of an architecture must share to be the same polynomials: everything that is no symbol."""
+    inner = inner_configs(type(sizes))
+    return (
+        type(sizes),
+        *(
+            structure(value, counted) if name in inner and value is not None else ... if is_symbol(name, value, counted) else value
+            for name, value in sizes.__dict__.items()
+        ),
+    )
+
+
+def is_symbol(name: str, value: object, counted: bool) -> bool:
+    return type(value) is int and not (counted and name.startswith("n_"))
+
+
+@cache
+def inner_configs(cls: type[Sizes]) -> frozenset[str]:
+    """The fields of a config that are configs themselves."""
+    kinds = {name: (info.annotation, *getattr(info.annotation, "__args__", ())) for name, info in cls.model_fields.items()}
+    return frozenset(name for name, types in kinds.items() if any(hasattr(kind, "model_fields") for kind in types))
 
 
 Terms = list[tuple[int, tuple[str, ...]]]  # (coefficient, names of the sizes it is multiplied with)
@@ -123,10 +144,11 @@ _structures: dict[Hashable, int | Polynomials] = {}
 
 def named(sizes: Sizes, prefix: str = "") -> Iterator[tuple[str, int]]:
     """Every number of a config by its name, those of an inner one with the block's name before it."""
+    inner = inner_configs(type(sizes))
     for name, number in sizes.__dict__.items():
         if type(number) is int:
             yield prefix + name, number
-        elif hasattr(type(number), "model_fields"):
+        elif name in inner and number is not None:
             yield from named(number, f"{prefix}{name}.")
 
 
@@ -139,10 +161,10 @@ def value(terms: Terms, numbers: Mapping[str, int]) -> int:
     return total
 
 
-def in_symbols(sizes: Sizes, head: bool) -> Polynomials | None:
+def in_symbols(sizes: Sizes, head: bool, counted: bool) -> Polynomials | None:
     """The polynomials of a structure; None where it depends on a size's value."""
     try:
-        found, beside, tied, spare = walked(symbolic(sizes), head)
+        found, beside, tied, spare = walked(symbolic(sizes, counted), head)
     except (ParamcountError, TypeError, AttributeError):
         return None
     return Polynomials(
@@ -159,16 +181,17 @@ def terms(polynomial: Size) -> Terms:
     return [(c, tuple(name for name, power in monomial for _ in range(power))) for monomial, c in polynomial.terms.items()]
 
 
-def symbolic(sizes: Sizes, prefix: str = "") -> Any:
-    """The same attributes with a symbol for every number; what is no number is structure and stays."""
+def symbolic(sizes: Sizes, counted: bool, prefix: str = "") -> Any:
+    """The same attributes with symbols for numbers; what is no number is structure and stays. `counted`: how many there are stays too."""
     from paramcount.polynomials import symbols
 
     found: dict[str, Any] = {}
+    inner = inner_configs(type(sizes))
     for name, number in sizes.__dict__.items():
-        if hasattr(type(number), "model_fields"):
-            found[name] = symbolic(number, f"{prefix}{name}.")
+        if name in inner and number is not None:
+            found[name] = symbolic(number, counted, f"{prefix}{name}.")
         else:
-            found[name] = symbols(prefix + name)[0] if type(number) is int else number
+            found[name] = symbols(prefix + name)[0] if is_symbol(name, number, counted) else number
     same = SimpleNamespace(**found)
     for method in ("forward", "body", "mtp"):
         setattr(same, method, MethodType(getattr(type(sizes), method), same))

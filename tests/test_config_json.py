@@ -10,7 +10,6 @@ import pytest
 
 import paramcount as pc
 from paramcount.cli import main
-from paramcount.counting import count_sizes
 from tests.refusing import refusal
 from tests.test_config_files import QWEN, TOTAL
 
@@ -170,18 +169,3 @@ def test_where_the_number_of_visited_experts_varies_active_is_the_most_and_the_l
         count = pc.count(document)
         assert count.active - count.active_min == spared
         assert count.to_dict()["active_min"] == count.active_min
-
-
-# ---- structures that recur are summed once
-
-
-@pytest.mark.parametrize("name", ["llama", "gpt2", "deepseek_v3", "mllama", "qwen3_moe"])
-def test_a_count_by_structure_equals_a_walk(name: str) -> None:
-    for vocab_size in (1000, 1001, 1002, 1003, 1004):
-        for n_layers in (5, 7):
-            key = {"mllama": "text_config"}.get(name)
-            sizes = {"vocab_size": vocab_size, "num_hidden_layers": n_layers, "cross_attention_layers": [1, 3]}
-            model = pc.load({"model_type": name, **({key: sizes} if key else sizes)})
-            walked, by_structure = count_sizes(model.sizes), pc.count(model)
-            assert (walked.components, walked.active_components) == (by_structure.components, by_structure.active_components)
-            assert (walked.buffers, walked.mtp, walked.tied) == (by_structure.buffers, by_structure.mtp, by_structure.tied)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -272,6 +273,10 @@ def architecture(name: object) -> type[Sizes]:
     if not isinstance(name, str) or name not in ARCHITECTURES:
         accepted = "what `paramcount architectures` lists"
         raise ParamcountError(f"unknown architecture {printable(name, 60)}", accepted=accepted, nearest=near(name, ARCHITECTURES))
-    module, cls = ARCHITECTURES[name]
+    return _imported(*ARCHITECTURES[name])
+
+
+@cache
+def _imported(module: str, cls: str) -> type[Sizes]:
     found: type[Sizes] = getattr(import_module(f"paramcount.architectures.{module}"), cls)
     return found
