@@ -108,7 +108,7 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
         reference = cls
     elif cls in architecture.with_more:
         reference, left_out = cls, (f"other head of {cls}",)
-    elif cls != own and cls in [stem(architecture) + ending for ending in OTHER_HEADS]:
+    elif cls and cls != own and cls in [stem(architecture) + ending for ending in OTHER_HEADS]:
         reference, head, left_out = cls, False, ("lm_head",) if cls.endswith(("Model", "Encoder")) else (f"head of {cls}",)
     return config, Reading(reference, head, "model", left_out, (*notes, *remarks(unread)), origin, unread), registered
 

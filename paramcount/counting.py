@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -198,21 +198,18 @@ def count(spec: object, *, download: bool = False) -> Count:
 def counted(model: Model) -> Count:
     """The count of a loaded model."""
     reading, release = model.reading, model.release
-    found = _again(model.sizes, model.id, reading.head)
-    return replace(  # the dicts are the caller's to change
-        found,
-        components=dict(found.components),
-        active_components=dict(found.active_components),
-        details=dict(found.details),
-        parts=dict(found.parts),
-        release=released(found, release) if release else {},
-        quantisation=release.quantisation if release else None,
+    count = from_sums(
+        summed(model.sizes, reading.head),
+        model.sizes,
+        model.id,
+        reading.head,
         scope=reading.scope,
         not_counted=reading.not_counted,
         remarks=reading.remarks,
         architecture=model.architecture or "",
         reference=reading.reference,
     )
+    return replace(count, release=released(count, release), quantisation=release.quantisation) if release else count
 
 
 def released(count: Count, release: Release) -> dict[str, int]:
@@ -234,19 +231,26 @@ def component(part: str, name: str) -> str:
     return f"{part}.{name}" if part in TOWERS and part != name else name
 
 
+@cache
+def place(part: str, name: str) -> tuple[str, str]:
+    """(component of the overview, the same or one of those it opens into)"""
+    name = component(part, name)
+    return name.partition(".")[0], name
+
+
 def count_sizes(sizes: Sizes, id: str = "", head: bool = True) -> Count:
     """Count the declaration of one config, walking it anew. `head`: with the language model's head."""
     return from_sums(walked(sizes, head), sizes, id, head)
 
 
-def from_sums(sums: Sums, sizes: Sizes, id: str, head: bool) -> Count:
+def from_sums(sums: Sums, sizes: Sizes, id: str, head: bool, **said: Any) -> Count:
+    """A count from the sums of its weights, with what else is to be `said` of it."""
     found, beside, tied, spare = sums
     components, active_components = dict.fromkeys(COMPONENTS, 0), dict.fromkeys(COMPONENTS, 0)
     parts = dict.fromkeys(PARTS[:-1], 0)
     details: dict[str, int] = {}
     for (part, name), (n, used) in found.items():
-        name = component(part, name)
-        overview = name.partition(".")[0]
+        overview, name = place(part, name)
         components[overview] += n
         active_components[overview] += used
         parts[part] += n
@@ -270,13 +274,8 @@ def from_sums(sums: Sums, sizes: Sizes, id: str, head: bool) -> Count:
         tied=tied,
         sizes=sizes,
         head=head,
+        **said,
     )
-
-
-@lru_cache(maxsize=1024)
-def _again(sizes: Sizes, id: str, head: bool) -> Count:
-    """A count depends on nothing but the frozen sizes."""
-    return from_sums(summed(sizes, head), sizes, id, head)
 
 
 def tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cache
 from math import prod
 from types import MethodType, SimpleNamespace
@@ -119,46 +119,20 @@ def inner_configs(cls: type[Sizes]) -> frozenset[str]:
     return frozenset(name for name, types in kinds.items() if any(hasattr(kind, "model_fields") for kind in types))
 
 
-Terms = list[tuple[int, tuple[str, ...]]]  # (coefficient, names of the sizes it is multiplied with)
-
-
 class Polynomials(NamedTuple):
     """The sums of a structure in named sizes."""
 
-    found: list[tuple[tuple[str, str], Terms, Terms | None]]  # active None: as many as there are
-    beside: dict[str, Terms]
+    places: list[tuple[tuple[str, str], int, int]]  # (part and component, where `values` has its total, and what is active of it)
+    values: Callable[[Sizes], tuple[int, ...]]  # those, then BESIDE, then what is spare
     tied: bool
-    spare: Terms
 
     def at(self, sizes: Sizes) -> Sums:
-        numbers = dict(named(sizes))
-        found = {}
-        for key, total, active in self.found:
-            n = value(total, numbers)
-            found[key] = n, n if active is None else value(active, numbers)
-        return Sums(found, {name: value(terms, numbers) for name, terms in self.beside.items()}, self.tied, value(self.spare, numbers))
+        values = self.values(sizes)
+        *beside, spare = values[-len(BESIDE) - 1 :]
+        return Sums({key: (values[i], values[j]) for key, i, j in self.places}, dict(zip(BESIDE, beside)), self.tied, spare)
 
 
 _structures: dict[Hashable, int | Polynomials] = {}
-
-
-def named(sizes: Sizes, prefix: str = "") -> Iterator[tuple[str, int]]:
-    """Every number of a config by its name, those of an inner one with the block's name before it."""
-    inner = inner_configs(type(sizes))
-    for name, number in sizes.__dict__.items():
-        if type(number) is int:
-            yield prefix + name, number
-        elif name in inner and number is not None:
-            yield from named(number, f"{prefix}{name}.")
-
-
-def value(terms: Terms, numbers: Mapping[str, int]) -> int:
-    total = 0
-    for n, names in terms:
-        for name in names:
-            n *= numbers[name]
-        total += n
-    return total
 
 
 def in_symbols(sizes: Sizes, head: bool, counted: bool) -> Polynomials | None:
@@ -167,18 +141,24 @@ def in_symbols(sizes: Sizes, head: bool, counted: bool) -> Polynomials | None:
         found, beside, tied, spare = walked(symbolic(sizes, counted), head)
     except (ParamcountError, TypeError, AttributeError):
         return None
-    return Polynomials(
-        [(key, terms(total), None if total == active else terms(active)) for key, (total, active) in found.items()],
-        {name: terms(n) for name, n in beside.items()},
-        tied,
-        terms(spare),
-    )
+    written: list[str] = []
+    places = []
+    for key, (total, active) in found.items():
+        written.append(expression(total))
+        if total != active:
+            written.append(expression(active))
+        places.append((key, len(written) - (1 if total == active else 2), len(written) - 1))
+    written += [expression(n) for n in (*(beside[name] for name in BESIDE), spare)]
+    code = f"lambda c: ({', '.join(written)})"  # of whole numbers and the names of fields, and nothing else
+    return Polynomials(places, eval(code, {"__builtins__": {}}), tied)  # noqa: S307
 
 
-def terms(polynomial: Size) -> Terms:
+def expression(polynomial: Size) -> str:
+    """A polynomial as Python computes it fastest: 2*c.n_layers*c.d_model+c.d_model."""
     if type(polynomial) is int:
-        return [(polynomial, ())]
-    return [(c, tuple(name for name, power in monomial for _ in range(power))) for monomial, c in polynomial.terms.items()]
+        return str(polynomial)
+    terms = ["*".join([str(n), *(f"c.{name}" for name, power in factors for _ in range(power))]) for factors, n in polynomial.terms.items()]
+    return "+".join(terms) or "0"
 
 
 def symbolic(sizes: Sizes, counted: bool, prefix: str = "") -> Any:

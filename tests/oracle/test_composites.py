@@ -105,7 +105,7 @@ def test_a_composite_without_a_section_has_the_references_language_model(model_t
 
 @pytest.mark.parametrize("model_type", sorted(COMPOSITES))
 def test_a_section_without_a_model_type_is_of_the_usual_one(model_type: str) -> None:
-    document = {"model_type": model_type, "text_config": section(COMPOSITES[model_type].text)}
+    document: dict[str, Any] = {"model_type": model_type, "text_config": section(COMPOSITES[model_type].text)}
     del document["text_config"]["model_type"]
     if COMPOSITES[model_type].must_name:
         with pytest.raises(pc.ParamcountError, match=r"text_config\.model_type: is missing"):
