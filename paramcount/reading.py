@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
+
+from pydantic.fields import FieldInfo
 
 from paramcount.architectures import architecture as architecture_of
 from paramcount.architectures.composites import COMPOSITES, SECTION, language_config, tower_config
@@ -92,7 +94,16 @@ class Field(NamedTuple):
     at_most: str | None
     least: int | None  # of a whole number
     inner: type[Sizes] | None
-    optional: bool = False  # an inner config that a model may lack
+    optional: bool = False  # a model may lack it
+
+
+def limits_of(info: FieldInfo) -> Iterable[Any]:
+    """The limits of a whole number, also of one that may be missing."""
+    if info.annotation is int:
+        return info.metadata
+    kinds = getattr(info.annotation, "__args__", ())
+    held = next((kind for kind in kinds if getattr(kind, "__origin__", None) is int and type(None) in kinds), None)
+    return [limit for field in getattr(held, "__metadata__", ()) for limit in field.metadata]
 
 
 @cache
@@ -105,8 +116,8 @@ def fields(architecture: type[Sizes]) -> tuple[Field, ...]:
             found.append(Field(name, (), None, None, None, None, inner, type(None) in types))
             continue
         key = key_of(architecture, name)
-        limits = [m.ge for m in info.metadata if hasattr(m, "ge")] if info.annotation is int else []
-        found.append(Field(name, key.spellings(name), key.absent, key.null, key.at_most, limits[0] if limits else None, None))
+        limits = [limit.ge for limit in limits_of(info) if hasattr(limit, "ge")]
+        found.append(Field(name, key.spellings(name), key.absent, key.null, key.at_most, limits[0] if limits else None, None, type(None) in types))
     return tuple(found)
 
 
@@ -180,7 +191,7 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
             if value is None and null is not NULL:
                 absent = absent if null is ABSENT else null
                 continue
-            if least is not None and (type(value) is not int or not least <= value <= LARGEST):
+            if least is not None and not (optional and value is None) and (type(value) is not int or not least <= value <= LARGEST):
                 limit = f"a whole number from {least}" if type(value) is not int or value < least else f"a whole number up to {LARGEST:,}"
                 raise ParamcountError(f"= {shown(value)}", where=key, accepted=limit)
             if at_most is not None and value > values[at_most]:

@@ -146,12 +146,19 @@ def scattered_dense_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple
     return tuple(i for i in per_layer(c) if i in only or (i + 1) % step)
 
 
+def part_of(width: Any, share: Any) -> int:
+    """A share of a width, cut to a whole number. Only of numbers: a list so many times over would fill the memory."""
+    if type(width) is not int or type(share) not in (int, float):
+        raise ParamcountError(f"= {shown(share if type(width) is int else width)}", where="the rotated part of a head", accepted="numbers")
+    return int(width * share)
+
+
 def rotary_part(share: float) -> Derivation:
     """How much of a head rotary positions turn. `share`: where the config does not say."""
 
     def width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
-        return int(c["d_head"] * rope.get("partial_rotary_factor", js.get("partial_rotary_factor", share)))
+        return part_of(c["d_head"], rope.get("partial_rotary_factor", js.get("partial_rotary_factor", share)))
 
     return width
 

@@ -169,3 +169,25 @@ def test_where_the_number_of_visited_experts_varies_active_is_the_most_and_the_l
         count = pc.count(document)
         assert count.active - count.active_min == spared
         assert count.to_dict()["active_min"] == count.active_min
+
+
+# ---- what nobody could build
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"model_type": "got_ocr2", "text_config": {"model_type": [True]}}, "text_config.model_type = a list (accepted: a text)"),
+        ({"model_type": "paligemma", "vision_config": {"model_type": {}}}, "vision_config.model_type = a mapping (accepted: a text)"),
+        ({"model_type": "hrm_text", "L_cycles": 1999}, "H_cycles = 2 (accepted: a whole number from 1, and at most 256 passes)"),
+        ({"model_type": "deepseek_v2", "q_lora_rank": [1]}, "q_lora_rank = a list (accepted: a whole number from 1)"),
+        ({"model_type": "glm4v_text", "head_dim": [None], "partial_rotary_factor": 2**31}, "the rotated part of a head = a list (accepted: numbers)"),
+        (
+            {"model_type": "phi", "partial_rotary_factor": "x" * 100},
+            "the rotated part of a head = the text 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxxx' (accepted: numbers)",
+        ),
+        ({"model_type": "albert", "inner_group_num": 3001}, "inner_group_num = 3001 (accepted: a whole number up to 256)"),
+    ],
+)
+def test_a_config_that_nobody_could_build_is_refused_at_once(document: dict[str, Any], message: str) -> None:
+    assert refusal(document) == message

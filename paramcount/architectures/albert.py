@@ -13,10 +13,13 @@ from paramcount.parts.classic import first_pooled, multi_head, norm_behind
 from paramcount.parts.encoders import embeddings, masked_head, whole
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.rules import heads_fill
-from paramcount.sizes import MOST_NAMED, Condition, Flag, Indices, Positive, Sizes, class_ends, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes import Condition, Flag, Indices, Positive, Sizes, class_ends, d_model_per_head, derived, hf, per_layer
 
 MATRICES = ("query", "key", "value", "dense")
 HEAD = ("predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions.bias")
+
+
+MOST_INNER = 256  # each is walked
 
 
 def group_of_each(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -29,8 +32,8 @@ def group_of_each(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...
 
 def layers_of_a_group(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     n = js.get("inner_group_num", 1)
-    if type(n) is not int or n > MOST_NAMED:
-        raise ParamcountError(f"= {shown(n)}", where="inner_group_num", accepted=f"a whole number up to {MOST_NAMED:,}")
+    if type(n) is not int or n > MOST_INNER:
+        raise ParamcountError(f"= {shown(n)}", where="inner_group_num", accepted=f"a whole number up to {MOST_INNER:,}")
     return tuple(range(n))
 
 

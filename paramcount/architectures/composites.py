@@ -142,6 +142,7 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     if composite.old and model_type == composite.old:
         model_type = composite.text
     texts = composite.texts or TEXTS
+    named_type(model_type, SECTION)
     if model_type not in texts and model_type != composite.text:
         raise ParamcountError(
             f"= {shown(model_type)} is not supported", where=f"{SECTION}.model_type", accepted=", ".join(sorted(texts)), nearest=near(model_type, texts)
@@ -172,7 +173,14 @@ def tower_named(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         section = composite.no_tower
     elif not isinstance(section, Mapping):
         raise ParamcountError(f"= {shown(section)}", where=composite.beside[0], accepted="a mapping")
-    return section.get("model_type", composite.tower), section
+    return named_type(section.get("model_type", composite.tower), composite.beside[0]), section
+
+
+def named_type(model_type: object, section: str) -> str:
+    """A section's model type, which has to be a text."""
+    if not isinstance(model_type, str):
+        raise ParamcountError(f"= {shown(model_type)}", where=f"{section}.model_type", accepted="a text")
+    return model_type
 
 
 def tower_config(document: Mapping[str, Any]) -> tuple[type[Sizes], Mapping[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.phi3 import Phi3, layer
 from paramcount.config_keys.conditions import padding_in_table
+from paramcount.config_keys.layer_kinds import whole
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Weight, act, block, given, layers, linear, lookup, norm, weigh
 from paramcount.parts.attentions import relative
@@ -68,7 +69,7 @@ class Phi4Audio(Sizes):
     n_channels: Positive = hf("nemo_conv_channels", absent=1024)
     later_halvings: Indices = derived(lambda js, c: tuple(2 + 3 * i for i in range(halvings(js) - 1)))  # their places in the stack
     n_bands_left: Natural = derived(bands_left)
-    n_distances: Positive = derived(lambda js, c: js.get("bias_max_distance", 1000) * (1 if js.get("bias_symmetric", False) else 2))
+    n_distances: Positive = derived(lambda js, c: whole(js, "bias_max_distance", 1000) * (1 if js.get("bias_symmetric", False) else 2))
 
 
 class Phi4Multimodal(Phi3):

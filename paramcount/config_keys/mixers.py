@@ -7,7 +7,7 @@ from typing import Any
 
 from paramcount.config_keys.layer_kinds import whole
 from paramcount.errors import ParamcountError, shown
-from paramcount.sizes import Condition, Derivation
+from paramcount.sizes import Condition, Derivation, part_of
 
 
 def dt_rank(key: str) -> Derivation:
@@ -70,7 +70,7 @@ def rotated_share(absent: float, *, key: bool = True) -> Derivation:
     def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
         outside = js.get("partial_rotary_factor", absent) if key else absent
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
-        width = int(c["d_head"] * rope.get("partial_rotary_factor", outside))
+        width = part_of(c["d_head"], rope.get("partial_rotary_factor", outside))
         return width + width % 2
 
     return found

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.sizes import Condition, Derivation
+from paramcount.sizes import Condition, Derivation, part_of
 
 
-def in_pairs(width: int, share: float) -> int:
+def in_pairs(width: Any, share: Any) -> int:
     """The share of a width, always in pairs."""
-    n = int(width * share)
+    n = part_of(width, share)
     return n + n % 2
 
 
