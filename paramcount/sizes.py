@@ -181,7 +181,7 @@ def unvisited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 class Sizes(BaseModel):
     """The config of one architecture. A subclass adds the fields and `forward`, the forward pass in shapes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # built when a config is validated
 
     reference: ClassVar[str] = ""  # the reference implementation's class, or who published the modelling code
     same: ClassVar[tuple[str, ...]] = ()  # other classes that hold the same parameters
