@@ -13,7 +13,7 @@ from paramcount.architectures import architecture as architecture_of
 from paramcount.architectures.composites import COMPOSITES, SECTION, language_config, tower_config
 from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.rules import validated
-from paramcount.sizes import ABSENT, LARGEST, NULL, REQUIRED, Condition, Derivation, Sizes, Tower, key_of
+from paramcount.sizes import ABSENT, LARGEST, NULL, REQUIRED, Condition, Derivation, Sizes, Tower, inner_configs, key_of
 
 # What PreTrainedConfig.layer_types renames.
 OLDER_WORDS = {
@@ -111,8 +111,7 @@ def fields(architecture: type[Sizes]) -> tuple[Field, ...]:
     found = []
     for name, info in architecture.model_fields.items():
         types = (info.annotation, *getattr(info.annotation, "__args__", ()))
-        inner = next((t for t in types if isinstance(t, type) and issubclass(t, Sizes)), None)
-        if inner:
+        if inner := inner_configs(architecture).get(name):
             found.append(Field(name, (), None, None, None, None, inner, type(None) in types))
             continue
         key = key_of(architecture, name)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from paramcount.errors import ParamcountError, near, shown
 from paramcount.schema_errors import from_pydantic
-from paramcount.sizes import MOST_NAMED, SLIDING, Sizes
+from paramcount.sizes import MOST_NAMED, SLIDING, Sizes, inner_configs
 
 
 def divides(c: Sizes, small: str, large: str) -> None:
@@ -129,25 +129,22 @@ def validated(architecture: type[Sizes], config: object) -> Sizes:
 
 
 @cache
-def rules_of(architecture: type[Sizes]) -> tuple[list[tuple[Callable[[Sizes, str, str], None], str, str]], list[str]]:
-    """The RULES whose fields an architecture has, and its inner configs."""
+def rules_of(architecture: type[Sizes]) -> list[tuple[Callable[[Sizes, str, str], None], str, str]]:
+    """The RULES whose fields an architecture has."""
     fields = architecture.model_fields
-    kinds = {name: (info.annotation, *getattr(info.annotation, "__args__", ())) for name, info in fields.items()}
-    inner = [name for name, types in kinds.items() if any(isinstance(kind, type) and issubclass(kind, Sizes) for kind in types)]
-    return [(rule, small, large) for rule, small, large in RULES if small in fields and large in fields], inner
+    return [(rule, small, large) for rule, small, large in RULES if small in fields and large in fields]
 
 
 def consistent(sizes: Sizes) -> None:
     """Raises where sizes contradict each other, those of an inner config too."""
-    rules, inner = rules_of(type(sizes))
     idle = sizes.idle()
-    for rule, small, large in rules:
+    for rule, small, large in rules_of(type(sizes)):
         if small not in idle:
             rule(sizes, small, large)
     if sizes.rotated and sizes.rotated not in idle:
         even(sizes, sizes.rotated)
     sizes.check()
-    for name in inner:
+    for name in inner_configs(type(sizes)):
         if (block := getattr(sizes, name)) is not None:
             try:
                 consistent(block)

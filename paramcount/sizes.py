@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -227,3 +228,14 @@ class Tower(Sizes):
     """What turns pixels to vectors beside a language model. A field of this very class is whichever tower config.json names."""
 
     section: ClassVar[str | None] = "vision_config"
+
+
+@cache
+def inner_configs(architecture: type[Sizes]) -> dict[str, type[Sizes]]:
+    """{field: class} of the fields of a config that are configs themselves, such as a tower's."""
+    found = {}
+    for name, info in architecture.model_fields.items():
+        kinds = (info.annotation, *getattr(info.annotation, "__args__", ()))
+        if inner := next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Sizes)), None):
+            found[name] = inner
+    return found

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from functools import cache
 from math import prod
 from types import MethodType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Repeat, Size, given, weights
-
-if TYPE_CHECKING:
-    from paramcount.sizes import Sizes
+from paramcount.sizes import Sizes, inner_configs
 
 OFTEN = 2  # a structure seen so many times is worth its polynomials
 IN_VAIN = -1  # it has none: it depends on sizes
@@ -110,13 +107,6 @@ def structure(sizes: Sizes, counted: bool) -> Hashable:
 
 def is_symbol(name: str, value: object, counted: bool) -> bool:
     return type(value) is int and not (counted and name.startswith("n_"))
-
-
-@cache
-def inner_configs(cls: type[Sizes]) -> frozenset[str]:
-    """The fields of a config that are configs themselves."""
-    kinds = {name: (info.annotation, *getattr(info.annotation, "__args__", ())) for name, info in cls.model_fields.items()}
-    return frozenset(name for name, types in kinds.items() if any(hasattr(kind, "model_fields") for kind in types))
 
 
 class Polynomials(NamedTuple):

@@ -9,14 +9,13 @@ from pydantic import SerializeAsAny
 
 from paramcount.architectures.qwen2_moe import moe
 from paramcount.architectures.qwen3_next import GatedDeltaHybrid, mixer
-from paramcount.architectures.qwen3_vl import tower_layer
+from paramcount.architectures.qwen3_vl import QwenVision, tower_layer
 from paramcount.flow import Data, Weight, block, layers, weigh
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.qwen_vision import cubes, merge, pixels, widen
 from paramcount.parts.vision import insert
-from paramcount.rules import heads_fill
-from paramcount.sizes import Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Positive, Sizes, hf
 
 
 class Qwen35(GatedDeltaHybrid):
@@ -65,34 +64,13 @@ class Qwen35MoETextOf(Qwen35MoE):
     section: ClassVar[str | None] = "text_config"
 
 
-class Qwen35Vision(Sizes):
-    """The tower: Qwen3-VL's without deeper views."""
-
-    section: ClassVar[str | None] = "vision_config"
-
-    d_model: Positive = hf(absent=1152)
-    n_layers: Positive = hf("num_hidden_layers", "depth", absent=27)
-    n_heads: Positive = hf("num_attention_heads", "num_heads", absent=16)
-    d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = hf(absent=4304)
-    d_out: Positive = hf("out_hidden_size", absent=3584)
-    n_channels: Positive = hf("in_channels", absent=3)
-    n_frames: Positive = hf("temporal_patch_size", absent=2)
-    patch_size: Positive = hf("patch_size", absent=16)
-    merge_size: Positive = hf("spatial_merge_size", absent=2)
-    n_positions: Positive = hf("num_position_embeddings", absent=2304)
-
-    def check(c) -> None:
-        heads_fill(c)
-
-
 class Qwen35VL(Sizes):
     """Source: modeling_qwen3_5.py of the reference."""
 
     reference: ClassVar[str] = "Qwen3_5ForConditionalGeneration"
 
     language: SerializeAsAny[Sizes]
-    vision: Qwen35Vision
+    vision: QwenVision
 
     def forward(c, tokens: Data) -> Data:
         image = block(pixels(c.vision), "model.visual.", lambda x: tower(c.vision, x), part="vision")

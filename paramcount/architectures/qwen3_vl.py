@@ -50,8 +50,8 @@ class Qwen3VLMoEText(Qwen3MoE):
         return spoken(c, tokens)
 
 
-class Qwen3VLVision(Sizes):
-    """The tower. `deep_layers`: those whose output is merged too."""
+class QwenVision(Sizes):
+    """The tower, of Qwen 3.5 too."""
 
     section: ClassVar[str | None] = "vision_config"
 
@@ -66,10 +66,15 @@ class Qwen3VLVision(Sizes):
     patch_size: Positive = hf("patch_size", absent=16)
     merge_size: Positive = hf("spatial_merge_size", absent=2)
     n_positions: Positive = hf("num_position_embeddings", absent=2304)
-    deep_layers: Indices = hf("deepstack_visual_indexes", absent=(8, 16, 24))
 
     def check(c) -> None:
         heads_fill(c)
+
+
+class Qwen3VLVision(QwenVision):
+    """Deeper views beside it. `deep_layers`: those whose output is merged too."""
+
+    deep_layers: Indices = hf("deepstack_visual_indexes", absent=(8, 16, 24))
 
 
 class Qwen3VL(Sizes):
