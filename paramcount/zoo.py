@@ -132,6 +132,12 @@ class Model(Entry):
     published: tuple[Published, ...] = ()
     notes: tuple[Text, ...] = ()
     _reading: Reading | None = PrivateAttr(default=None)
+    _original: Model | None = PrivateAttr(default=None)
+
+    @property
+    def original(self) -> Model | None:
+        """The model that this one is with some sizes changed; None where it is as it was found."""
+        return self._original
 
     @property
     def reading(self) -> Reading:

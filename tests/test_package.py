@@ -32,8 +32,11 @@ FLOORS = [
     ["names"],
     ["summing"],
     ["counting"],
+    ["changing"],
     ["arithmetic", "breakdown", "checking", "comparing", "gpt2_numpy"],
     ["gpt2_checks", "scanning"],
+    ["explaining", "tracing"],
+    ["drawing"],
     ["cli"],
 ]
 FLOOR = {name: i for i, names in enumerate(FLOORS) for name in names}

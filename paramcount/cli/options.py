@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from paramcount.errors import LONGEST, printable
 from paramcount.names import is_path, other_entry
 from paramcount.tables import FORMATS, Table, chosen_format, render, terminal_width, write_whole
+
+if TYPE_CHECKING:
+    from paramcount.zoo import Model
 
 WIDTH_OF_A_FILE = 80  # the same file whatever terminal it is made in
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,6 +66,23 @@ def remark(text: str) -> None:
 
 def download_option(command: F) -> F:
     return click.option("--download", is_flag=True, help="Fetch config.json of a Hugging Face id that is nowhere else; needs the [hub] extra.")(command)
+
+
+def set_option(command: F) -> F:
+    """--set of a what-if."""
+    return click.option("--set", "changes", metavar="SIZE=VALUE", multiple=True, help="What if: another value of a size or flag; repeatable.")(command)
+
+
+def load_changed(name: str, changes: Sequence[str], download: bool = False) -> Model:
+    """The model that a word means, with what --set changes."""
+    from paramcount.names import load
+
+    model = load(name, download=download)
+    if not changes:
+        return model
+    from paramcount.changing import what_if
+
+    return what_if(model, changes)
 
 
 def output_options(command: F) -> F:

@@ -6,11 +6,10 @@ import click
 
 from paramcount.arithmetic import arithmetic
 from paramcount.checking import proof
-from paramcount.cli.options import download_option, emit, model_argument, output_options, remark, remark_on
+from paramcount.cli.options import download_option, emit, load_changed, model_argument, output_options, remark, remark_on, set_option
 from paramcount.counting import SCHEMA_VERSION, Count, counted
 from paramcount.errors import ParamcountError
 from paramcount.figures import short, short_bytes
-from paramcount.names import load
 from paramcount.tables import Column, Table
 from paramcount.zoo import Model
 
@@ -20,9 +19,20 @@ from paramcount.zoo import Model
 @click.option("--estimates", is_flag=True, help="Of an estimate, show the claims.")
 @click.option("--by", type=click.Choice(["layer", "part", "tensor"]), help="A row for each run of equal layers, each part or each tensor.")
 @click.option("--keys", is_flag=True, help="Of a config.json: which keys were read, filled in or left unread.")
+@set_option
 @download_option
 @output_options
-def command(name: str, estimates: bool, by: str | None, keys: bool, download: bool, format: str | None, flags: tuple[str, ...], output: str | None) -> None:
+def command(
+    name: str,
+    estimates: bool,
+    by: str | None,
+    keys: bool,
+    changes: tuple[str, ...],
+    download: bool,
+    format: str | None,
+    flags: tuple[str, ...],
+    output: str | None,
+) -> None:
     """One model: its total with the proof, a row per component with the arithmetic.
 
     MODEL is a name, a Hugging Face id, the path of a config.json, of a directory with one or of a YAML file, or - for standard input.
@@ -30,7 +40,7 @@ def command(name: str, estimates: bool, by: str | None, keys: bool, download: bo
     if by and keys:
         raise ParamcountError("--by and --keys at once", accepted="one of them")
     remark_on([name])
-    model = load(name, download=download)
+    model = load_changed(name, changes, download)
     if model.estimate and estimates:
         emit(lambda chosen: claims(model), format, flags, output)
         return

@@ -1,0 +1,1 @@
+"""Pictures to scale: a block, bars of many models, a report."""

@@ -1,0 +1,1 @@
+"""Why that many: formulas, and the causes of published figures."""

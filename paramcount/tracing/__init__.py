@@ -1,0 +1,1 @@
+"""The life of a tensor: every operation in order, in shapes."""
