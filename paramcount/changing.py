@@ -14,7 +14,7 @@ from paramcount.strict_yaml import loads
 def what_if(model: zoo.Model, changes: Sequence[str]) -> zoo.Model:
     """The model with these sizes (`n_layers=40`) in place of its own; what was checked or published of it goes."""
     sizes = model.sizes
-    settings = {}
+    settings: dict[str, object] = {}
     for change in changes:
         name, equals, value = change.partition("=")
         if not equals or name not in type(sizes).model_fields:
