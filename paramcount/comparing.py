@@ -70,7 +70,7 @@ def compare(models: Iterable[object], *, estimates: bool = False) -> pandas.Data
 
 
 def rows_of(models: Iterable[Model]) -> list[dict[str, Any]]:
-    """{column: value} of each model."""
+    """{column: value} of each model, and its `active_components` for a plot; an estimate has none."""
     return [_claimed(model) if model.estimate else _row(model, counted(model)) for model in models]
 
 
@@ -85,7 +85,8 @@ def _row(model: Model, count: Count) -> dict[str, Any]:
     if row["d_head"] == 0:
         row["d_head"] = getattr(sizes, "d_nope", 0) + getattr(sizes, "d_rope", 0)
     from_config = bool(model.reading.origin)  # of which nobody says more than its config.json
-    return row | _facts(model) | {"tied": count.tied, "verified": None if from_config else not isinstance(model.checked, str)}
+    row |= {"active_components": count.active_components, "tied": count.tied}
+    return row | _facts(model) | {"verified": None if from_config else not isinstance(model.checked, str)}
 
 
 def _claimed(model: Model) -> dict[str, Any]:
@@ -103,10 +104,7 @@ def table(rows: Sequence[dict[str, Any]], *, columns: str | None = None, sort: s
     """The comparison as a table. `columns`: a list with commas; `sort`: a column, "-" before it for the largest first;
     `full`: every column (for CSV and JSON), unless `columns` picks."""
     picked = _picked(columns) if columns else COLUMNS if full else _for_people(rows)
-    if sort is not None:
-        (key,) = _known([sort.removeprefix("-")])
-        known = [row for row in rows if row[key] is not None]
-        rows = sorted(known, key=lambda row: row[key], reverse=sort.startswith("-")) + [row for row in rows if row[key] is None]
+    rows = in_order(rows, sort)
     below = ["~ an estimate: what others claim, never a count"] if any(row["estimate"] for row in rows) else []
     below += ["* unverified: nobody has counted it independently"] if any(_unverified(row) for row in rows) else []
     data = {"schema_version": SCHEMA_VERSION, "models": [{name: row[name] for name in picked} for row in rows]}
@@ -121,6 +119,15 @@ def table(rows: Sequence[dict[str, Any]], *, columns: str | None = None, sort: s
         if name != "id"
     ]
     return Table(headings, cells, data, below=below)
+
+
+def in_order(rows: Sequence[dict[str, Any]], sort: str | None) -> Sequence[dict[str, Any]]:
+    """The rows by a column, "-" before it for the largest first; those of which it is unknown come last."""
+    if sort is None:
+        return rows
+    (key,) = _known([sort.removeprefix("-")])
+    known = [row for row in rows if row[key] is not None]
+    return sorted(known, key=lambda row: row[key], reverse=sort.startswith("-")) + [row for row in rows if row[key] is None]
 
 
 def short_bytes_or_dash(value: int | None) -> str:

@@ -43,6 +43,19 @@ class Repeat(NamedTuple):
     moved: tuple[str, str] | None = None  # names that begin with the first, begin with the second instead
 
     @property
+    def label(self) -> str:
+        """Its kind for people.
+
+        >>> Repeat("layer", 3, 3, ("full_attention", "moe")).label
+        'full_attention moe'
+        """
+        kind = self.kind
+        if isinstance(kind, tuple):
+            names = getattr(kind, "_fields", None)
+            return " ".join(f"{name} {value}" for name, value in zip(names, kind)) if names else " ".join(map(str, kind))
+        return str(kind)
+
+    @property
     def indices(self) -> tuple[int, ...]:
         """Which of them, counted from 0 in the checkpoint."""
         return tuple(first + i for first, length in self.runs for i in range(length))
@@ -147,7 +160,7 @@ def fused(
     if bias:
         weights += (Weight(name + suffixes[1], first, (n,), splits),)
     y = Data("linear", (x,), (*x.shape[:1], n), weights)
-    return tuple(Data("split", (y,), x.shape[:1] + axes(width)) for width in parts.values())
+    return tuple(Data("split", (y,), x.shape[:1] + axes(width), detail=component) for component, width in parts.items())
 
 
 def norm(x: Data, name: str, *, bias: bool = False) -> Data:
@@ -191,12 +204,23 @@ class Attending(NamedTuple):
 
     window: Size | None  # how far back a token looks
     cached: tuple[Data, ...]  # what is kept for later tokens
+    causal: bool  # whether a token sees none that come after it
 
 
-def attend(q: Data, k: Data, v: Data, *, window: Size | None = None, cached: tuple[Data, ...] | None = None, sinks: Weight | None = None) -> Data:
+def attend(
+    q: Data,
+    k: Data,
+    v: Data,
+    *,
+    window: Size | None = None,
+    cached: tuple[Data, ...] | None = None,
+    sinks: Weight | None = None,
+    causal: bool | None = None,
+) -> Data:
     """softmax(QKᵀ)·V in one operation, which a trace unfolds. `cached`: keys and values unless given. `sinks`: a learned logit for
-    each head that the softmax sees beside the tokens'."""
-    detail = Attending(window, (k, v) if cached is None else cached)
+    each head that the softmax sees beside the tokens'. `causal`: where a text looks at itself and keeps something, unless given."""
+    kept = (k, v) if cached is None else cached
+    detail = Attending(window, kept, bool(kept) and q.shape[0] is k.shape[0] if causal is None else causal)
     return Data("attend", (q, k, v), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else (), detail=detail)
 
 
@@ -318,22 +342,27 @@ def steps(out: Data, part: str = "decoder") -> list[Step]:
 
 def weights(out: Data, part: str = "decoder") -> list[Held]:
     """Every weight that leads to `out`, in the order it is read."""
-    found = []
-    for data, prefix, repeats, where in steps(out, part):
-        for weight in data.weights:
-            name, tied = weight.name, weight.tied_to
-            if tied is None and name[0] != "/":  # what stands outside its block is not tied with it
-                for repeat in repeats:
-                    if repeat.tied_to:
-                        tied = repeat.tied_to + name
-                        break
-            root = "".join([repeat.root for repeat in repeats]) if name[0] == "/" or tied is not None else ""
-            full, tied = root + name[1:] if name[0] == "/" else prefix + name, tied and root + tied
-            for repeat in repeats:
-                if repeat.moved:
-                    full, tied = renamed(full, *repeat.moved), tied and renamed(tied, *repeat.moved)
-            found.append((full, weight, tied, repeats, where))
-    return found
+    return [
+        (*placed(weight, prefix, repeats), repeats, where)  # its full name first
+        for data, prefix, repeats, where in steps(out, part)
+        for weight in data.weights
+    ]
+
+
+def placed(weight: Weight, prefix: str, repeats: tuple[Repeat, ...]) -> tuple[str, Weight, str | None]:
+    """A weight of an operation that stands there: its full name, itself, the full name of what it is tied to."""
+    name, tied = weight.name, weight.tied_to
+    if tied is None and name[0] != "/":  # what stands outside its block is not tied with it
+        for repeat in repeats:
+            if repeat.tied_to:
+                tied = repeat.tied_to + name
+                break
+    root = "".join([repeat.root for repeat in repeats]) if name[0] == "/" or tied is not None else ""
+    full, tied = root + name[1:] if name[0] == "/" else prefix + name, tied and root + tied
+    for repeat in repeats:
+        if repeat.moved:
+            full, tied = renamed(full, *repeat.moved), tied and renamed(tied, *repeat.moved)
+    return full, weight, tied
 
 
 def renamed(name: str, old: str, new: str) -> str:

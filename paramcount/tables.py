@@ -226,8 +226,8 @@ def terminal_width() -> int:
 OPEN = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")  # may be a file that somebody is writing
 
 
-def write_whole(path: str, text: str) -> None:
-    """Write a file whole or not at all. A device, a pipe or what is open already takes the text as it comes.
+def write_whole(path: str, content: str | bytes, option: str = "-o") -> None:
+    """Write a file whole or not at all. A device, a pipe or what is open already takes it as it comes. `option` asked for it.
 
     Raises: ParamcountError where it cannot be written; what stood there before still does.
     """
@@ -235,21 +235,22 @@ def write_whole(path: str, text: str) -> None:
 
     scratch = None
     try:
+        data = content.encode("utf-8") if isinstance(content, str) else content
         target = Path(path).expanduser()
         try:
             mode = target.stat().st_mode
         except FileNotFoundError:
             mode = None
         if path.startswith(OPEN) or (mode is not None and not stat.S_ISREG(mode)):
-            with target.open("a", encoding="utf-8", newline="") as file:
-                file.write(text)
+            with target.open("ab") as file:
+                file.write(data)
             return
         if mode is not None and not os.access(target, os.W_OK):
             raise PermissionError(13, "is read-only")
         target = target.resolve()
         handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=".paramcount-")
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
         mask = os.umask(0)
         os.umask(mask)
         Path(scratch).chmod(0o666 & ~mask if mode is None else mode & 0o777)
@@ -257,7 +258,7 @@ def write_whole(path: str, text: str) -> None:
     except BrokenPipeError:
         raise
     except (OSError, ValueError, RuntimeError) as error:
-        raise ParamcountError(f"cannot be written: {getattr(error, 'strerror', None) or error}", where=f"-o {printable(path)}") from None
+        raise ParamcountError(f"cannot be written: {getattr(error, 'strerror', None) or error}", where=f"{option} {printable(path)}") from None
     finally:
         if scratch:
             Path(scratch).unlink(missing_ok=True)

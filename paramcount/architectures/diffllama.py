@@ -53,7 +53,7 @@ def differential(c: Any, x: Data, prefix: str) -> Data:
     k = rope(linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias))
     v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
     q, first, second = rope(q), act(v, "first half, twice"), act(v, "second half, twice")
-    found = (attend(q, k, first, cached=(k, v)), attend(q, k, second, cached=()))
+    found = (attend(q, k, first, cached=(k, v)), attend(q, k, second, cached=(), causal=True))
     learned = tuple(Weight(prefix + f"lambda_{name}", "other", (c.d_head,)) for name in ("q1", "k1", "q2", "k2"))
     a = Data("norm", (Data("difference", found, found[0].shape, learned),), found[0].shape)
     return linear(a, prefix + "o_proj", "output_projection", c.d_model, bias=c.attention_bias)

@@ -191,7 +191,7 @@ def sharing_attention(
     at = 0 if word == "full_attention" else 2
     q = rope(norm(linear(x, "self_attn.q_proj", "qkv.q", (c.n_heads, c.d_head), bias=bias), "self_attn.q_norm"))
     if whose == "shared":
-        a = attend(q, kv[at], kv[at + 1], window=window, cached=())
+        a = attend(q, kv[at], kv[at + 1], window=window, cached=(), causal=True)
     else:
         k = linear(x, "self_attn.k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=bias)
         v = bare_norm(k if v_is_k else linear(x, "self_attn.v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=bias))

@@ -84,7 +84,7 @@ def attention(c: Any, x: Data, shared: tuple[Data, ...] | None) -> tuple[Data, t
     k = rope(kept[0])
     if c.qk_norm:
         q, k = norm(q, "self_attn.query_layernorm"), norm(k, "self_attn.key_layernorm")
-    a = attend(q, k, kept[1], cached=() if shared else None)
+    a = attend(q, k, kept[1], cached=() if shared else kept, causal=True)
     return linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias), kept
 
 
