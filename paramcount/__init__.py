@@ -6,10 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from paramcount.changing import what_if
     from paramcount.comparing import compare
     from paramcount.counting import Count, Tensor, count
+    from paramcount.differing import Difference, diff
     from paramcount.errors import ParamcountError
     from paramcount.names import load
+    from paramcount.tracing.sending import trace
     from paramcount.zoo import Model
 
 __version__ = "0.1.0"
@@ -17,14 +20,18 @@ __version__ = "0.1.0"
 # {public name: the module that has it}; loaded on first use, so that importing paramcount costs nothing.
 _PUBLIC = {
     "Count": "counting",
+    "Difference": "differing",
     "Model": "zoo",
     "ParamcountError": "errors",
     "Tensor": "counting",
     "compare": "comparing",
     "count": "counting",
+    "diff": "differing",
     "load": "names",
+    "trace": "tracing.sending",
+    "what_if": "changing",
 }
-__all__ = ["Count", "Model", "ParamcountError", "Tensor", "__version__", "compare", "count", "load"]
+__all__ = ["Count", "Difference", "Model", "ParamcountError", "Tensor", "__version__", "compare", "count", "diff", "load", "trace", "what_if"]
 
 
 def __getattr__(name: str) -> Any:

@@ -134,7 +134,7 @@ def keys(model: Model) -> Table:
 def placed(origin: str) -> tuple[str, str]:
     """(the key or keys, what was done with them)"""
     word, _, looked_at = origin.partition(" from ")
-    return ("", origin) if origin in ("default", "derived") else (looked_at, word) if word == "derived" else (origin, "read")
+    return ("", origin) if origin in ("default", "derived", "set") else (looked_at, word) if word == "derived" else (origin, "read")
 
 
 def value_at(sizes: Any, path: str) -> Any:

@@ -45,7 +45,11 @@ def _value(what: str, model: Model, count: Count) -> int | None:
 
 
 def proof(model: Model, count: Count) -> str:
-    """The comparisons in one phrase, as the headline carries it."""
+    """The comparisons in one phrase, as the headline carries it; of a what-if, what was changed."""
+    if model.original is not None:
+        from paramcount.changing import phrase
+
+        return phrase(model)
     if model.reading.origin:
         return f"as {model.sizes.reference if model.reading.head else model.reading.reference} builds it"
     made = checks(model, count)

@@ -6,8 +6,10 @@ from __future__ import annotations
 COMMANDS = {
     "architectures": ("architectures", "What can be counted from a config.json."),
     "compare": ("compare", "Several models side by side."),
+    "diff": ("diff", "What differs between two models, and where the parameters come from."),
     "list": ("list_models", "The models of the zoo."),
     "scan": ("scan", "Every config.json below a directory."),
     "show": ("show", "One model: total, proof, components, arithmetic."),
+    "trace": ("trace", "The life of a tensor: every operation in order, in shapes."),
     "verify": ("verify", "An entry against its reference and what was published."),
 }

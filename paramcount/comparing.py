@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paramcount.counting import COMPONENTS, SCHEMA_VERSION, Count, counted
@@ -33,6 +33,7 @@ SIZES = (
 )
 FACTS = ("context_length", "tied", "name", "family", "publisher", "released", "hf", "architecture", "verified", "estimate", "claimed_total")
 COLUMNS = ("id", *COUNTS, *COMPONENTS, *BESIDE, *SIZES, *FACTS)
+WHAT_IF = ("original_total", "original_active", "difference")  # columns beside these where some model is a what-if
 INTEGERS = (*COUNTS, *COMPONENTS, *BESIDE, *SIZES, "context_length")
 
 LABELS = {
@@ -51,7 +52,8 @@ def compare(models: Iterable[object], *, estimates: bool = False) -> pandas.Data
     """A DataFrame with one row per model: exact counts, components and sizes; columns of whole numbers are Int64.
 
     `models`: names, families, wildcards, paths, mappings or loaded models. A size that a model does not have is 0,
-    only unknown facts are empty. `estimates`: rows for models of which there are only claims, too.
+    only unknown facts are empty. `estimates`: rows for models of which there are only claims, too. Where one is a what-if, three
+    columns more say what its original has, and the difference in `total`.
 
     >>> compare(["gpt2-*"])["total"].tolist()
     [124439808, 354823168, 774030080, 1557611200]
@@ -61,8 +63,9 @@ def compare(models: Iterable[object], *, estimates: bool = False) -> pandas.Data
     import pandas
 
     rows = rows_of(select(models, estimates=estimates))
-    frame = pandas.DataFrame([[row[name] for name in COLUMNS] for row in rows], columns=list(COLUMNS))
-    kinds = dict.fromkeys(INTEGERS, "Int64") | {"tied": "boolean", "verified": "boolean", "estimate": "boolean"}
+    columns = columns_of(rows)
+    frame = pandas.DataFrame([[row[name] for name in columns] for row in rows], columns=list(columns))
+    kinds = dict.fromkeys((*INTEGERS, *columns[len(COLUMNS) :]), "Int64") | {"tied": "boolean", "verified": "boolean", "estimate": "boolean"}
     try:
         return frame.astype(kinds)
     except OverflowError:
@@ -72,6 +75,11 @@ def compare(models: Iterable[object], *, estimates: bool = False) -> pandas.Data
 def rows_of(models: Iterable[Model]) -> list[dict[str, Any]]:
     """{column: value} of each model, and its `active_components` for a plot; an estimate has none."""
     return [_claimed(model) if model.estimate else _row(model, counted(model)) for model in models]
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The columns that rows have."""
+    return (*COLUMNS, *WHAT_IF) if any(row.get("set") for row in rows) else COLUMNS
 
 
 def _row(model: Model, count: Count) -> dict[str, Any]:
@@ -86,13 +94,21 @@ def _row(model: Model, count: Count) -> dict[str, Any]:
         row["d_head"] = getattr(sizes, "d_nope", 0) + getattr(sizes, "d_rope", 0)
     from_config = bool(model.reading.origin)  # of which nobody says more than its config.json
     row |= {"active_components": count.active_components, "tied": count.tied}
-    return row | _facts(model) | {"verified": None if from_config else not isinstance(model.checked, str)}
+    row |= _facts(model) | {"verified": None if from_config or model.original else not isinstance(model.checked, str)}
+    return row | (_changes(model, count) if model.original else dict.fromkeys(WHAT_IF))
+
+
+def _changes(model: Model, count: Count) -> dict[str, Any]:
+    from paramcount.changing import recorded  # only where something is changed
+
+    found = recorded(model)
+    return found | {"difference": count.total - found["original_total"]}
 
 
 def _claimed(model: Model) -> dict[str, Any]:
     """An estimate's row: what others claim of its total, as they print it, and nothing that would have to be computed."""
     claims = [f"{claim.value} ({claim.by})" for claim in model.claims if claim.what == "total"]
-    return dict.fromkeys(COLUMNS) | _facts(model) | {"verified": False, "claimed_total": "; ".join(claims) or None}
+    return dict.fromkeys((*COLUMNS, *WHAT_IF)) | _facts(model) | {"verified": False, "claimed_total": "; ".join(claims) or None}
 
 
 def _facts(model: Model) -> dict[str, Any]:
@@ -103,29 +119,40 @@ def _facts(model: Model) -> dict[str, Any]:
 def table(rows: Sequence[dict[str, Any]], *, columns: str | None = None, sort: str | None = None, transpose: bool = False, full: bool = False) -> Table:
     """The comparison as a table. `columns`: a list with commas; `sort`: a column, "-" before it for the largest first;
     `full`: every column (for CSV and JSON), unless `columns` picks."""
-    picked = _picked(columns) if columns else COLUMNS if full else _for_people(rows)
+    picked = _picked(columns, columns_of(rows)) if columns else columns_of(rows) if full else _for_people(rows)
     rows = in_order(rows, sort)
     below = ["~ an estimate: what others claim, never a count"] if any(row["estimate"] for row in rows) else []
-    below += ["* unverified: nobody has counted it independently"] if any(_unverified(row) for row in rows) else []
-    data = {"schema_version": SCHEMA_VERSION, "models": [{name: row[name] for name in picked} for row in rows]}
-    shown = [Column(name, LABELS.get(name, name), name not in LEFT, short_bytes_or_dash if name.startswith("bytes") else grouped) for name in picked]
+    below += ["* unverified: nobody has counted it independently"] if any(unverified(row) for row in rows) else []
+    data = {"schema_version": SCHEMA_VERSION, "models": [{name: row[name] for name in picked} | ({"set": row["set"]} if "set" in row else {}) for row in rows]}
+    shown = [Column(name, LABELS.get(name, name), name not in LEFT, SHOWN.get(name, grouped)) for name in picked]
+    above = _settings(rows)
     cell = (lambda row, name: row[name]) if full else _marked
     if not transpose:
-        return Table(shown, [[cell(row, name) for name in picked] for row in rows], data, below=below)
+        return Table(shown, [[cell(row, name) for name in picked] for row in rows], data, above=above, below=below)
     headings = [Column("column", "", False), *(Column(row["id"], _marked(row, "id")) for row in rows)]
     cells = [
         [name if full else column.label, *(row[name] if full else column.show(_marked(row, name)) for row in rows)]
         for name, column in zip(picked, shown, strict=True)
         if name != "id"
     ]
-    return Table(headings, cells, data, below=below)
+    return Table(headings, cells, data, above=above, below=below)
+
+
+def _settings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is set in what-ifs, each once."""
+    if not any(row.get("set") for row in rows):
+        return []
+    from paramcount.values import written
+
+    texts = [", ".join(f"{name} {written(after)}" for name, (_, after) in row["set"].items()) for row in rows if row.get("set")]
+    return [f"what if {text}" for text in dict.fromkeys(texts)]
 
 
 def in_order(rows: Sequence[dict[str, Any]], sort: str | None) -> Sequence[dict[str, Any]]:
     """The rows by a column, "-" before it for the largest first; those of which it is unknown come last."""
     if sort is None:
         return rows
-    (key,) = _known([sort.removeprefix("-")])
+    (key,) = _known([sort.removeprefix("-")], columns_of(rows))
     known = [row for row in rows if row[key] is not None]
     return sorted(known, key=lambda row: row[key], reverse=sort.startswith("-")) + [row for row in rows if row[key] is None]
 
@@ -134,29 +161,38 @@ def short_bytes_or_dash(value: int | None) -> str:
     return "–" if value is None else short_bytes(value)
 
 
+def signed_or_dash(value: int | None) -> str:
+    return "–" if value is None else f"{value:+,}".replace("-", "−")
+
+
+SHOWN = {"bytes_fp32": short_bytes_or_dash, "bytes_bf16": short_bytes_or_dash, "difference": signed_or_dash}
+
+
 def _marked(row: dict[str, Any], name: str) -> Any:
     """A cell for people. A claimed total must never look like a counted one."""
     if name == "total" and row["claimed_total"]:
         return f"~{row['claimed_total'].partition(' ')[0]}"
-    return f"{row['id']} *" if name == "id" and _unverified(row) else row[name]
+    return f"{row['id']} *" if name == "id" and unverified(row) else row[name]
 
 
-def _unverified(row: dict[str, Any]) -> bool:
+def unverified(row: Mapping[str, Any]) -> bool:
+    """Whether nobody has counted a row's model independently."""
     return row["verified"] is False and not row["estimate"]
 
 
-def _picked(columns: str) -> tuple[str, ...]:
-    return _known(["id", *(name.strip() for name in columns.split(",") if name.strip())])
+def _picked(columns: str, known: Sequence[str]) -> tuple[str, ...]:
+    return _known(["id", *(name.strip() for name in columns.split(",") if name.strip())], known)
 
 
-def _known(names: Iterable[str]) -> tuple[str, ...]:
+def _known(names: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
     for name in (found := tuple(dict.fromkeys(names))):
-        if name not in COLUMNS:
-            raise ParamcountError(f"unknown column {printable(name, 40)!r}", accepted=", ".join(COLUMNS), nearest=near(name, COLUMNS))
+        if name not in known:
+            raise ParamcountError(f"unknown column {printable(name, 40)!r}", accepted=", ".join(known), nearest=near(name, known))
     return found
 
 
 def _for_people(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     """The columns people compare, without those that say nothing about these models."""
     mixtures = any(row["n_routed_experts"] for row in rows)
-    return tuple(name for name in PEOPLE if mixtures or name not in ("active", "n_routed_experts", "n_active_experts", "d_expert"))
+    kept = [name for name in PEOPLE if mixtures or name not in ("active", "n_routed_experts", "n_active_experts", "d_expert")]
+    return tuple([*kept[:2], "difference", *kept[2:]] if len(columns_of(rows)) > len(COLUMNS) else kept)

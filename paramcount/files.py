@@ -3,9 +3,42 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from paramcount.errors import ParamcountError, printable
+
+# How files begin that are often taken for others.
+KNOWN = (
+    (b"GGUF", "a GGUF file"),
+    (b"PK\x03\x04", "a zip archive, as PyTorch writes checkpoints"),
+    (b"\x80\x02", "a pickle"),
+    (b"version https://git-lfs", "a Git LFS pointer: the file itself was not fetched"),
+)
+
+
+@contextmanager
+def regular(path: Path, what: str) -> Iterator[BinaryIO]:
+    """A file opened for reading. `what`: the kind of file that is accepted.
+
+    Raises: ParamcountError that names the file where it cannot be read or is no regular file.
+    """
+    place = printable(path)
+    try:
+        try:
+            is_file = stat.S_ISREG(path.stat().st_mode)
+        except ValueError:  # a NUL, a lone surrogate
+            raise ParamcountError("cannot be read: no file can have this name", where=place) from None
+        if not is_file:  # a pipe may never end
+            raise ParamcountError("is not a file", where=place, accepted=what)
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError) and path.is_symlink()
+        problem = "is a broken link" if missing else f"cannot be read: {error.strerror or type(error).__name__}"
+        raise ParamcountError(problem, where=place) from None
 
 
 def read_text(path: Path, what: str, most: int) -> str:
@@ -13,29 +46,17 @@ def read_text(path: Path, what: str, most: int) -> str:
 
     Raises: ParamcountError that names the file where it cannot be read, is no file, too large or not text.
     """
-    place = printable(path)
-    data = None
-    try:
-        if stat.S_ISREG(path.stat().st_mode):  # a pipe may never end
-            with path.open("rb") as file:
-                data = file.read(most + 1)
-    except OSError as error:
-        missing = isinstance(error, FileNotFoundError) and path.is_symlink()
-        problem = "is a broken link" if missing else f"cannot be read: {error.strerror or type(error).__name__}"
-        raise ParamcountError(problem, where=place) from None
-    except ValueError:  # a NUL, a lone surrogate
-        raise ParamcountError("cannot be read: no file can have this name", where=place) from None
-    if data is None:
-        raise ParamcountError("is not a file", where=place, accepted=what)
+    with regular(path, what) as file:
+        data = file.read(most + 1)
     try:
         return decoded(data, what, most)
     except ParamcountError as error:
-        raise error.at(place) from None
+        raise error.at(printable(path)) from None
 
 
 def decoded(data: bytes, what: str, most: int) -> str:
     """Bytes as text. A known format that is none is named."""
-    for start, name in (b"GGUF", "a GGUF file"), (b"PK\x03\x04", "a zip archive, as PyTorch writes checkpoints"), (b"\x80\x02", "a pickle"):
+    for start, name in KNOWN:
         if data.startswith(start):
             raise ParamcountError(f"is {name}", accepted=what)
     if data[8:10] == b'{"' and len(data) > 10 and data[7] == 0:

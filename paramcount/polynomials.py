@@ -5,13 +5,12 @@ Only `+`, `-`, `*` and whole powers exist. What would make a declaration branch 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from paramcount import sweeps
-from paramcount.errors import ParamcountError, near
-
-Monomial = tuple[tuple[str, int], ...]  # (("d_model", 2), ("n_layers", 1)): names in order, powers from 1
+from paramcount.errors import ParamcountError, near, printable
+from paramcount.factoring import LATEX, Monomial, factored, written
 
 
 class Polynomial:
@@ -20,7 +19,7 @@ class Polynomial:
     >>> n, d = symbols("n_layers d_model")
     >>> p = n * (4 * d * d + 2 * d)
     >>> print(p)
-    4·n_layers·d_model² + 2·n_layers·d_model
+    n_layers · 2 · d_model · (2·d_model + 1)
     >>> p.evaluate(n_layers=12, d_model=768)
     28329984
     """
@@ -102,27 +101,34 @@ class Polynomial:
             total = total + value
         return total
 
+    def difference(self, size: str, by: Any = 1) -> Polynomial:
+        """What it grows by where one size grows, in named sizes.
+
+        >>> n, d = symbols("n_layers d_model")
+        >>> (n * (4 * d * d + 2 * d)).difference("n_layers")
+        2 · d_model · (2·d_model + 1)
+
+        Raises: ParamcountError for a size it does not depend on.
+        """
+        if size not in self.names:
+            raise ParamcountError(f"unknown size {printable(size)}", where="difference", accepted=", ".join(self.names), nearest=near(size, self.names))
+        grown = {name: symbols(name)[0] for name in self.names}
+        grown[size] = grown[size] + by
+        return _polynomial(self._at(grown)) - self
+
     def __str__(self) -> str:
-        return "".join(self._signed(i, monomial, c) for i, (monomial, c) in enumerate(self._ordered())) or "0"
+        return written(factored(self.terms))
 
     __repr__ = __str__
 
-    def _ordered(self) -> Iterator[tuple[Monomial, int]]:
-        return iter(sorted(self.terms.items(), key=lambda term: (-sum(power for _, power in term[0]), -abs(term[1]), term[0])))
+    def latex(self) -> str:
+        """The same in LaTeX's mathematics: the common factor first, then the bracket.
 
-    @staticmethod
-    def _signed(i: int, monomial: Monomial, c: int) -> str:
-        factors = [name + ("" if power == 1 else str(power).translate(_SUPERSCRIPT)) for name, power in sorted(monomial, key=_reading_order)]
-        text = "·".join([f"{abs(c):,}"] * (abs(c) != 1 or not factors) + factors)
-        return ("-" if c < 0 else "") + text if i == 0 else f" {'-' if c < 0 else '+'} {text}"
-
-
-_SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def _reading_order(factor: tuple[str, int]) -> tuple[bool, str]:
-    """How many before how wide: n_layers · d_model."""
-    return not factor[0].startswith("n_"), factor[0]
+        >>> n, d = symbols("n_layers d_model")
+        >>> print((3 * n * d + n).latex())
+        n_{\\mathrm{layers}} \\cdot (3 \\cdot d_{\\mathrm{model}} + 1)
+        """
+        return written(factored(self.terms), LATEX)
 
 
 def _polynomial(value: object) -> Polynomial:

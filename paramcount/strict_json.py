@@ -36,9 +36,11 @@ def loads(text: str) -> dict[str, Any]:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for i, key in enumerate(keys) if key in keys[:i])
-        raise ParamcountError(f"the key {printable(twice, 60)} a second time", accepted="every key once")
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ParamcountError(f"the key {printable(key, 60)} a second time", accepted="every key once")
+            seen.add(key)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping
 from math import prod
 from types import MethodType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -151,17 +151,18 @@ def expression(polynomial: Size) -> str:
     return "+".join(terms) or "0"
 
 
-def symbolic(sizes: Sizes, counted: bool, prefix: str = "") -> Any:
-    """The same attributes with symbols for numbers; what is no number is structure and stays. `counted`: how many there are stays too."""
+def symbolic(sizes: Sizes, counted: bool, prefix: str = "", *, kept: Container[str] = ()) -> Any:
+    """The same attributes with symbols for numbers; what is no number is structure and stays. `counted`: how many there are stays too.
+    `kept`: numbers that stay, those of inner configs with the config's name before them: "vision.n_layers"."""
     from paramcount.polynomials import symbols
 
     found: dict[str, Any] = {}
     inner = inner_configs(type(sizes))
     for name, number in sizes.__dict__.items():
         if name in inner and number is not None:
-            found[name] = symbolic(number, counted, f"{prefix}{name}.")
+            found[name] = symbolic(number, counted, f"{prefix}{name}.", kept=kept)
         else:
-            found[name] = symbols(prefix + name)[0] if is_symbol(name, number, counted) else number
+            found[name] = symbols(prefix + name)[0] if is_symbol(name, number, counted) and prefix + name not in kept else number
     same = SimpleNamespace(**found)
     for method in ("forward", "body", "mtp"):
         setattr(same, method, MethodType(getattr(type(sizes), method), same))

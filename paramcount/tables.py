@@ -16,6 +16,7 @@ FORMATS = ("table", "markdown", "csv", "json", "latex", "html")
 STYLE = (
     "table { border-collapse: collapse } th, td { padding: .15em .6em; text-align: left; font-variant-numeric: tabular-nums } tr { border-bottom: thin solid }"
 )
+SHAPE = re.compile(r"\[[^][]*\]")  # [1024, 768]
 NARROWEST = 8  # what a column of running text gets at least
 ENDINGS = {".txt": "table", ".md": "markdown", ".markdown": "markdown", ".csv": "csv", ".json": "json", ".tex": "latex", ".html": "html", ".htm": "html"}
 
@@ -137,8 +138,9 @@ def _folded(line: str, width: int) -> list[str]:
 
 
 def _sum_lines(text: str, room: int) -> list[str]:
-    """A sum over several lines, broken between its terms where they are short enough."""
+    """A sum over several lines, broken between its terms where they are short enough, and never inside a shape."""
     held = text.replace(" × ", "\u00a0×\u00a0").replace("\u00a0(", " (")
+    held = SHAPE.sub(lambda shape: shape[0].replace(" ", "\u00a0"), held)
     if max(map(len, held.split(" ")), default=0) > room:
         held = text
     return [line.replace("\u00a0", " ") for line in textwrap.wrap(held, room, break_on_hyphens=False)]

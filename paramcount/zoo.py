@@ -133,11 +133,17 @@ class Model(Entry):
     notes: tuple[Text, ...] = ()
     _reading: Reading | None = PrivateAttr(default=None)
     _original: Model | None = PrivateAttr(default=None)
+    _changes: Mapping[str, tuple[Any, Any]] = PrivateAttr(default={})
 
     @property
     def original(self) -> Model | None:
         """The model that this one is with some sizes changed; None where it is as it was found."""
         return self._original
+
+    @property
+    def changes(self) -> Mapping[str, tuple[Any, Any]]:
+        """{size: (in the original, now)} of what was set, also where both are equal; a size of an inner config has a dot in its name."""
+        return self._changes
 
     @property
     def reading(self) -> Reading:

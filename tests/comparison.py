@@ -74,14 +74,14 @@ def expected_names(id: str) -> Named:
     architecture = str(zoo.entry(id).architecture)
     found: Named = {}
     for name, (shape, copies) in reference_names()[id].items():
-        stem, stacked, projection = name.partition(".mlp.experts.")
+        stem, stacked, projection = name.partition(".experts.")
         if not stacked or len(shape) != 3 or architecture == "gpt_oss":
             found[released(architecture, name)] = tuple(shape), copies
             continue
         n, rows, columns = shape
         halves = ("gate_proj", "up_proj") if projection == "gate_up_proj" else (projection,)
         for half in halves:
-            found[released(architecture, f"{stem}.mlp.experts.{{}}.{half}.weight")] = (rows // len(halves), columns), n * copies
+            found[released(architecture, f"{stem}.experts.{{}}.{half}.weight")] = (rows // len(halves), columns), n * copies
     return found
 
 

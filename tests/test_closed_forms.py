@@ -141,7 +141,7 @@ def qwen2_moe(c: Any) -> Any:
 
 
 def qwen2_moe_unvisited(c: Any) -> Any:
-    """Qwen2MoeTopKRouter and Qwen3MoeTopKRouter: num_experts_per_tok of num_experts, in layers that are no MLP."""
+    """Qwen2MoeTopKRouter, Qwen3MoeTopKRouter and Qwen3NextTopKRouter: num_experts_per_tok of num_experts, in layers that are no MLP."""
     return (c.n_layers - len(c.dense_layers)) * (c.n_routed_experts - c.n_active_experts) * swiglu(c.d_model, c.d_expert)
 
 
@@ -227,12 +227,83 @@ def gpt_oss_unvisited(c: Any) -> Any:
     return c.n_layers * (c.n_routed_experts - c.n_active_experts) * (swiglu(c.d_model, c.d_expert) + 2 * c.d_expert + c.d_model)
 
 
+def glm4_moe_attention(c: Any) -> Any:
+    """arXiv:2508.06471, section 2.1: grouped queries, QK-norm in the larger model. Glm4MoeAttention: no bias on the output; norms over d_head."""
+    return grouped(c) + (qkv_biases(c) if c.attention_bias else 0) + (2 * c.d_head if c.qk_norm else 0)
+
+
+def glm4_moe(c: Any) -> Any:
+    """arXiv:2508.06471, section 2.1: DeepSeek-V3's shared and routed experts behind that attention. Glm4MoeForCausalLM has no MTP layers."""
+    d = c.d_model
+    feed_forward = c.n_dense_layers * swiglu(d, c.d_ff) + (c.n_layers - c.n_dense_layers) * shared_and_routed(c)
+    return c.vocab_size * d + c.n_layers * (glm4_moe_attention(c) + 2 * d) + feed_forward + d + head(c)
+
+
+def glm4_moe_mtp(c: Any) -> Any:
+    """arXiv:2508.06471, section 2.1: a layer with experts as the MTP layer, joined as in DeepSeek-V3."""
+    d = c.d_model
+    return c.n_mtp_layers * (2 * d * d + 2 * d + glm4_moe_attention(c) + 2 * d + shared_and_routed(c) + d)
+
+
+def of_kind(c: Any, *words: str) -> int:
+    """How many layers are of one of these kinds."""
+    return sum(word in words for word in c.layer_types)
+
+
+def selective_scan(c: Any) -> Any:
+    """arXiv:2312.00752, section 3.4 and Figure 3: x and z out of one matrix, a convolution for each channel, step, B and C out of x, the step
+    through its rank, A and D. JambaMambaMixer: a bias on the step and by flags; norms on step, B and C (arXiv:2403.19887, section 6.4)."""
+    d, inner, rank, n = c.d_model, c.d_inner, c.dt_rank, c.d_state
+    convolution = inner * c.d_conv + (inner if c.conv_bias else 0)
+    inside = inner * (rank + 2 * n) + rank * inner + inner + inner * n + inner + (rank + 2 * n)
+    return d * 2 * inner + convolution + inside + inner * d + (2 * inner + d if c.mixer_bias else 0)
+
+
+def jamba(c: Any) -> Any:
+    """arXiv:2403.19887, section 3.1: attention without positions or Mamba, then an MLP or experts, RMSNorm before each. JambaForCausalLM."""
+    d, n_attention, n_dense = c.d_model, of_kind(c, "attention"), len(c.dense_layers)
+    mixers = n_attention * grouped(c) + (c.n_layers - n_attention) * selective_scan(c)
+    mixture = d * c.n_routed_experts + c.n_routed_experts * swiglu(d, c.d_expert)
+    feed_forward = n_dense * swiglu(d, c.d_ff) + (c.n_layers - n_dense) * mixture
+    return c.vocab_size * d + mixers + feed_forward + c.n_layers * 2 * d + d + head(c)
+
+
+def jamba_unvisited(c: Any) -> Any:
+    """arXiv:2403.19887, section 2: K of n experts for a token, in layers that are no MLP."""
+    return (c.n_layers - len(c.dense_layers)) * (c.n_routed_experts - c.n_active_experts) * swiglu(c.d_model, c.d_expert)
+
+
+def gated_delta_rule(c: Any) -> Any:
+    """arXiv:2412.06464, section 3.4: q, k, v through a convolution, a gate as wide as v, two numbers a head (decay and writing strength), a norm
+    for each head. Qwen3NextGatedDeltaNet: A_log and dt_bias for the decay, the convolution without bias."""
+    d, k, v = c.d_model, c.n_linear_k_heads * c.d_linear_k, c.n_linear_v_heads * c.d_linear_v
+    return d * (2 * k + 2 * v) + d * 2 * c.n_linear_v_heads + (2 * k + v) * c.d_conv + 2 * c.n_linear_v_heads + c.d_linear_v + v * d
+
+
+def gated_attention(c: Any) -> Any:
+    """arXiv:2505.06708, section 2.2: grouped queries with a gate for each value of each head, out of x. Qwen3NextAttention: norms over d_head."""
+    gate = c.d_model * c.n_heads * c.d_head
+    biases = qkv_biases(c) + c.n_heads * c.d_head + c.d_model if c.attention_bias else 0
+    return grouped(c) + gate + 2 * c.d_head + biases
+
+
+def qwen3_next(c: Any) -> Any:
+    """Model card of Qwen3-Next-80B-A3B: 12 · (3 · (Gated DeltaNet → MoE) → 1 · (Gated Attention → MoE)). Qwen3NextForCausalLM: experts as Qwen 2's."""
+    d, n_dense = c.d_model, len(c.dense_layers)
+    n_attention = of_kind(c, "full_attention", "attention")
+    mixers = n_attention * gated_attention(c) + (c.n_layers - n_attention) * gated_delta_rule(c)
+    mixture = d * c.n_routed_experts + c.n_routed_experts * swiglu(d, c.d_expert) + swiglu(d, c.d_shared_expert) + d
+    return c.vocab_size * d + mixers + n_dense * swiglu(d, c.d_ff) + (c.n_layers - n_dense) * mixture + c.n_layers * 2 * d + d + head(c)
+
+
 TOTAL: dict[str, Callable[[Any], Any]] = {
     "deepseek": deepseek,
     "deepseek_v2": deepseek_v2,
     "deepseek_v3": deepseek_v3,
+    "glm4_moe": glm4_moe,
     "gpt2": gpt2,
     "gpt_oss": gpt_oss,
+    "jamba": jamba,
     "llama": llama,
     "mistral": mistral,
     "mixtral": mixtral,
@@ -243,17 +314,22 @@ TOTAL: dict[str, Callable[[Any], Any]] = {
     "qwen2_moe": qwen2_moe,
     "qwen3": qwen3,
     "qwen3_moe": qwen3_moe,
+    "qwen3_next": qwen3_next,
 }
 # Weights of the routed experts that one token does not visit: total less these is active.
 UNVISITED: dict[str, Callable[[Any], Any]] = {
     "deepseek": deepseek_unvisited,
     "deepseek_v2": deepseek_unvisited,
     "deepseek_v3": deepseek_unvisited,
+    "glm4_moe": deepseek_unvisited,
     "gpt_oss": gpt_oss_unvisited,
+    "jamba": jamba_unvisited,
     "mixtral": mixtral_unvisited,
     "qwen2_moe": qwen2_moe_unvisited,
     "qwen3_moe": qwen2_moe_unvisited,
+    "qwen3_next": qwen2_moe_unvisited,
 }
+MTP: dict[str, Callable[[Any], Any]] = {"deepseek_v3": deepseek_v3_mtp, "glm4_moe": glm4_moe_mtp}
 
 
 def total(name: str, c: Any) -> Any:
@@ -347,12 +423,12 @@ def test_none_and_all_layers_dense_and_no_shared_experts_are_counted_right(name:
     assert (count.total, count.active) == (total(name, sizes), active(name, sizes))
 
 
-@pytest.mark.parametrize("id", [id for id in ENTRIES if zoo.entry(id).architecture == "deepseek_v3"])
+@pytest.mark.parametrize("id", [id for id in ENTRIES if zoo.entry(id).architecture in MTP])
 def test_buffers_and_mtp_layers_equal_their_closed_forms(id: str) -> None:
     count, c = paramcount.count(id), zoo.entry(id).sizes
     n, n_mixtures = c.n_mtp_layers, c.n_layers - c.n_dense_layers  # type: ignore[attr-defined]
     assert count.buffers == n_mixtures * c.n_routed_experts  # type: ignore[attr-defined]
-    assert count.mtp == deepseek_v3_mtp(c)
+    assert count.mtp == MTP[count.architecture](c)
     assert count.mtp_buffers == n * c.n_routed_experts  # type: ignore[attr-defined]
     assert count.mtp_copies == n * 2 * c.vocab_size * c.d_model  # type: ignore[attr-defined]
 
@@ -421,11 +497,13 @@ def test_the_printed_row_of_gpt3_13b_contradicts_the_total_of_table_d1() -> None
 
 
 def test_known_figures_of_the_mixtures_and_of_gpt2() -> None:
-    mixtral, qwen3, v3 = (paramcount.count(id) for id in ("mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3"))
+    mixtral, qwen3, v3, glm = (paramcount.count(id) for id in ("mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3", "glm-4.5"))
     assert (mixtral.active, mixtral.total) == (12_879_925_248, 46_702_792_704)
     assert (qwen3.active, qwen3.total) == (3_353_032_704, 30_532_122_624)
     assert (v3.active, v3.total, v3.active_without_input_table) == (37_552_282_624, 671_026_404_352, 36_625_603_584)
     assert (v3.buffers, v3.mtp, v3.mtp_buffers) == (14_848, 11_610_067_968, 256)
+    assert (glm.total, glm.buffers, glm.mtp + glm.mtp_buffers, glm.mtp_copies) == (352_797_814_784, 14_240, 3_988_069_792, 1_551_892_480)
+    assert paramcount.count("qwen3-next-80b-a3b").active == 3_874_929_408
     assert paramcount.count("gpt2-small").total == 124_439_808
     assert paramcount.count("gpt-3").total == 174_604_259_328
 

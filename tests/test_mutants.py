@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from paramcount import flow, zoo
-from paramcount.architectures import architecture
+from paramcount.architectures import architecture, qwen3_next
 from paramcount.counting import count_sizes
 from paramcount.flow import Data, Weight
-from paramcount.parts import attentions, decoders, feed_forward
+from paramcount.parts import attentions, decoders, feed_forward, state_space
 from tests.comparison import TOTALS, differences, expected_names, misnamed, reference, reference_names
 
 IDS = sorted(reference())
@@ -112,19 +112,38 @@ def head_always_tied(patch: Patch) -> None:
     everywhere(patch, original, lambda c, *a, **k: original(Seen(c, tie_word_embeddings=True), *a, **k))
 
 
+def attending(patch: Patch, wrong: Callable[[Any], dict[str, Any]]) -> None:
+    """Every attention that reads heads of its config sees some of its sizes wrong."""
+
+    def mistaken(original: Operation) -> Operation:
+        return lambda c, *a, **k: original(Seen(c, **wrong(c)), *a, **k)
+
+    for original in (attentions.attention, qwen3_next.doubled_attention):
+        everywhere(patch, original, mistaken(original))
+
+
 def keys_and_values_for_every_head(patch: Patch) -> None:
-    original = attentions.attention
-    everywhere(patch, original, lambda c, *a, **k: original(Seen(c, n_kv_heads=c.n_heads), *a, **k))
+    attending(patch, lambda c: {"n_kv_heads": c.n_heads})
 
 
 def head_width_guessed_from_the_models(patch: Patch) -> None:
-    original = attentions.attention
-    everywhere(patch, original, lambda c, *a, **k: original(Seen(c, d_head=c.d_model // c.n_heads), *a, **k))
+    attending(patch, lambda c: {"d_head": c.d_model // c.n_heads})
 
 
 def attention_without_qk_norm(patch: Patch) -> None:
-    original = attentions.attention
-    everywhere(patch, original, lambda *a, qk_norm=False, **k: original(*a, **k))
+    original = flow.norm
+    everywhere(patch, original, lambda x, name, **k: x if name.endswith(("q_norm", "k_norm")) else original(x, name, **k))
+
+
+def attention_without_its_gate(patch: Patch) -> None:
+    original = flow.fused
+
+    def fused(x: Data, name: str, parts: dict[str, Any], **k: Any) -> tuple[Data, ...]:
+        kept = {part: width for part, width in parts.items() if part != "qkv.gate"}
+        out = original(x, name, kept, **k)
+        return (*out, *out) if kept != parts else out
+
+    everywhere(patch, original, fused)
 
 
 def output_projection_biased_as_qkv(patch: Patch) -> None:
@@ -217,6 +236,27 @@ def table_as_long_as_the_head(patch: Patch) -> None:
     everywhere(patch, original, lambda *a, extra_rows=0, **k: original(*a, **k))
 
 
+def convolution_left_out(patch: Patch) -> None:
+    everywhere(patch, state_space.convolve, lambda x, *a, **k: x)
+
+
+def convolution_without_bias(patch: Patch) -> None:
+    original = state_space.convolve
+    everywhere(patch, original, lambda *a, bias=True, **k: original(*a, bias=False, **k))
+
+
+def decay_left_out(patch: Patch) -> None:
+    def weight(name: str, component: str, shape: tuple[Any, ...], *a: Any, **k: Any) -> Weight:
+        return Weight(name, component, (0,) if component == "mixer.state" else shape, *a, **k)
+
+    everywhere(patch, Weight, weight)
+
+
+def mixer_without_inner_norms(patch: Patch) -> None:
+    original = state_space.mamba
+    everywhere(patch, original, lambda *a, inner_norm=None, **k: original(*a, **k))
+
+
 def queries_without_latent(patch: Patch) -> None:
     from paramcount.parts import latent
 
@@ -247,36 +287,43 @@ class Mutant(NamedTuple):
 
 TOTAL = frozenset({"total"})
 SHAPES_ALONE: frozenset[str] = frozenset()
-MIXTURES = of("mixtral", "qwen2_moe", "qwen3_moe", "deepseek", "deepseek_v2", "deepseek_v3", "gpt_oss")
+MIXTURES = of("mixtral", "qwen2_moe", "qwen3_moe", "deepseek", "deepseek_v2", "deepseek_v3", "gpt_oss", "glm4_moe", "jamba", "qwen3_next")
+FUSED = of("gpt2", "openai-gpt", "qwen", "gpt_oss", "jamba", "qwen3_next")
+BIASED = ("gpt2", "openai-gpt", "qwen2", "qwen2_moe", "gpt_oss", "mllama", "glm4_moe", "jamba")  # a bias of a matrix that is not fused
 MUTANTS = [
     Mutant(norm_without_weight, every, TOTAL),
     Mutant(norm_without_bias, of("gpt2", "openai-gpt", "mllama"), TOTAL),
-    Mutant(linear_without_bias, of("gpt2", "openai-gpt", "qwen2", "qwen2_moe", "gpt_oss", "mllama"), TOTAL),
+    Mutant(linear_without_bias, of(*BIASED), TOTAL),
     Mutant(fused_without_bias, of("gpt2", "openai-gpt", "qwen", "gpt_oss"), TOTAL),
     # GPT's up and down are each other's transpose: where both are swapped, only names tell.
     Mutant(linear_with_in_and_out_swapped, lambda id: id in NAMED or not of("gpt2", "openai-gpt")(id), SHAPES_ALONE),
-    Mutant(fused_with_in_and_out_swapped, of("gpt2", "openai-gpt", "qwen", "gpt_oss"), SHAPES_ALONE),
+    Mutant(fused_with_in_and_out_swapped, FUSED, SHAPES_ALONE),
     Mutant(table_with_rows_and_columns_swapped, every, SHAPES_ALONE),
-    Mutant(fused_stored_apart, of("gpt2", "openai-gpt", "qwen", "gpt_oss"), SHAPES_ALONE),
+    Mutant(fused_stored_apart, FUSED, SHAPES_ALONE),
     Mutant(stacked_experts_stored_apart, of("gpt_oss"), SHAPES_ALONE),
     Mutant(head_without_its_tie, where(lambda c: c.tie_word_embeddings), TOTAL | {"lm_head"}),
     Mutant(head_always_tied, where(lambda c: not c.tie_word_embeddings), TOTAL | {"lm_head"}),
     Mutant(keys_and_values_for_every_head, where(lambda c: getattr(c, "n_kv_heads", c.n_heads) != c.n_heads), TOTAL),
     Mutant(head_width_guessed_from_the_models, where(lambda c: hasattr(c, "n_kv_heads") and c.n_heads * c.d_head != c.d_model), TOTAL),
-    Mutant(attention_without_qk_norm, of("qwen3", "qwen3_moe", "mllama"), TOTAL),
-    Mutant(output_projection_biased_as_qkv, of("qwen2", "qwen2_moe"), TOTAL),
+    Mutant(attention_without_qk_norm, lambda id: of("qwen3", "qwen3_moe", "mllama", "qwen3_next")(id) or where(lambda c: getattr(c, "qk_norm", False))(id), TOTAL),
+    Mutant(attention_without_its_gate, of("qwen3_next"), TOTAL),
+    Mutant(output_projection_biased_as_qkv, of("qwen2", "qwen2_moe", "glm4_moe"), TOTAL),
     Mutant(mlp_without_gate, lambda id: not of("gpt2", "openai-gpt", "gpt_oss")(id), TOTAL),
     Mutant(router_left_out, MIXTURES, TOTAL),
-    Mutant(shared_experts_left_out, of("qwen2_moe", "deepseek", "deepseek_v2", "deepseek_v3"), TOTAL),
+    Mutant(shared_experts_left_out, of("qwen2_moe", "deepseek", "deepseek_v2", "deepseek_v3", "glm4_moe", "qwen3_next"), TOTAL),
     Mutant(position_table_left_out, of("gpt2", "openai-gpt", "mllama"), TOTAL),
     Mutant(sinks_left_out, of("gpt_oss"), TOTAL),
     Mutant(gates_left_out, of("mllama"), TOTAL),
-    Mutant(buffer_counted_as_parameter, of("deepseek_v3"), TOTAL | {"buffers"}),
-    Mutant(buffer_left_out, of("deepseek_v3"), frozenset({"buffers"})),
+    Mutant(buffer_counted_as_parameter, of("deepseek_v3", "glm4_moe"), TOTAL | {"buffers"}),
+    Mutant(buffer_left_out, of("deepseek_v3", "glm4_moe"), frozenset({"buffers"})),
     Mutant(a_layer_too_many, every, TOTAL),
-    Mutant(first_layers_like_the_rest, of("deepseek", "deepseek_v2", "deepseek_v3", "mllama"), TOTAL),
+    Mutant(first_layers_like_the_rest, of("deepseek", "deepseek_v2", "deepseek_v3", "mllama", "glm4_moe", "jamba", "qwen3_next"), TOTAL),
     Mutant(an_expert_too_few, MIXTURES, TOTAL),
     Mutant(table_as_long_as_the_head, of("mllama"), TOTAL | {"embedding"}),
+    Mutant(convolution_left_out, of("jamba", "qwen3_next"), TOTAL),
+    Mutant(convolution_without_bias, of("jamba"), TOTAL),
+    Mutant(decay_left_out, of("jamba", "qwen3_next"), TOTAL),
+    Mutant(mixer_without_inner_norms, of("jamba"), TOTAL),
     Mutant(queries_without_latent, where(lambda c: getattr(c, "d_q_lora", None) is not None), TOTAL),
 ]
 
@@ -328,8 +375,16 @@ def test_an_entry_without_reference_differs() -> None:
 
 # ---- what the reference does not have: known figures catch it
 
-ACTIVE = {"mixtral-8x7b": 12_879_925_248, "qwen3-30b-a3b": 3_353_032_704, "deepseek-v3": 37_552_282_624}  # as Mistral and Qwen count it
-MTP = {"deepseek-v3": (11_610_067_968, 256, 2 * 129_280 * 7_168)}  # own parameters, own buffers, copies of table and head
+ACTIVE = {  # as Mistral and Qwen count it
+    "mixtral-8x7b": 12_879_925_248,
+    "qwen3-30b-a3b": 3_353_032_704,
+    "qwen3-next-80b-a3b": 3_874_929_408,
+    "deepseek-v3": 37_552_282_624,
+}
+MTP = {  # own parameters, own buffers, copies of table and head
+    "deepseek-v3": (11_610_067_968, 256, 2 * 129_280 * 7_168),
+    "glm-4.5": (3_988_069_632, 160, 2 * 151_552 * 5_120),
+}
 LEGACY = {"gpt2-small": 12 * 1024 * 1024, "llama-2-7b": 32 * 64}  # causal masks; inv_freq
 
 
@@ -360,7 +415,8 @@ def an_active_expert_too_many(patch: Patch) -> None:
 
 
 def mtp_left_out(patch: Patch) -> None:
-    patch.setattr(architecture("deepseek_v3"), "mtp", lambda c, tokens: None)
+    for name in ("deepseek_v3", "glm4_moe"):
+        patch.setattr(architecture(name), "mtp", lambda c, tokens: None)
 
 
 def mtp_with_copies_of_its_own(patch: Patch) -> None:
@@ -383,9 +439,9 @@ def frequencies_left_out(patch: Patch) -> None:
 BEYOND: list[tuple[Callable[[Patch], None], set[tuple[str, str]]]] = [
     (all_experts_active, {("active", id) for id in ACTIVE}),
     (an_active_expert_too_many, {("active", id) for id in ACTIVE}),
-    (mtp_left_out, {("mtp", "deepseek-v3")}),
-    (mtp_with_copies_of_its_own, {("mtp", "deepseek-v3")}),
-    (mtp_without_join, {("mtp", "deepseek-v3")}),
+    (mtp_left_out, {("mtp", id) for id in MTP}),
+    (mtp_with_copies_of_its_own, {("mtp", id) for id in MTP}),
+    (mtp_without_join, {("mtp", id) for id in MTP}),
     (masks_left_out, {("legacy", "gpt2-small")}),
     (frequencies_left_out, {("legacy", "llama-2-7b")}),
 ]

@@ -18,10 +18,10 @@ ROOT = Path(pc.__file__).parent
 # From the ground floor up; what stands on one floor may import only what stands below.
 FLOORS = [
     ["errors", "commands"],
-    ["flow", "sweeps", "figures", "files", "strict_json", "tables"],
+    ["factoring", "flow", "sweeps", "figures", "files", "strict_json", "tables"],
     ["polynomials", "schema_errors", "strict_yaml"],
     ["sizes"],
-    ["rules"],
+    ["rules", "values"],
     ["config_keys"],
     ["parts"],
     ["architectures", "formulas"],

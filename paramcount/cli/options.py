@@ -77,12 +77,26 @@ def load_changed(name: str, changes: Sequence[str], download: bool = False) -> M
     """The model that a word means, with what --set changes."""
     from paramcount.names import load
 
-    model = load(name, download=download)
+    return changed(load(name, download=download), changes)
+
+
+def changed(model: Model, changes: Sequence[str]) -> Model:
+    """A model with what --set changes."""
     if not changes:
         return model
     from paramcount.changing import what_if
+    from paramcount.values import parsed
 
-    return what_if(model, changes)
+    return what_if(model, **parsed(changes))
+
+
+def noted(table: Table, model: Model) -> Table:
+    """A table of a model with what --set changed: for people in lines above, and in the JSON."""
+    if model.original is None:
+        return table
+    from paramcount.changing import recorded, said
+
+    return table._replace(data=table.data | recorded(model), above=[*table.above, *said(model)])
 
 
 def output_options(command: F) -> F:

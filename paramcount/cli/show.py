@@ -6,7 +6,7 @@ import click
 
 from paramcount.arithmetic import arithmetic
 from paramcount.checking import proof
-from paramcount.cli.options import download_option, emit, load_changed, model_argument, output_options, remark, remark_on, set_option
+from paramcount.cli.options import download_option, emit, load_changed, model_argument, noted, output_options, remark, remark_on, set_option
 from paramcount.counting import SCHEMA_VERSION, Count, counted
 from paramcount.errors import ParamcountError
 from paramcount.figures import short, short_bytes
@@ -50,9 +50,9 @@ def command(
     if by or keys:
         from paramcount import breakdown
 
-        emit(lambda chosen: breakdown.keys(model) if keys else breakdown.BY[str(by)](count), format, flags, output)
+        emit(lambda chosen: noted(breakdown.keys(model) if keys else breakdown.BY[str(by)](count), model), format, flags, output)
     else:
-        emit(lambda chosen: table(model, count), format, flags, output)
+        emit(lambda chosen: noted(table(model, count), model), format, flags, output)
 
 
 def table(model: Model, count: Count) -> Table:
@@ -70,7 +70,7 @@ def table(model: Model, count: Count) -> Table:
     ]
     proven = proof(model, count)
     what = "parameters of the language model" if count.scope == "language_model" else "parameters"
-    above = [f"{model.name}   {count.total:,} {what} ({short(count.total)})   {proven}"]
+    above = [f"{model.name}   {count.total:,} {what} ({short(count.total)}){'' if model.original else f'   {proven}'}"]
     data = count.to_dict() | {"name": model.name, "proof": proven}
     return Table(columns, rows, data, above=above, below=_beside(count), headings=False, wraps=True)
 

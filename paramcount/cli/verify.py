@@ -7,30 +7,33 @@ import sys
 import click
 
 from paramcount.checking import Check, checks
-from paramcount.cli.options import emit, model_argument, output_options, remark_on
+from paramcount.cli.options import emit, load_changed, model_argument, noted, output_options, remark_on, set_option
 from paramcount.counting import SCHEMA_VERSION, counted
-from paramcount.names import load
 from paramcount.tables import Column, Table
 
 
 @click.command("verify", epilog="Example: paramcount verify gpt2-small")
 @model_argument
+@set_option
 @output_options
-def command(name: str, format: str | None, flags: tuple[str, ...], output: str | None) -> None:
-    """An entry's count against the reference's and every published figure. Exit code 1 where one does not match."""
+def command(name: str, changes: tuple[str, ...], format: str | None, flags: tuple[str, ...], output: str | None) -> None:
+    """An entry's count against the reference's and every published figure. Exit code 1 where one does not match.
+
+    Nothing was checked or published of a what-if: GPT-2's NumPy pass alone can run it.
+    """
     remark_on([name])
-    model = load(name)
+    model = load_changed(name, changes)
     count = counted(model)
     made = checks(model, count)
     if model.architecture == "gpt2":
         from paramcount.gpt2_checks import forward_checks
 
         made += forward_checks(model.sizes, count)
-    emit(lambda chosen: table(f"{model.name}   {count.total:,} parameters", made), format, flags, output)
+    emit(lambda chosen: noted(table(f"{model.name}   {count.total:,} parameters", made, what_if=model.original is not None), model), format, flags, output)
     sys.exit(any(check.ok is False for check in made))
 
 
-def table(title: str, made: list[Check]) -> Table:
+def table(title: str, made: list[Check], *, what_if: bool = False) -> Table:
     rows = [[check.what, check.expected, check.found, check.verdict, check.source, check.by or check.source] for check in made]
     columns = [
         Column("what", "what", right=False, show=lambda what: what.replace("_without_input_table", " − input table")),
@@ -42,5 +45,8 @@ def table(title: str, made: list[Check]) -> Table:
     ]
     data = {"schema_version": SCHEMA_VERSION, "checks": [check._asdict() | {"ok": check.ok} for check in made]}
     below = [f"{by}: {source}" for by, source in dict.fromkeys((check.by, check.source) for check in made) if by]
-    below = below if made else ["unverified: there is nothing to compare with"]
+    if what_if:
+        below.append(f"a what-if: nothing of it was checked or published, so there is nothing {'else ' if made else ''}to compare with")
+    elif not made:
+        below.append("unverified: there is nothing to compare with")
     return Table(columns, rows, data, above=[title], below=below, wraps=True)

@@ -37,8 +37,9 @@ def trace(
 def traced(model: Model, asked: Asked) -> Trace:
     """The trace of a loaded model."""
     for name, value in asked._asdict().items():
-        if value is not None and (type(value) is not int or not (name == "past") <= value <= MOST):
-            raise ParamcountError(f"= {shown(value)}", where=name, accepted=f"a whole number from {int(name == 'past')} to {MOST:,}")
+        least = 0 if name == "past" else 1
+        if value is not None and (type(value) is not int or not least <= value <= MOST):
+            raise ParamcountError(f"= {shown(value)}", where=name, accepted=f"a whole number from {least} to {MOST:,}")
     rows = asked.tokens if asked.pad is None else asked.pad
     if rows < asked.tokens:
         raise ParamcountError(f"= {asked.pad} is less than tokens = {asked.tokens}", where="pad", accepted=f"from {asked.tokens}")

@@ -6,6 +6,7 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 Shape: TypeAlias = tuple[int | str, ...]  # a word where nobody says how many: ("patches", 1280)
+ROUTED = "routed"  # rows that one expert gets: those of the tokens that chose it
 
 
 class Held(NamedTuple):

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 from paramcount.flow import Attending, Data, Repeat, Size, Weight, placed, steps, width_of
 from paramcount.flow import product as product_of
 from paramcount.parts.state_space import Recurring
-from paramcount.tracing.traces import Held, Kept, Product, Shape, Step, Under
+from paramcount.tracing.traces import ROUTED, Held, Kept, Product, Shape, Step, Under
 from paramcount.tracing.words import note_of, what
 
-ROUTED = "routed"  # rows that one expert gets: those of the tokens that chose it
 SILENT = ("hand on",)  # a bundle, nothing that is done
 
 
@@ -190,7 +189,7 @@ class Walk:
         heads, product = self.product(data, place)
         note = f"tied to {held[0].tied_to}" if held and held[0].tied_to else note_of(data.op) if data.inputs else ""
         if isinstance(data.detail, Recurring):
-            self.kept.append(Kept("state", (data.detail.state, *data.detail.beside), place.layers, grows=False))
+            self.kept.append(Kept("last inputs" if data.op == "convolve" else "state", (data.detail.state, *data.detail.beside), place.layers, grows=False))
         self.add(
             data,
             place,
@@ -237,7 +236,7 @@ class Walk:
         group = f"each head of the keys serves {heads // shared} of the queries" if shared != heads else ""
         product = Product((n, q.shape[-1]), (q.shape[-1], m), (n, m))
         self.add(data, place, "QKᵀ", inputs=(self.shape(q), self.shape(k)), product=product, note=group, reads=self.sources((q, k)), **said)
-        if detail.causal or detail.window is not None:
+        if n != 1 and (detail.causal or detail.window is not None):
             seen = "each token sees itself and those before it" if detail.causal else "each token sees those near it"
             window = "" if detail.window is None else f", at most {detail.window:,}"
             self.follow(data, place, "mask", inputs=(scores,), note=seen + window, **said)

@@ -7,7 +7,7 @@ COMPONENTS = {
     "embedding": "token table", "position": "position table", "other_embedding": "table", "lm_head": "output head", "router": "router",
     "output_projection": "output projection", "qkv.q": "queries", "qkv.k": "keys", "qkv.v": "values", "qkv.gate": "gate", "qkv.q_down": "query latent",
     "qkv.q_up": "queries", "qkv.kv_down": "key-value latent", "qkv.kv_up": "keys and values", "mlp.gate": "gate", "mlp.up": "up", "mlp.down": "down",
-    "experts.gate": "gate", "experts.up": "up", "experts.down": "down", "shared_experts.gate": "gate", "shared_experts.up": "up", "shared_experts.down": "down",
+    "experts.gate": "gate", "experts.up": "up", "experts.down": "down", "shared_experts.gate": "shared gate", "shared_experts.up": "shared up", "shared_experts.down": "shared down",
     "mixer.q": "queries", "mixer.k": "keys", "mixer.v": "values", "mixer.x": "input", "mixer.gate": "gate", "mixer.step": "step",
     "mixer.b": "B", "mixer.c": "C", "mixer.xbc": "input, B and C", "mixer.beta": "beta", "mixer.out": "output projection", "mixer.convolution": "convolution",
 }  # fmt: skip
@@ -76,10 +76,10 @@ OPERATIONS = {
 
 def what(op: str, components: tuple[str, ...]) -> str:
     """An operation for people, by what its weights hold."""
-    if op in ("linear", "lookup", "convolve", "linear by head", "grouped linear") and components:
+    if op in ("linear", "split", "lookup", "convolve", "linear by head", "grouped linear") and components:
         named = list(dict.fromkeys(COMPONENTS.get(name, name.rpartition(".")[2].replace("_", " ")) for name in components))
-        return ", ".join(named)
-    return op
+        return "q, k and v" if named == ["queries", "keys", "values"] else ", ".join(named)
+    return "token ids" if op == "tokens" else op
 
 
 def note_of(op: str) -> str:

@@ -1,12 +1,14 @@
 """The reference implementation, built on the meta device from a zoo entry's own sizes: its tensors and what they sum to.
 
-Needs torch and transformers; `python -m tests.oracle.reference` freezes what it finds into tests/data/reference.json.
+Needs torch and transformers; `python -m tests.oracle.reference` freezes what it finds into tests/data/reference.json, and the names
+of the tensors of one or two entries of each architecture into tests/data/named_shapes.json.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 from paramcount.sizes import Sizes, key_of
 
 FROZEN = Path(__file__).parent.parent / "data" / "reference.json"
+NAMED = FROZEN.with_name("named_shapes.json")
 HAND_WRITTEN = ("qwen", "deepseek")  # model types whose modelling code does not ship with transformers
 
 
@@ -24,7 +27,9 @@ def config_json(sizes: Sizes) -> dict[str, Any]:
         value = getattr(sizes, field)
         if not isinstance(value, Sizes) and (names := key_of(type(sizes), field).spellings(field)):
             config[names[0]] = list(value) if isinstance(value, tuple) else value
-    if "dense_layers" in type(sizes).model_fields:
+    if sizes.reference == "JambaForCausalLM":
+        config |= jamba_keys(sizes)
+    elif "dense_layers" in type(sizes).model_fields:
         config |= {"mlp_only_layers": list(sizes.dense_layers), "decoder_sparse_step": 1}  # type: ignore[attr-defined]
     if hasattr(sizes, "vision"):
         eyes = sizes.vision
@@ -34,14 +39,28 @@ def config_json(sizes: Sizes) -> dict[str, Any]:
     return config
 
 
-def tensors(model_type: str, sizes: Sizes) -> dict[str, Any]:
-    """The reference's own count: class, total, embedding, lm_head, buffers, and how many tensors it has of each shape."""
+def jamba_keys(c: Any) -> dict[str, Any]:
+    """How often attention and experts come, and where first; the widths inside of Mamba."""
+    attention = [i for i, word in enumerate(c.layer_types) if word == "attention"]
+    experts = sorted(set(range(c.n_layers)) - set(c.dense_layers))
+    every = {"attn_layer_period": attention[1] - attention[0], "expert_layer_period": experts[1] - experts[0]}
+    first = {"attn_layer_offset": attention[0], "expert_layer_offset": experts[0]}
+    return {**every, **first, "mamba_expand": c.d_inner // c.d_model, "mamba_dt_rank": c.dt_rank}
+
+
+def built(sizes: Sizes) -> Any:
+    """The reference model on the meta device."""
     import torch
     import transformers
 
     cls = getattr(transformers, sizes.reference)
     with torch.device("meta"):
-        model = cls(cls.config_class(**config_json(sizes)))
+        return cls(cls.config_class(**config_json(sizes)))
+
+
+def tensors(model_type: str, sizes: Sizes) -> dict[str, Any]:
+    """The reference's own count: class, total, embedding, lm_head, buffers, and how many tensors it has of each shape."""
+    model = built(sizes)
     shapes: Counter[str] = Counter()
     for name, tensor in model.named_parameters():
         for shape, copies in one_by_one(name, tuple(tensor.shape), stacked=model_type == "gpt_oss"):
@@ -55,6 +74,19 @@ def tensors(model_type: str, sizes: Sizes) -> dict[str, Any]:
         "buffers": sum(b.numel() for name, b in model.named_buffers() if name in model.state_dict()),
         "shapes": dict(sorted(shapes.items())),
     }
+
+
+def names(sizes: Sizes) -> dict[str, tuple[tuple[int, ...], int]]:
+    """{name in the reference, without indices: (shape, how many)}"""
+    found: dict[str, tuple[tuple[int, ...], int]] = {}
+    for name, tensor in built(sizes).named_parameters():
+        name = re.sub(r"\.\d+(?=\.|$)", ".{}", name)
+        shape = tuple(tensor.shape)
+        before, copies = found.get(name, (shape, 0))
+        if before != shape:
+            raise ValueError(f"{name} is {before} and {shape}")
+        found[name] = shape, copies + 1
+    return found
 
 
 def one_by_one(name: str, shape: tuple[int, ...], *, stacked: bool) -> list[tuple[tuple[int, ...], int]]:
@@ -79,6 +111,22 @@ def freeze() -> None:
         if model.architecture and model.architecture not in HAND_WRITTEN:
             kept[id] = tensors(model.architecture, model.sizes)
     FROZEN.write_text(json.dumps(dict(sorted(kept.items())), ensure_ascii=False, indent=0) + "\n")
+    freeze_names()
+
+
+def freeze_names() -> None:
+    """The names of the entries that have been recorded, and of the first entry of an architecture of which none has."""
+    from paramcount import zoo
+
+    frozen = json.loads(NAMED.read_text())
+    recorded = {zoo.entry(id).architecture for id in frozen}
+    for id in zoo.ids():
+        name = zoo.entry(id).architecture
+        if name and name not in HAND_WRITTEN and (id in frozen or name not in recorded):
+            recorded.add(name)
+            frozen[id] = names(zoo.entry(id).sizes)
+    entries = [f"{json.dumps(id)}: {{\n" + ",\n".join(f"{json.dumps(n)}: {json.dumps(t)}" for n, t in frozen[id].items()) + "\n}" for id in sorted(frozen)]
+    NAMED.write_text("{\n" + ",\n".join(entries) + "\n}\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,102 @@
+"""paramcount trace MODEL"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from paramcount.cli.options import File, download_option, emit, load_changed, model_argument, output_options, remark, remark_on, set_option
+from paramcount.errors import ParamcountError
+
+if TYPE_CHECKING:
+    from paramcount.gpt2_text import Run
+    from paramcount.tables import Table
+    from paramcount.zoo import Model
+
+
+@click.command("trace", epilog="Example: paramcount trace gpt2-small --tokens 5 --pad 1024")
+@model_argument
+@click.option("--tokens", type=int, metavar="N", help="How many go in at once: 5, or 1 while decoding.")
+@click.option("--pad", type=int, metavar="N", help="Rows behind the embedding, the rest zeros.")
+@click.option("--batch", type=int, metavar="N", help="Texts at once.")
+@click.option("--decode", is_flag=True, help="The next token after --past others, which are in the cache.")
+@click.option("--past", type=int, metavar="N", help="Tokens in the cache.")
+@click.option("--source", type=int, metavar="N", help="Tokens that an encoder reads beside.")
+@click.option("--full", is_flag=True, help="Every layer by itself instead of equal ones folded.")
+@click.option("--weights", metavar="FILE", type=File(), help="Of a GPT-2: run these weights (.safetensors) on --text.")
+@click.option("--text", metavar="TEXT", help="What goes through the weights.")
+@click.option("--tokenizer", metavar="FILE", type=File(), help="tokenizer.json, if not beside the weights; needs the [tokenizers] extra.")
+@click.option("--top", type=int, default=5, metavar="N", help="How many of the likeliest next words.")
+@set_option
+@download_option
+@output_options
+def command(
+    name: str,
+    tokens: int | None,
+    pad: int | None,
+    batch: int | None,
+    decode: bool,
+    past: int | None,
+    source: int | None,
+    full: bool,
+    weights: str | None,
+    text: str | None,
+    tokenizer: str | None,
+    top: int,
+    changes: tuple[str, ...],
+    download: bool,
+    format: str | None,
+    flags: tuple[str, ...],
+    output: str | None,
+) -> None:
+    """The life of a tensor: every operation in order, with the shapes that meet in it.
+
+    Widths that must be equal in a product are marked alike: [5, ‹768›] · [‹768›, 64] = [5, 64]. Equal layers are folded.
+    """
+    from paramcount.changing import said
+    from paramcount.tracing.sending import trace
+    from paramcount.tracing.telling import table, with_every_layer
+
+    if decode != (past is not None):
+        raise ParamcountError("stands alone", where="--decode" if decode else "--past", accepted="--decode --past N, or neither")
+    remark_on([name])
+    model = load_changed(name, changes, download)
+    real = run_real(model, weights, text, tokenizer, top, [tokens, pad, batch, past, source]) if weights or text else None
+    found = trace(model, tokens=len(real.ids) if real else tokens, pad=pad, batch=batch, past=past, source=source)
+    for remarked in (*model.reading.remarks, *found.remarks):
+        remark(remarked)
+    told = table(with_every_layer(found) if full else found, above=said(model))
+    emit(lambda chosen: with_words(told, real) if real else told, format, flags, output)
+
+
+def run_real(model: Model, weights: str | None, text: str | None, tokenizer: str | None, top: int, shape_options: Sequence[int | None]) -> Run:
+    """What real weights make of a real text."""
+    from pathlib import Path
+
+    if not weights or text is None:
+        raise ParamcountError("stands alone", where="--weights" if weights else "--text", accepted="--weights FILE --text TEXT")
+    if model.architecture != "gpt2":
+        raise ParamcountError(f"of {model.architecture}", where="--weights", accepted="a model of architecture gpt2, whose forward pass is written in NumPy")
+    if model.original is not None:
+        raise ParamcountError("beside --weights: they have the sizes they have", where="--set", accepted="one of them")
+    if any(option is not None for option in shape_options):
+        raise ParamcountError("beside a shape option: the text says how many tokens there are", where="--text", accepted="one of them")
+    from paramcount.gpt2_text import run
+
+    beside = Path(tokenizer).expanduser() if tokenizer else None
+    return run(model.sizes, Path(weights).expanduser(), text, beside, top=top, config=model.reading.unread)
+
+
+def with_words(trace: Table, real: Run) -> Table:
+    """The trace with its tokens above and the next words below."""
+    from paramcount import gpt2_text
+
+    words = gpt2_text.table(real)
+    lines = [f"{gpt2_text.visible(word.text or '?')}  {word.id}  {100 * word.probability:.2f}%" for word in real.next_words]
+    return trace._replace(
+        above=[*trace.above, gpt2_text.token_line(real)],
+        below=[*trace.below, "what comes next, likeliest first:", *(f"  {line}" for line in lines), *words.below],
+        data=trace.data | {"run": gpt2_text.record(real)},
+    )

@@ -1,0 +1,128 @@
+"""Every weight of a model in named sizes: the declaration walked with symbols, held against the same walk with numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from math import prod
+from typing import Any, NamedTuple
+
+from paramcount.errors import ParamcountError
+from paramcount.flow import Repeat, Size, Weight, weights
+from paramcount.polynomials import Polynomial, symbols
+from paramcount.sizes import Sizes, inner_configs
+from paramcount.summing import flows, symbolic
+
+UNWALKED = (ParamcountError, TypeError, AttributeError)  # what a walk over symbols raises where the structure depends on one
+
+
+class Piece(NamedTuple):
+    """One weight, or what is in a fused one for one component. Numbers may be polynomials."""
+
+    name: str  # as in the checkpoint
+    component: str  # "qkv.q"
+    part: str
+    role: str
+    tied_to: str | None
+    shape: tuple[Size, ...]  # of one of them, as stored; a fused one's share
+    each: Size  # parameters in one layer, all experts together
+    stack: str  # what the names of its layers begin with; "" outside
+    kind: Hashable  # of its layers
+    layers: Size  # how many such layers; 1 outside
+    expert: Repeat | None  # the experts that it stands in
+
+    @property
+    def bias(self) -> bool:
+        return self.name.rpartition(".")[2].endswith("bias")
+
+
+class Walk(NamedTuple):
+    """The pieces of a model, what its symbols stand for, and which of its sizes had to stay numbers."""
+
+    pieces: tuple[Piece, ...]
+    values: Mapping[str, int]
+    kept: Mapping[str, int]
+    c: Any  # the sizes as the declaration took them
+
+    def at(self, size: Size) -> int:
+        """The value of a number or a polynomial."""
+        return value_of(size, self.values)
+
+
+def value_of(size: Size, values: Mapping[str, int]) -> int:
+    n: int = size._at(values) if isinstance(size, Polynomial) else size
+    return n
+
+
+def polynomial(size: Size) -> Polynomial:
+    """A number or a polynomial as a polynomial."""
+    return size if isinstance(size, Polynomial) else Polynomial({(): size})
+
+
+def numbers(sizes: Sizes, prefix: str = "") -> dict[str, int]:
+    """Every size that is a number, in the order of its declaration, those of inner configs by their paths: "vision.n_layers"."""
+    found: dict[str, int] = {}
+    for name, value in sizes.__dict__.items():
+        if name in inner_configs(type(sizes)) and value is not None:
+            found |= numbers(value, f"{prefix}{name}.")
+        elif type(value) is int:
+            found[prefix + name] = value
+    return found
+
+
+def walk(sizes: Sizes, head: bool = True, given: frozenset[str] = frozenset()) -> Walk:
+    """Every weight with as many sizes named as the structure leaves free. `given`: sizes that stay numbers whatever it leaves."""
+    values = numbers(sizes)
+    counted = walked(sizes, head)
+    for kept in chosen(values, given):
+        c = symbolic(sizes, False, kept=kept)
+        try:
+            found = walked(c, head)
+        except UNWALKED:
+            continue
+        named = {name: value for name, value in values.items() if name not in kept}
+        if same(found, counted, named):
+            return Walk(tuple(found), named, {name: value for name, value in values.items() if name in kept}, c)
+    raise AssertionError("a walk over numbers equals itself")
+
+
+def chosen(values: Mapping[str, int], given: frozenset[str]) -> Iterator[frozenset[str]]:
+    """Which sizes to keep as numbers, the fewest first: none, one, how many there are of something, then one more at a time."""
+    first = sorted(values, key=lambda name: not how_many(name))
+    yield given
+    yield from (given | {name} for name in first)
+    yield given | {name for name in values if how_many(name)}
+    yield from (given | set(first[: i + 1]) for i in range(len(first)))
+
+
+def how_many(name: str) -> bool:
+    return name.rpartition(".")[2].startswith("n_")
+
+
+def same(found: list[Piece], counted: list[Piece], values: Mapping[str, int]) -> bool:
+    """Whether symbols gave what the numbers give. A branch that compares sizes does not stop at symbols."""
+    at = [piece for piece in found if value_of(piece.layers, values)]
+    return len(at) == len(counted) and all(
+        a[:5] == b[:5]
+        and [value_of(n, values) for n in (*a.shape, a.each, a.layers)] == [*b.shape, b.each, b.layers]
+        and (a.expert is None) == (b.expert is None)
+        and (a.expert is None or b.expert is None or value_of(a.expert.active, values) == b.expert.active)
+        for a, b in zip(at, counted)
+    )
+
+
+def walked(c: Any, head: bool) -> list[Piece]:
+    """The pieces of a declaration, in the order the forward pass reads them."""
+    return [piece for out, part in flows(c, head) for held in weights(out, part) for piece in pieces(*held)]
+
+
+def pieces(name: str, weight: Weight, tied_to: str | None, repeats: tuple[Repeat, ...], part: str) -> Iterator[Piece]:
+    layer = next((repeat for repeat in repeats if repeat.axis == "layer"), None)
+    expert = next((repeat for repeat in repeats if repeat.axis == "expert"), None)
+    times = prod(repeat.count for repeat in repeats if repeat is not layer)
+    for component, width in weight.splits or ((weight.component, weight.shape[weight.axis] if weight.shape else 1),):
+        shape = (*weight.shape[: weight.axis], width, *weight.shape[weight.axis + 1 :]) if weight.shape else ()
+        stack = name.partition("{layer}")[0] if layer else ""
+        yield Piece(
+            name, component, part, weight.role, tied_to, shape, prod(shape) * times, stack,
+            layer.kind if layer else "", layer.count if layer else 1, expert,
+        )  # fmt: skip

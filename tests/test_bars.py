@@ -1,0 +1,319 @@
+"""`compare --plot`: what the picture shows is read back from it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import struct
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import paramcount as pc
+from paramcount import zoo
+from paramcount.counting import COMPONENTS
+from paramcount.errors import ParamcountError
+from tests.refusing import command_refusal, listing
+from tests.running import Runner
+
+matplotlib = pytest.importorskip("matplotlib")
+
+from paramcount.drawing.bars import COLOURS, ENDINGS, picture, plot  # noqa: E402
+
+SVG = "{http://www.w3.org/2000/svg}"
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
+COMPONENT_OF = {colour: name for name, colour in COLOURS.items()}
+HOSTILE = ["<script>alert(1)</script>", "a & b \"c\" 'd'", "$\\frac{1}{0}$ $x^2$", "\x1b[31m\u202ered\nline", "]]>--><!--", "模型 🦙", "%s {0} \\N{DIGIT ONE}"]
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+class Seen(NamedTuple):
+    """A picture as a person with a ruler sees it."""
+
+    bars: list[dict[str, float]]  # from the top down, each {component: its width}
+    ends: list[float]  # where each of them ends, from the axis
+    ticks: list[tuple[float, int]]  # (place from the axis, the number there)
+    texts: list[str]
+    names: list[tuple[float, str]]  # (height on the page, model), from the top down
+    height: float
+
+
+def seen(svg: bytes) -> Seen:
+    root = ET.fromstring(svg)  # noqa: S314: our own
+    boxes: list[tuple[float, float, float, str]] = []
+    for path in root.iter(f"{SVG}path"):
+        colour = re.search(r"fill: (#\w{6})", path.get("style", ""))
+        points = [float(n) for n in re.findall(r"-?[\d.]+(?:e-?\d+)?", path.get("d", ""))]
+        if colour and colour[1] in COMPONENT_OF and path.get("clip-path"):  # the legend's patches are not clipped
+            boxes.append((min(points[1::2]), min(points[::2]), max(points[::2]), COMPONENT_OF[colour[1]]))
+    axis = min(left for _, left, _, _ in boxes)
+    bars = [sorted(group, key=lambda box: box[1]) for _, group in itertools.groupby(sorted(boxes), key=lambda box: box[0])]
+    texts = [(element, "".join(element.itertext())) for element in root.iter(f"{SVG}text")]
+    ticks = {}
+    for element, text in texts:
+        if (match := re.fullmatch(r"([\d.,]+) ?([KMBT]?)", text)) and "middle" in element.get("style", ""):
+            ticks[float(element.get("x", "")) - axis] = round(float(match[1].replace(",", "")) * UNITS[match[2]])
+    return Seen(
+        bars=[{name: right - left for _, left, right, name in bar} for bar in bars],
+        ends=[max(box[2] for box in bar) - axis for bar in bars],
+        ticks=sorted(ticks.items()),
+        texts=[text for _, text in texts],
+        names=sorted((float(e.get("y", "")), text) for e, text in texts if "text-anchor: end" in e.get("style", "")),
+        height=float(root.get("viewBox", "").split()[3]),
+    )
+
+
+def read_off(found: Seen, place: float, scale: str) -> float:
+    """The number at a place on the axis, between the nearest ticks."""
+    (x0, n0), (x1, n1) = found.ticks[-2:]
+    share = (place - x0) / (x1 - x0)
+    return n0 + share * (n1 - n0) if scale == "linear" else n0 * (n1 / n0) ** share
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+@pytest.mark.parametrize("models", [["gpt2-small"], ["gpt2-small", "deepseek-v3", "mixtral-8x7b"], ["llama-3.2-11b-vision", "gpt2-xl"]])
+def test_a_bar_ends_at_its_sum_and_its_components_have_their_shares(models: list[str], scale: Any) -> None:
+    found = seen(plot(models, scale=scale))
+    expected = []
+    for count in map(pc.count, models):
+        expected.append((count.total, count.components))
+        if count.active != count.total:
+            expected.append((count.active, count.active_components))
+    assert len(found.bars) == len(expected)
+    for widths, end, (whole, parts) in zip(found.bars, found.ends, expected, strict=True):
+        assert sum(widths.values()) == pytest.approx(end, abs=0.01)
+        assert read_off(found, end, scale) == pytest.approx(whole, rel=1e-3)
+        for name, width in widths.items():
+            assert width / end == pytest.approx(parts[name] / whole, abs=1e-3)
+        hidden = sum(n for name, n in parts.items() if name not in widths)
+        assert hidden / whole < 1e-3
+
+
+def test_the_ticks_of_a_log_scale_are_decades_equally_far_apart_and_it_says_what_a_length_means() -> None:
+    found = seen(plot(["gpt2-small", "deepseek-v3"], scale="log"))
+    assert [n for _, n in found.ticks] == [10**7, 10**8, 10**9, 10**10, 10**11, 10**12][: len(found.ticks)]
+    steps = {round(b - a, 2) for (a, _), (b, _) in itertools.pairwise(found.ticks)}
+    assert max(steps) - min(steps) < 0.02
+    assert "parameters, on a log scale: a bar's length shows its sum," in found.texts
+    assert "and its components divide that length by their shares" in found.texts
+
+
+def test_a_model_has_a_second_bar_only_where_one_token_uses_less() -> None:
+    found = seen(plot(["gpt2-small", "deepseek-v3"]))
+    assert len(found.bars) == 3
+    assert {"124 M", "671 B", "active 37.6 B"} <= set(found.texts)
+    assert sum("active" in text for text in found.texts) == 1
+
+
+def test_the_legend_names_what_is_drawn_and_nothing_else() -> None:
+    texts = set(seen(plot(["gpt2-small", "llama-3.1-8b"])).texts)
+    assert texts & set(COMPONENTS) == {"embedding", "position", "qkv", "output_projection", "mlp", "norm", "lm_head"}
+
+
+def test_the_order_is_that_of_the_table(run: Runner) -> None:
+    done = run("compare", "gpt2-*", "--sort", "-total", "--plot", "out.svg", "--csv")
+    assert [line.partition(",")[0] for line in done.out.splitlines()[1:]] == ["gpt2-xl", "gpt2-large", "gpt2-medium", "gpt2-small"]
+    assert [name for _, name in seen(Path("out.svg").read_bytes()).names] == ["gpt2-xl", "gpt2-large", "gpt2-medium", "gpt2-small"]
+
+
+def test_an_estimate_has_a_line_that_says_so_and_no_bar(run: Runner) -> None:
+    done = run("compare", "gpt-4", "gpt2-small", "--estimates", "--plot", "out.svg")
+    assert done.code == 0
+    found = seen(Path("out.svg").read_bytes())
+    assert len(found.bars) == 1
+    assert [name for _, name in found.names] == ["gpt-4", "gpt2-small"]
+    assert sum(text.startswith("no bar: an estimate, claimed 1.8T (SemiAnalysis") for text in found.texts) == 1
+
+
+def test_what_nobody_has_checked_is_marked() -> None:
+    unchecked = next(id for id in zoo.ids() if zoo.entry(id).checked == "unverified" and not zoo.entry(id).estimate)
+    found = seen(plot([unchecked, "gpt2-small"]))
+    assert [name for _, name in found.names] == [f"{unchecked} *", "gpt2-small"]
+    assert "* unverified: nobody has counted it independently" in found.texts
+
+
+def test_sixty_models_grow_the_picture_and_no_line_touches_the_next() -> None:
+    models = [id for id in zoo.ids() if not zoo.entry(id).estimate][:60]
+    found = seen(plot(models))
+    assert [name.removesuffix(" *") for _, name in found.names] == models
+    assert min(b - a for (a, _), (b, _) in itertools.pairwise(found.names)) > 16  # points, of letters 8 points high
+    assert found.height > 60 * 16
+    assert seen(plot(models[:2])).height < 200
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_sizes_beyond_every_unit_are_drawn(scale: Any) -> None:
+    wide = {"model_type": "llama", "hidden_size": 10**9, "num_hidden_layers": 10**6, "num_attention_heads": 1, "intermediate_size": 10**9}
+    found = seen(plot([wide, "gpt2-small"], scale=scale))
+    assert read_off(found, found.ends[0], scale) == pytest.approx(pc.count(wide).total, rel=1e-2)
+
+
+# ---- colours
+
+# Machado, Oliveira and Fernandes 2009, "A physiologically-based model for simulation of color vision deficiency", severity 1.0.
+VISION = {
+    "usual": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+XYZ = ((0.4124564, 0.3575761, 0.1804375), (0.2126729, 0.7151522, 0.0721750), (0.0193339, 0.1191920, 0.9503041))  # sRGB, IEC 61966-2-1
+
+
+def lab(colour: str, vision: str) -> tuple[float, float, float]:
+    """CIE 1976 L*a*b* of what an eye makes of a colour."""
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    light = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    light = [min(max(sum(m * c for m, c in zip(row, light)), 0.0), 1.0) for row in VISION[vision]]
+    white = (0.95047, 1.0, 1.08883)
+    x, y, z = (sum(m * c for m, c in zip(row, light)) / w for row, w in zip(XYZ, white))
+    fx, fy, fz = (math.cbrt(t) if t > 216 / 24389 else (24389 / 27 * t + 16) / 116 for t in (x, y, z))
+    return 116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_colours_stay_apart_for_every_eye(vision: str) -> None:
+    usual = ("embedding", "qkv", "output_projection", "mlp", "experts", "shared_experts", "mixer", "lm_head")  # what takes room, side by side
+    for a, b in itertools.combinations([*COMPONENTS, "paper"], 2):
+        apart = math.dist(*(lab({**COLOURS, "paper": "#ffffff"}[name], vision) for name in (a, b)))
+        assert apart > (13 if a in usual and b in usual else 9), f"{a} and {b}: {apart:.1f}"
+
+
+def test_every_component_has_a_colour_of_its_own() -> None:
+    assert tuple(COLOURS) == ("embedding", "other_embedding", "position", "qkv", "output_projection", "mlp", "router", "experts", "shared_experts",
+                              "mixer", "norm", "lm_head", "other", "vision", "audio", "projector") == COMPONENTS  # fmt: skip
+    assert len(set(COLOURS.values())) == len(COMPONENTS)
+
+
+# ---- hostile names
+
+
+def hostile(name: str) -> dict[str, Any]:
+    """A row whose model bears this name."""
+    from paramcount.comparing import rows_of
+
+    return rows_of([pc.load("gpt2-small")])[0] | {"id": name}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_is_text_and_nothing_else(name: str) -> None:
+    expected = name.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e").replace("\n", "\\n")
+    svg = picture([hostile(name)])
+    assert [text for _, text in seen(svg).names] == [expected]
+    root = ET.fromstring(svg)  # noqa: S314
+    usual = ET.fromstring(picture([hostile("gpt2")]))  # noqa: S314
+    assert {element.tag for element in root.iter()} == {element.tag for element in usual.iter()}
+    assert {key for element in root.iter() for key in element.attrib} == {key for element in usual.iter() for key in element.attrib}
+
+
+@pytest.mark.parametrize("format", ["png", "pdf"])
+@pytest.mark.parametrize("name", [*HOSTILE, "字" * 200, "W" * 200])
+def test_a_hostile_name_is_drawn_without_a_word_of_complaint(name: str, format: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    assert len(picture([hostile(name)], format=format)) > 1000
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_estimates_claims_are_text_and_nothing_else() -> None:
+    row = hostile("x") | {"estimate": True, "claimed_total": "<script>$x^2$</script>"}
+    assert "no bar: an estimate, claimed <script>$x^2$</script>" in seen(picture([row, hostile("y")])).texts
+
+
+# ---- the same picture everywhere
+
+
+@pytest.mark.parametrize("format", ENDINGS.values())
+def test_the_same_models_give_the_same_bytes_whatever_the_readers_style(format: Any) -> None:
+    first = plot(["gpt2-small", "mixtral-8x7b"], format=format)
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "svg.fonttype": "path"}):
+        assert plot(["gpt2-small", "mixtral-8x7b"], format=format) == first
+        assert (matplotlib.rcParams["font.size"], matplotlib.rcParams["svg.fonttype"]) == (30, "path")
+    assert not re.search(rb"20\d\d-\d\d-\d\d|D:20\d\d|Matplotlib v", first)
+
+
+def test_no_window_opens_and_a_readers_broken_style_is_no_concern(tmp_path: Path) -> None:
+    (tmp_path / "matplotlibrc").write_text("nonsense: 3\nfont.size: abc\n", encoding="utf-8")
+    code = "from paramcount.cli import main\ntry: main(['compare', 'gpt2-small', '--csv', '--plot', 'out.svg'])\nfinally:\n import sys; print('matplotlib.pyplot' in sys.modules)"
+    env = {"PYTHONPATH": str(Path(pc.__file__).parents[1]), "MPLBACKEND": "nonsense", "MPLCONFIGDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
+    assert (done.stdout.splitlines()[-1], done.stderr) == ("False", "")
+    assert Path("out.svg").read_bytes() == plot(["gpt2-small"])
+
+
+def test_the_table_is_printed_as_ever_and_the_ending_chooses(run: Runner) -> None:
+    usual = run("compare", "gpt2-small", "mixtral-8x7b")
+    for name in ("out.svg", "out.PNG", "out.pdf"):
+        assert run("compare", "gpt2-small", "mixtral-8x7b", "--plot", name) == usual
+    assert run("gpt2-small", "--plot", "one.svg").code == 0
+    assert Path("out.svg").read_bytes().startswith(b"<?xml")
+    assert Path("out.pdf").read_bytes().startswith(b"%PDF-")
+    png = Path("out.PNG").read_bytes()
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", png[16:24])
+    assert (width, 200 < height < 600) == (1350, True)
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--plot", "out.gif"], "--plot: no plot has the ending '.gif' (accepted: .svg, .png, .pdf)"),
+        (["--plot", "out.pgn"], "--plot: no plot has the ending '.pgn' (accepted: .svg, .png, .pdf); did you mean .png?"),
+        (["--plot", "-"], "--plot: no plot has the ending 'none' (accepted: .svg, .png, .pdf)"),
+        (["--plot", "nowhere/out.png"], "--plot nowhere/out.png: cannot be written: No such file or directory"),
+        (["--plot", "\x1b[2J/out.svg"], r"--plot \x1b[2J/out.svg: cannot be written: No such file or directory"),
+        (["--scale", "log"], "--scale without --plot (accepted: both, or neither)"),
+        (["--plot", "out.svg", "--scale", "lgo"], "Invalid value for '--scale': 'lgo' is not one of 'linear', 'log'."),
+        (["--plot", "out.svg", "--csv", "--json"], "two formats at once: csv and json (accepted: one of them)"),
+    ],
+)
+def test_what_cannot_be_plotted_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_refusal(capsys, "compare", "gpt2-small", *args) == message
+
+
+def test_a_wrong_column_leaves_no_plot_behind(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "did you mean total?" in command_refusal(capsys, "compare", "gpt2-small", "--sort", "totl", "--plot", "out.svg")
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert command_refusal(capsys, "compare", "gpt2-small", "--plot", "out.svg") == "plots need the [plot] extra (accepted: pip install 'paramcount[plot]')"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits on a file's size")
+def test_where_the_space_ends_an_older_picture_stays() -> None:
+    Path("out.png").write_bytes(b"old")
+    before = listing()
+    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); from paramcount.tables import write_whole; write_whole('out.png', bytes(9999), '--plot')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env={"PYTHONPATH": str(Path(pc.__file__).parents[1])})
+    assert done.stderr.endswith("ParamcountError: --plot out.png: cannot be written: File too large\n")
+    assert listing() == before
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"format": "jpg"}, r"^format = 'jpg' \(accepted: svg, png, pdf\)$"),
+        ({"scale": "lgo"}, r"^scale = 'lgo' \(accepted: linear, log\); did you mean log\?$"),
+    ],
+)
+def test_a_wrong_word_from_python_is_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParamcountError, match=message):
+        plot(["gpt2-small"], **wrong)
+
+
+def test_nothing_to_plot_and_too_much_are_refused() -> None:
+    with pytest.raises(ParamcountError, match=r"^no models to plot \(accepted: at least one\)$"):
+        plot([])
+    with pytest.raises(ParamcountError, match=r"^1,001 models in one plot \(accepted: at most 1,000\)$"):
+        picture([hostile("x")] * 1001)

@@ -1,0 +1,170 @@
+"""`paramcount trace`: what people read, layers one by one, and every format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from math import prod
+from pathlib import Path
+
+import pytest
+
+from paramcount import zoo
+from paramcount.counting import counted
+from paramcount.tracing.sending import trace
+from paramcount.tracing.telling import table, with_every_layer
+from tests.golden import assert_golden
+from tests.refusing import command_refusal
+from tests.running import Runner
+
+IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+GOLDEN = ["gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0.1"]
+
+
+@pytest.mark.parametrize("id", GOLDEN)
+def test_the_text_is_the_golden_one(id: str, run: Runner) -> None:
+    assert_golden(f"trace/{id}.txt", run("trace", id).out)
+
+
+def test_the_walk_through_gpt2_is_that_of_the_paper(run: Runner) -> None:
+    """Radford et al. 2019: 12 layers, 12 heads, d_model 768, context 1024, vocabulary 50257."""
+    out = run("trace", "gpt2-small", "--tokens", "5", "--pad", "1024").out
+    for line in (
+        "token ids            [5]",
+        "token table          [5] in [50257, 768] → [5, 768]",
+        "pad                  [5, 768] → [1024, 768]",
+        "12 × layer           h.{layer}   0–11",
+        "queries            12 × [1024, ‹768›] · [‹768›, 64] = [1024, 64] → [1024, 768]",
+        "QKᵀ                12 × [1024, ‹64›] · [‹64›, 1024] = [1024, 1024]",
+        "softmax            [12, 1024, 1024]",
+        "up                 [1024, ‹768›] · [‹768›, 3072] = [1024, 3072]",
+        "down               [1024, ‹3072›] · [‹3072›, 768] = [1024, 768]",
+        "last row             [1024, 768] → [768]; row 5 of 1,024",
+        "output head          [‹768›] · [‹768›, 50257] = [50257]; tied to wte.weight",
+        "attention patterns 150,994,944 numbers = 12 × [12, 1024, 1024]",
+    ):
+        assert line in out
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_widths_that_are_marked_alike_are_equal(id: str) -> None:
+    told = "\n".join(row[1] for row in table(trace(id)).rows)
+    marked = re.findall(r"‹(\w+)›\] · \[‹(\w+)›", told)
+    assert len(marked) > 8
+    assert [pair for pair in marked if pair[0] != pair[1]] == []
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_with_every_layer_each_tensor_outside_the_experts_is_met_under_its_own_name(id: str) -> None:
+    met = [(held.name, held.stored) for step in with_every_layer(trace(id)).steps for held in step.weights if not held.tied_to]
+    expected = []
+    for tensor in counted(zoo.entry(id)).tensors:
+        if tensor.part == "mtp" or tensor.role == "legacy_buffer" or tensor.tied_to:
+            continue
+        layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
+        indices = layer.indices if layer else (0,)
+        expected += [(tensor.name.replace("{layer}", str(i)), tensor.shape) for i in indices]
+    assert sorted(met) == sorted(expected)
+
+
+def test_with_every_layer_they_run_in_their_order() -> None:
+    names = [step.layers[0].name for step in with_every_layer(trace("deepseek-v3")).steps if step.layers]
+    assert list(dict.fromkeys(names)) == [f"model.layers.{i}" for i in range(61)]
+
+
+def test_layers_of_several_kinds_run_in_their_order_too() -> None:
+    """Jamba, arXiv:2403.19887, section 3.1: one layer in eight attends, every second has experts."""
+    steps = with_every_layer(trace("jamba-v0.1")).steps
+    attending = list(dict.fromkeys(step.layers[0].name for step in steps if step.op == "QKᵀ"))
+    assert attending == [f"model.layers.{i}" for i in (4, 12, 20, 28)]
+    names = list(dict.fromkeys(step.layers[0].name for step in steps if step.layers))
+    assert names == [f"model.layers.{i}" for i in range(32)]
+
+
+def test_too_many_layers_to_be_told_one_by_one_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "llama", "num_hidden_layers": 2**31}), encoding="utf-8")
+    assert "at most 100,000; without --full equal layers are folded" in command_refusal(capsys, "trace", str(path), "--full")
+
+
+def test_csv_has_a_row_for_each_step_and_heading(run: Runner) -> None:
+    rows = list(csv.DictReader(io.StringIO(run("trace", "mixtral-8x7b", "--csv").out)))
+    (up,) = [row for row in rows if row["name"].endswith("w3")]
+    assert (up["step"].strip(), up["left"], up["right"], up["product"], up["copies"]) == ("up", "[routed, 4096]", "[4096, 14336]", "[routed, 14336]", "256")
+    assert [row["step"].strip() for row in rows if not row["op"]] == ["32 × layer", "2 of 8 experts"]
+
+
+def test_json_has_every_field(run: Runner) -> None:
+    data = json.loads(run("trace", "llama-3.1-8b", "--json", "--decode", "--past", "99").out)
+    assert (data["schema_version"], data["id"], data["tokens"], data["past"]) == (1, "llama-3.1-8b", 1, 99)
+    (keys,) = [step for step in data["steps"] if step["name"].endswith("k_proj")]
+    assert keys["weights"][0]["stored"] == [1024, 4096]
+    assert keys["product"] == {"left": [1, 4096], "right": [4096, 128], "out": [1, 128]}
+    assert data["cache"] == [
+        {"what": "keys and values", "shapes": [[100, 8, 128], [100, 8, 128]], "layers": 32, "grows": True, "elements": 2 * 32 * 100 * 8 * 128}
+    ]
+    assert data["pattern"] == 32 * 32 * 100
+
+
+def test_a_cache_of_a_long_text_has_the_size_that_people_work_out_by_hand() -> None:
+    """2 · layers · key heads · width · tokens: 128 kB a token in BF16 for Llama 3.1 8B, 1.5 MB for GPT-3 of 12,288 · 96 layers · 2 · 2 bytes."""
+    assert 2 * (trace("llama-3.1-8b", past=131071).cached_elements or 0) == 131072 * 2 * 32 * 8 * 128 * 2
+    assert trace("gpt-3", tokens=2048).cached_elements == 2048 * 2 * 96 * 12288
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_numbers_in_the_patterns_sum_up(id: str) -> None:
+    found = trace(id, tokens=7)
+    shapes = [(step.out, prod(under.copies for under in step.layers)) for step in found.steps if step.op == "softmax" and step.reads]
+    if found.pattern is not None:
+        assert found.pattern == sum(n * prod(size for size in shape if isinstance(size, int)) for shape, n in shapes)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--tokens", "0"], "tokens = 0 (accepted: a whole number from 1 to 1,000,000,000)"),
+        (["--tokens", "-3"], "tokens = -3 (accepted: a whole number from 1 to 1,000,000,000)"),
+        (["--tokens", "1025"], "gpt2-small: 1,025 tokens, the position table has 1,024 rows (accepted: at most 1,024)"),
+        (["--tokens", "5", "--pad", "1025"], "gpt2-small: 1,025 tokens, the position table has 1,024 rows (accepted: at most 1,024)"),
+        (["--decode", "--past", "1024"], "gpt2-small: 1,025 tokens, the position table has 1,024 rows (accepted: at most 1,024)"),
+        (["--tokens", "6", "--pad", "5"], "pad = 5 is less than tokens = 6 (accepted: from 6)"),
+        (["--batch", "0"], "batch = 0 (accepted: a whole number from 1 to 1,000,000,000)"),
+        (["--decode"], "--decode: stands alone (accepted: --decode --past N, or neither)"),
+        (["--past", "4"], "--past: stands alone (accepted: --decode --past N, or neither)"),
+        (["--decode", "--past", "-1"], "past = -1 (accepted: a whole number from 0 to 1,000,000,000)"),
+        (["--decode", "--past", "4", "--pad", "9"], "pad: beside past: what is decoded is not padded (accepted: one of them)"),
+        (["--weights", "a.safetensors"], "--weights: stands alone (accepted: --weights FILE --text TEXT)"),
+        (["--text", "a"], "--text: stands alone (accepted: --weights FILE --text TEXT)"),
+        (["--weights", "w", "--text", "a", "--pad", "9"], "--text: beside a shape option: the text says how many tokens there are (accepted: one of them)"),
+        (["--weights", "w", "--text", "a", "--set", "n_layers=3"], "--set: beside --weights: they have the sizes they have (accepted: one of them)"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_refusal(capsys, "trace", "gpt2-small", *args) == message
+
+
+def test_weights_of_another_architecture_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    message = command_refusal(capsys, "trace", "llama-3.1-8b", "--weights", "w", "--text", "a")
+    assert message == "--weights: of llama (accepted: a model of architecture gpt2, whose forward pass is written in NumPy)"
+
+
+def test_more_tokens_than_the_context_that_was_published_are_remarked_on(run: Runner) -> None:
+    done = run("trace", "llama-3.1-8b", "--tokens", "131073")
+    assert done.code == 0
+    assert done.err == "remark: 131,073 tokens, the published context length is 131,072\n"
+
+
+def test_a_what_if_says_what_was_changed(run: Runner) -> None:
+    out = run("trace", "gpt2-small", "--set", "n_layers=3").out
+    assert "n_layers 12 → 3" in out
+    assert "3 × layer" in out
+
+
+def test_a_hostile_name_stays_on_its_line(tmp_path: Path, run: Runner) -> None:
+    folder = tmp_path / "a\x1b[31m"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
+    assert "\x1b" not in run("trace", str(folder)).out
