@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from paramcount.comparing import compare
     from paramcount.counting import Count, Tensor, count
     from paramcount.differing import Difference, diff
+    from paramcount.drawing.bars import plot
     from paramcount.errors import ParamcountError
     from paramcount.names import load
     from paramcount.tracing.sending import trace
@@ -28,10 +29,11 @@ _PUBLIC = {
     "count": "counting",
     "diff": "differing",
     "load": "names",
+    "plot": "drawing.bars",
     "trace": "tracing.sending",
     "what_if": "changing",
 }
-__all__ = ["Count", "Difference", "Model", "ParamcountError", "Tensor", "__version__", "compare", "count", "diff", "load", "trace", "what_if"]
+__all__ = ["Count", "Difference", "Model", "ParamcountError", "Tensor", "__version__", "compare", "count", "diff", "load", "plot", "trace", "what_if"]
 
 
 def __getattr__(name: str) -> Any:

@@ -26,7 +26,7 @@ def arithmetic(count: Count) -> dict[str, str]:
     written = {}
     for name, tensors in rows.items():
         if any(tensor.parameters for tensor in tensors):
-            written[name] = _sum(tensors) if name not in MANY_TENSORS else f"{sum(t.copies for t in tensors):,} tensors"
+            written[name] = as_sum(t for t in tensors if t.parameters) if name not in MANY_TENSORS else f"{sum(t.copies for t in tensors):,} tensors"
         else:
             written[name] = f"tied to {_component_of(tensors[0].tied_to, count.tensors)}"
     return written
@@ -36,18 +36,17 @@ def _component_of(name: str | None, tensors: Iterable[Tensor]) -> str:
     return next((t.component for t in tensors if t.name == name), str(name))
 
 
-def _sum(tensors: Iterable[Tensor]) -> str:
-    """Tensors that recur equally often share a bracket; equal shapes in it are counted."""
+def as_sum(tensors: Iterable[Tensor]) -> str:
+    """Everything in these tensors as a sum. Those that recur equally often share a bracket; equal shapes in it are counted."""
     layers: dict[tuple[str, Term], int] = {}  # how often each tensor stands, over all kinds of layers
     for tensor in tensors:
-        if tensor.parameters:
-            stacked = (tensor.stacked.count,) if tensor.stacked else ()
-            experts = (*(r.count for r in tensor.repeats if r.axis != "layer"), *stacked)
-            shape = tensor.shape[len(stacked) :]
-            if tensor.stacked and tensor.stacked.merged:
-                shape = (tensor.shape[0] // tensor.stacked.count, *shape)
-            key = (tensor.name, (experts, shape))
-            layers[key] = layers.get(key, 0) + product(r.count for r in tensor.repeats if r.axis == "layer")
+        stacked = (tensor.stacked.count,) if tensor.stacked else ()
+        experts = (*(r.count for r in tensor.repeats if r.axis != "layer"), *stacked)
+        shape = tensor.shape[len(stacked) :]
+        if tensor.stacked and tensor.stacked.merged:
+            shape = (tensor.shape[0] // tensor.stacked.count, *shape)
+        key = (tensor.name, (experts, shape))
+        layers[key] = layers.get(key, 0) + product(r.count for r in tensor.repeats if r.axis == "layer")
     brackets: dict[int, dict[Term, list[Term]]] = {}  # {how often: {equal terms, whatever the order of their axes}}
     for (_, (experts, shape)), times in layers.items():
         alike = brackets.setdefault(times, {}).setdefault((experts, tuple(sorted(shape))), [])

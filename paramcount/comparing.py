@@ -33,13 +33,13 @@ SIZES = (
 )
 FACTS = ("context_length", "tied", "name", "family", "publisher", "released", "hf", "architecture", "verified", "estimate", "claimed_total")
 COLUMNS = ("id", *COUNTS, *COMPONENTS, *BESIDE, *SIZES, *FACTS)
-WHAT_IF = ("original_total", "original_active", "difference")  # columns beside these where some model is a what-if
+WHAT_IF = ("original_total", "original_active", "difference", "active_difference")  # columns beside these where some model is a what-if
 INTEGERS = (*COUNTS, *COMPONENTS, *BESIDE, *SIZES, "context_length")
 
 LABELS = {
     "id": "model", "non_embedding": "non-emb.", "active_non_embedding": "act. non-emb.", "n_layers": "layers", "n_heads": "heads", "n_kv_heads": "KV heads",
     "n_routed_experts": "experts", "n_active_experts": "active exp.", "n_shared_experts": "shared exp.", "vocab_size": "vocab", "context_length": "context",
-    "bytes_fp32": "FP32", "bytes_bf16": "BF16", "output_projection": "out proj.", "shared_experts": "shared",
+    "active_difference": "act. difference", "bytes_fp32": "FP32", "bytes_bf16": "BF16", "output_projection": "out proj.", "shared_experts": "shared",
 }  # fmt: skip
 PEOPLE = (
     "id", "total", "active", "bytes_fp32", "bytes_bf16", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff",
@@ -52,8 +52,8 @@ def compare(models: Iterable[object], *, estimates: bool = False) -> pandas.Data
     """A DataFrame with one row per model: exact counts, components and sizes; columns of whole numbers are Int64.
 
     `models`: names, families, wildcards, paths, mappings or loaded models. A size that a model does not have is 0,
-    only unknown facts are empty. `estimates`: rows for models of which there are only claims, too. Where one is a what-if, three
-    columns more say what its original has, and the difference in `total`.
+    only unknown facts are empty. `estimates`: rows for models of which there are only claims, too. Where one is a what-if, the
+    columns of WHAT_IF say what its original has, and the difference.
 
     >>> compare(["gpt2-*"])["total"].tolist()
     [124439808, 354823168, 774030080, 1557611200]
@@ -102,7 +102,7 @@ def _changes(model: Model, count: Count) -> dict[str, Any]:
     from paramcount.changing import recorded  # only where something is changed
 
     found = recorded(model)
-    return found | {"difference": count.total - found["original_total"]}
+    return found | {"difference": count.total - found["original_total"], "active_difference": count.active - found["original_active"]}
 
 
 def _claimed(model: Model) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def table(rows: Sequence[dict[str, Any]], *, columns: str | None = None, sort: s
     below += ["* unverified: nobody has counted it independently"] if any(unverified(row) for row in rows) else []
     data = {"schema_version": SCHEMA_VERSION, "models": [{name: row[name] for name in picked} | ({"set": row["set"]} if "set" in row else {}) for row in rows]}
     shown = [Column(name, LABELS.get(name, name), name not in LEFT, SHOWN.get(name, grouped)) for name in picked]
-    above = _settings(rows)
+    above = settings(rows)
     cell = (lambda row, name: row[name]) if full else _marked
     if not transpose:
         return Table(shown, [[cell(row, name) for name in picked] for row in rows], data, above=above, below=below)
@@ -138,13 +138,13 @@ def table(rows: Sequence[dict[str, Any]], *, columns: str | None = None, sort: s
     return Table(headings, cells, data, above=above, below=below)
 
 
-def _settings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def settings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What is set in what-ifs, each once."""
     if not any(row.get("set") for row in rows):
         return []
     from paramcount.values import written
 
-    texts = [", ".join(f"{name} {written(after)}" for name, (_, after) in row["set"].items()) for row in rows if row.get("set")]
+    texts = [", ".join(f"{name} = {written(after)}" for name, (_, after) in row["set"].items()) for row in rows if row.get("set")]
     return [f"what if {text}" for text in dict.fromkeys(texts)]
 
 
@@ -165,7 +165,7 @@ def signed_or_dash(value: int | None) -> str:
     return "–" if value is None else f"{value:+,}".replace("-", "−")
 
 
-SHOWN = {"bytes_fp32": short_bytes_or_dash, "bytes_bf16": short_bytes_or_dash, "difference": signed_or_dash}
+SHOWN = {"bytes_fp32": short_bytes_or_dash, "bytes_bf16": short_bytes_or_dash, "difference": signed_or_dash, "active_difference": signed_or_dash}
 
 
 def _marked(row: dict[str, Any], name: str) -> Any:
@@ -195,4 +195,8 @@ def _for_people(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     """The columns people compare, without those that say nothing about these models."""
     mixtures = any(row["n_routed_experts"] for row in rows)
     kept = [name for name in PEOPLE if mixtures or name not in ("active", "n_routed_experts", "n_active_experts", "d_expert")]
-    return tuple([*kept[:2], "difference", *kept[2:]] if len(columns_of(rows)) > len(COLUMNS) else kept)
+    if columns_of(rows) != COLUMNS:
+        kept.insert(kept.index("total") + 1, "difference")
+        if mixtures:
+            kept.insert(kept.index("active") + 1, "active_difference")
+    return tuple(kept)

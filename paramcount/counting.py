@@ -106,7 +106,7 @@ class Count:
     scope: str = "model"  # model | language_model
     not_counted: tuple[str, ...] = ()
     release: Mapping[str, int] = field(default_factory=dict)  # what the released files hold, item by item; empty where nobody said
-    quantisation: str | None = None  # of the released files; the scales it needs are in no item
+    quantisation: str | None = None  # of the released files
     remarks: tuple[str, ...] = ()  # what looks odd in a config.json, and keys named like sizes that nothing reads
     architecture: str = ""
     reference: str = ""  # the class whose parameters these are
@@ -143,9 +143,8 @@ class Count:
 
     @property
     def checkpoint(self) -> int | None:
-        """Logical values in the released files: all items of `release`. None where nobody said what they hold, or they hold
-        quantisation scales, which are not counted yet."""
-        return sum(self.release.values()) if self.release and not self.quantisation else None
+        """Logical values in the released files: all items of `release`, quantisation scales too. None where nobody said what they hold."""
+        return sum(self.release.values()) if self.release else None
 
     @property
     def bytes_fp32(self) -> int:
@@ -213,7 +212,7 @@ def counted(model: Model) -> Count:
 
 
 def released(count: Count, release: Release) -> dict[str, int]:
-    """What the released files hold, item by item. Quantisation scales are not counted."""
+    """What the released files hold, item by item."""
     items = {"total": count.total, "buffers": count.buffers}
     if release.legacy_buffers:
         items["legacy_buffers"] = count.legacy_buffers
@@ -223,6 +222,11 @@ def released(count: Count, release: Release) -> dict[str, int]:
         items["mtp_copies"] = count.mtp_copies
     if "lm_head" in release.copies:
         items["copy_of_lm_head"] = count.embedding if count.tied else 0
+    if release.quantisation:
+        from paramcount.scales import SCHEMES, scales_in
+
+        scales = scales_in(count.tensors, SCHEMES[release.quantisation])
+        items |= scales if release.mtp else {"scales": scales["scales"]}
     return items
 
 

@@ -118,7 +118,7 @@ LAYERS, EXPERTS, ROWS, WIDTH, MANY, OTHERS = range(6)
 def place(name: str) -> int:
     """Where people look for a factor: layers, experts, rows of a table, the model's width, other numbers, other widths."""
     last = name.rpartition(".")[2]
-    if last.endswith("layers"):
+    if last.endswith(("layers", " layer")):
         return LAYERS
     if last.startswith("n_") and last.endswith("experts"):
         return EXPERTS
@@ -129,11 +129,6 @@ def rank(name: str) -> tuple[int, str]:
     return place(name), name
 
 
-def _counts_alone(sum_: Sum) -> bool:
-    """Whether a bracket says how many there are: n_layers − n_dense_layers."""
-    return all(not product.sums and all(place(name) <= EXPERTS for name, _ in product.names) for product in sum_.products)
-
-
 # ---- printing
 
 
@@ -142,6 +137,7 @@ class Style(NamedTuple):
 
     number: Callable[[int], str]
     name: Callable[[str], str]
+    words: Callable[[str], str]  # behind a number that says what it counts: "28 mamba layers"
     power: Callable[[str, int], str]
     times: str  # between factors that stand alone
     tight: str  # between those of a sum
@@ -156,23 +152,32 @@ def grouped(number: int) -> str:
     return f"{number:,}"
 
 
-TEXT = Style(grouped, str, lambda base, power: base + str(power).translate(SUPERSCRIPT), " · ", "·", "−", ("(", ")"))
+TEXT = Style(grouped, str, lambda words: " " + words, lambda base, power: base + str(power).translate(SUPERSCRIPT), " · ", "·", "−", ("(", ")"))
 
 
 def latex_number(number: int) -> str:
     return f"{number:,}".replace(",", "{,}")
 
 
+def escaped(text: str) -> str:
+    """Plain text inside LaTeX. What LaTeX has no letter for is left out."""
+    return re.sub(r"[^A-Za-z0-9.,:+\-/ ]", lambda match: "\\" + match[0] if match[0] in "_&%$#{}" else " ", text)
+
+
 def latex_name(name: str) -> str:
-    """n_kv_heads as n with what it counts below it; what is no such name upright."""
+    """A size as mathematics: n_kv_heads is n with what it counts below it, what is no such name stands upright."""
     first, _, rest = name.partition("_")
-    upright = re.sub(r"[^A-Za-z0-9.,:+\- ]", lambda match: "\\" + match[0] if match[0] in "_&%$#{}" else " ", rest if len(first) == 1 and rest else name)
     if len(first) == 1 and rest and "." not in name:
-        return rf"{first}_{{\mathrm{{{upright}}}}}"
-    return rf"\mathrm{{{upright}}}"
+        return rf"{first}_{{\mathrm{{{escaped(rest)}}}}}"
+    return rf"\mathrm{{{escaped(name)}}}"
 
 
-LATEX = Style(latex_number, latex_name, lambda base, power: f"{{{base}}}^{{{power}}}", r" \cdot ", r" \cdot ", "-", ("(", ")"))
+LATEX = Style(latex_number, latex_name, lambda words: rf"\ \text{{{escaped(words)}}}", lambda base, power: f"{{{base}}}^{{{power}}}", r" \cdot ", r" \cdot ", "-", ("(", ")"))
+
+
+def in_numbers(style: Style, values: Mapping[str, int]) -> Style:
+    """The same style with what the names stand for in their place."""
+    return style._replace(name=lambda name: style.number(values[name]), words=lambda words: "")
 
 
 def written(tree: Sum, style: Style = TEXT) -> str:
@@ -180,22 +185,33 @@ def written(tree: Sum, style: Style = TEXT) -> str:
     if not tree.products:
         return style.number(0)
     alone = len(tree.products) == 1
-    pieces = []
-    for i, product in enumerate(tree.products):
-        text = _product(product, style, alone)
+    text = ""
+    for product in tree.products:
         sign = style.minus if product.number < 0 else "+"
-        pieces.append((sign if product.number < 0 else "") + text if i == 0 else f" {sign} {text}")
-    return "".join(pieces)
+        text += f" {sign} " if text else sign.replace("+", "")
+        text += _product(product, style, alone)
+    return text
 
 
 def _product(product: Product, style: Style, alone: bool) -> str:
     """Layers and experts, the number, all else; inside a sum the number first."""
-    names = sorted(product.names, key=lambda pair: rank(pair[0]))
-    base = [(name, style.name(name) if power == 1 else style.power(style.name(name), power)) for name, power in names]
-    brackets = [(sum_, style.brackets[0] + written(sum_, style) + style.brackets[1]) for sum_ in product.sums]
-    first = [text for sum_, text in brackets if _counts_alone(sum_)]
-    counts = [text for name, text in base if place(name) <= EXPERTS]
-    rest = [text for name, text in base if place(name) > EXPERTS] + [text for sum_, text in brackets if not _counts_alone(sum_)]
-    number = [style.number(abs(product.number))] if abs(product.number) != 1 or not (base or brackets) else []
-    factors = [*first, *counts, *number, *rest] if alone else [*number, *first, *counts, *rest]
-    return (style.times if alone else style.tight).join(factors)
+    factors = [((*rank(name), 0), _named(name, power, style, alone)) for name, power in product.names]
+    factors += [((_place(sum_), "", 1), style.brackets[0] + written(sum_, style) + style.brackets[1]) for sum_ in product.sums]
+    if abs(product.number) != 1 or not factors:
+        factors.append(((EXPERTS if alone else -1, "~", 0), style.number(abs(product.number))))
+    return (style.times if alone else style.tight).join(text for _, text in sorted(factors, key=lambda factor: factor[0]))
+
+
+def _named(name: str, power: int, style: Style, alone: bool) -> str:
+    if name[0].isdigit():
+        number, _, words = name.partition(" ")
+        base = style.number(int(number.replace(",", ""))) + (style.words(words) if alone and power == 1 else "")
+    else:
+        base = style.name(name)
+    return base if power == 1 else style.power(base, power)
+
+
+def _place(sum_: Sum) -> int:
+    """Where people look for a bracket: among the counts where it holds nothing else, else behind everything."""
+    places = [place(name) for product in sum_.products for name, _ in product.names]
+    return min(places, default=LAYERS) if max(places, default=LAYERS) <= EXPERTS and not any(product.sums for product in sum_.products) else OTHERS + 1

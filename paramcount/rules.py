@@ -76,14 +76,19 @@ def below(c: Sizes, indices: str, limit: str) -> None:
         raise ParamcountError(f"= [{listed}] for {limit} = {n}", where=indices, accepted=f"layer indices in rising order, each once, below {n}")
 
 
+def one_for_each(c: Sizes, words: str, limit: str) -> None:
+    """One word a layer."""
+    found, n = getattr(c, words), getattr(c, limit)
+    if found is not None and len(found) != n:
+        raise ParamcountError(f"names {len(found)} layers, {limit} = {n}", where=words, accepted="one word a layer")
+
+
 def one_of_each(c: Sizes, words: str, limit: str, known: tuple[str, ...]) -> None:
     """One word a layer, all of them known."""
-    found, n = getattr(c, words), getattr(c, limit)
-    for i, word in enumerate(found):
+    for i, word in enumerate(getattr(c, words)):
         if word not in known:
             raise ParamcountError(f"= {shown(word)}", where=f"{words}.{i}", accepted=", ".join(known), nearest=near(word, known))
-    if len(found) != n:
-        raise ParamcountError(f"names {len(found)} layers, {limit} = {n}", where=words, accepted="one word a layer")
+    one_for_each(c, words, limit)
 
 
 def sliding_or_full(c: Any) -> None:
@@ -108,6 +113,7 @@ RULES: tuple[tuple[Callable[[Sizes, str, str], None], str, str], ...] = (
     (divides, "n_linear_k_heads", "n_linear_v_heads"),
     (visits_fit, "n_active_experts", "n_routed_experts"),
     (at_most, "n_dense_layers", "n_layers"),
+    (one_for_each, "layer_types", "n_layers"),
     (below, "dense_layers", "n_layers"),
     (below, "unrotated_layers", "n_layers"),
     (below, "cross_attention_layers", "n_layers"),

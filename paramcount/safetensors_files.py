@@ -45,7 +45,8 @@ NUMPY = {
     "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1",
 }  # fmt: skip
 
-ENTRY = re.compile(r"\{[^{}]{0,%d}\}" % LARGEST_ENTRY)
+KEYS = ("dtype", "shape", "data_offsets")  # of a tensor's entry
+ENTRY = re.compile(rf"\{{[^{{}}]{{0,{LARGEST_ENTRY}}}\}}")
 BLANKS = re.compile(r"[ \t\n\r]*")
 DECODER = JSONDecoder()
 
@@ -218,13 +219,13 @@ def _tensor(name: str, text: str, at: int) -> tuple[Stored, int]:
 
 
 def _stored(fields: Mapping[str, Any]) -> Stored:
-    wanted = ("dtype", "shape", "data_offsets")
-    for key in (*wanted, *fields):
-        if key not in fields:
-            raise ParamcountError("is missing", where=key, accepted=", ".join(wanted))
-        if key not in wanted:
-            raise ParamcountError(f"unknown key {quoted(key)}", accepted=", ".join(wanted), nearest=near(key, wanted))
-    dtype, shape, offsets = (fields[key] for key in wanted)
+    if fields.keys() ^ KEYS:
+        for key in (*KEYS, *fields):
+            if key not in fields:
+                raise ParamcountError("is missing", where=key, accepted=", ".join(KEYS))
+            if key not in KEYS:
+                raise ParamcountError(f"unknown key {quoted(key)}", accepted=", ".join(KEYS), nearest=near(key, KEYS))
+    dtype, shape, offsets = (fields[key] for key in KEYS)
     if not isinstance(dtype, str) or dtype not in BITS:
         raise ParamcountError(f"= {shown(dtype)}", where="dtype", accepted=", ".join(BITS), nearest=near(dtype, BITS))
     if not isinstance(shape, list) or len(shape) > MOST_AXES or not all(map(_is_size, shape)):

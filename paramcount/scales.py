@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from paramcount.flow import Repeat
     from paramcount.zoo import Model
 
-KEPT = ("embedding", "other_embedding", "position", "router", "norm", "lm_head")  # components that stay as they are
-KEPT_NAMES = ("eh_proj.weight", "weights_proj.weight")  # and single matrices, of DeepSeek-V3's MTP layer and of V3.2's indexer
+KEPT_PARTS = ("vision", "audio", "projector")  # what stays as it is: parts,
+KEPT = ("embedding", "other_embedding", "position", "router", "norm", "lm_head")  # components,
+KEPT_NAMES = ("eh_proj.weight", "weights_proj.weight")  # single matrices, of DeepSeek-V3's MTP layer and of V3.2's indexer
 LARGEST_BLOCK = 2**20
 
 
@@ -68,9 +69,7 @@ def scales_of(tensor: Tensor, scheme: Scheme) -> Tensor | None:
     >>> scales.name, weight.shape, scales.shape, scales.copies
     ('model.layers.{layer}.self_attn.kv_a_proj_with_mqa.weight_scale_inv', (576, 7168), (5, 56), 61)
     """
-    from paramcount.counting import TOWERS
-
-    if tensor.role != "parameter" or tensor.tied_to or tensor.part in TOWERS:
+    if tensor.role != "parameter" or tensor.tied_to or tensor.part in KEPT_PARTS:
         return None
     stacked = tensor.stacked is not None and not tensor.stacked.merged
     if scheme.method == "mxfp4":  # of experts alone, which are stored [experts, inputs, outputs] and whose scales are not
@@ -78,9 +77,12 @@ def scales_of(tensor: Tensor, scheme: Scheme) -> Tensor | None:
             return None
         n, inputs, outputs = tensor.shape
         return tensor._replace(name=tensor.name + "_scales", shape=(n, outputs, blocks(inputs, scheme.block[1])), role="scale", splits=())
-    *before, outputs, inputs = (0, *tensor.shape) if len(tensor.shape) < 2 else tensor.shape
-    if len(before) != stacked or tensor.component.partition(".")[0] in KEPT or tensor.name.endswith(KEPT_NAMES):
+    component = tensor.component.partition(".")[0]
+    if len(tensor.shape) != 2 + stacked or component in KEPT or tensor.name.endswith(KEPT_NAMES):
         return None
+    if not tensor.name.endswith(".weight") and component != "experts":
+        return None
+    *before, outputs, inputs = tensor.shape
     repeats = converted(tensor, scheme.kept) if scheme.kept else tensor.repeats
     if repeats is None:
         return None
@@ -93,16 +95,16 @@ def blocks(n: int, size: int) -> int:
     return -(-n // size)
 
 
-def converted(tensor: Tensor, kept: Iterable[str]) -> tuple[Repeat, ...] | None:
+def converted(tensor: Tensor, kept: tuple[str, ...]) -> tuple[Repeat, ...] | None:
     """The repeats of a tensor without the layers in which it is kept as it is; None where that is all of them.
 
     Source: should_convert_module of the reference; its regular expressions are read as plain names with `*`.
     """
-    kept = frozenset(kept)
+    alone = frozenset(kept)
     layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
     module = tensor.name.removesuffix(".weight").replace("{expert}", "0")
     indices = (0,) if layer is None else layer.indices
-    left = [i for i in indices if not is_kept(module.replace("{layer}", str(i)), kept)]
+    left = [i for i in indices if not is_kept(module.replace("{layer}", str(i)), kept, alone)]
     if not left:
         return None
     if layer is None or len(left) == len(indices):
@@ -111,12 +113,12 @@ def converted(tensor: Tensor, kept: Iterable[str]) -> tuple[Repeat, ...] | None:
     return tuple(fewer if repeat is layer else repeat for repeat in tensor.repeats)
 
 
-def is_kept(module: str, kept: frozenset[str]) -> bool:
+def is_kept(module: str, kept: tuple[str, ...], alone: frozenset[str]) -> bool:
     """Whether a module, one that it stands in or the end of its name is among those kept."""
     from fnmatch import fnmatchcase
 
     words = module.split(".")
-    if any(".".join(words[:i]) in kept or ".".join(words[-i:]) in kept for i in range(1, len(words) + 1)):
+    if module.endswith(kept) or any(".".join(words[:i]) in alone for i in range(1, len(words))):
         return True
     return any(fnmatchcase(module, name) or fnmatchcase(module, f"{name}.*") for name in kept if "*" in name)
 

@@ -19,8 +19,13 @@ from tests.refusing import command_refusal, refusal
 
 MOST = 2**31
 LISTED = "what `paramcount architectures` lists"
-OPTIONAL_PARTS = {"n_dense_layers", "n_shared_experts", "n_mtp_layers", "d_rope"}  # a model may have none of these
-MAY_BE_DENSE = {"glm4_moe", "jamba", "qwen3_next"}  # which the reference builds without experts too
+OPTIONAL_PARTS = {"n_dense_layers", "n_shared_experts", "n_mtp_layers"}  # a model may have none of these
+MAY_BE_ZERO = {  # what else the reference builds without: experts, rotated positions
+    "glm4_moe": {"n_routed_experts", "d_rope"},
+    "jamba": {"n_routed_experts"},
+    "phi3": {"d_rope"},
+    "qwen3_next": {"n_routed_experts", "n_active_experts", "d_rope"},
+}
 
 LLAMA: dict[str, Any] = {
     "vocab_size": 1000, "d_model": 256, "n_layers": 2, "n_heads": 32, "n_kv_heads": 8, "d_head": 8, "d_ff": 512,
@@ -68,7 +73,7 @@ def test_every_size_of_every_architecture_is_a_whole_number_in_its_range(archite
     sizes = {name: value for name, value in entry(architecture)["config"].items() if type(value) is int}
     assert {"vocab_size", "d_model", "n_layers"} <= set(sizes)
     for name, size in sizes.items():
-        least = 0 if name in OPTIONAL_PARTS or (name == "n_routed_experts" and architecture in MAY_BE_DENSE) else 1
+        least = 0 if name in OPTIONAL_PARTS | MAY_BE_ZERO.get(architecture, set()) else 1
         wrong = {
             least - 1: f"= {least - 1} (accepted: a whole number from {least})",
             -(10**40): f"= a number of more than 30 digits (accepted: a whole number from {least})",

@@ -48,7 +48,7 @@ class Seen(NamedTuple):
 
 
 def seen(svg: bytes) -> Seen:
-    root = ET.fromstring(svg)  # noqa: S314: our own
+    root = ET.fromstring(svg)  # noqa: S314
     boxes: list[tuple[float, float, float, str]] = []
     for path in root.iter(f"{SVG}path"):
         colour = re.search(r"fill: (#\w{6})", path.get("style", ""))
@@ -141,6 +141,11 @@ def test_what_nobody_has_checked_is_marked() -> None:
     assert "* unverified: nobody has counted it independently" in found.texts
 
 
+def test_a_what_if_says_what_is_set(run: Runner) -> None:
+    assert run("compare", "gpt2-small", "--set", "n_layers=40", "--plot", "out.svg").code == 0
+    assert {"323 M", "what if n_layers = 40"} <= set(seen(Path("out.svg").read_bytes()).texts)
+
+
 def test_sixty_models_grow_the_picture_and_no_line_touches_the_next() -> None:
     models = [id for id in zoo.ids() if not zoo.entry(id).estimate][:60]
     found = seen(plot(models))
@@ -222,6 +227,10 @@ def test_a_hostile_name_is_drawn_without_a_word_of_complaint(name: str, format: 
     assert capfd.readouterr() == ("", "")
 
 
+def test_letters_that_a_picture_cannot_show_stand_there_as_their_escapes() -> None:
+    assert picture([hostile("模型 é")], format="png") == picture([hostile("\\u6a21\\u578b é")], format="png")
+
+
 def test_an_estimates_claims_are_text_and_nothing_else() -> None:
     row = hostile("x") | {"estimate": True, "claimed_total": "<script>$x^2$</script>"}
     assert "no bar: an estimate, claimed <script>$x^2$</script>" in seen(picture([row, hostile("y")])).texts
@@ -281,6 +290,10 @@ def test_what_cannot_be_plotted_is_refused(args: list[str], message: str, capsys
     assert command_refusal(capsys, "compare", "gpt2-small", *args) == message
 
 
+def test_a_wrong_ending_is_refused_before_anything_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_refusal(capsys, "compare", "no-such-model", "--plot", "out.gif").startswith("--plot: no plot has the ending '.gif'")
+
+
 def test_a_wrong_column_leaves_no_plot_behind(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean total?" in command_refusal(capsys, "compare", "gpt2-small", "--sort", "totl", "--plot", "out.svg")
 
@@ -303,7 +316,7 @@ def test_where_the_space_ends_an_older_picture_stays() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"format": "jpg"}, r"^format = 'jpg' \(accepted: svg, png, pdf\)$"),
+        ({"format": "gif"}, r"^format = 'gif' \(accepted: svg, png, pdf\)$"),
         ({"scale": "lgo"}, r"^scale = 'lgo' \(accepted: linear, log\); did you mean log\?$"),
     ],
 )

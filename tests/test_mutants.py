@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from paramcount import flow, zoo
-from paramcount.architectures import architecture, qwen3_next
+from paramcount.architectures import architecture, phi3, qwen3_next, t5
 from paramcount.counting import count_sizes
 from paramcount.flow import Data, Weight
 from paramcount.parts import attentions, decoders, feed_forward, state_space
@@ -118,7 +118,7 @@ def attending(patch: Patch, wrong: Callable[[Any], dict[str, Any]]) -> None:
     def mistaken(original: Operation) -> Operation:
         return lambda c, *a, **k: original(Seen(c, **wrong(c)), *a, **k)
 
-    for original in (attentions.attention, qwen3_next.doubled_attention):
+    for original in (attentions.attention, qwen3_next.doubled_attention, phi3.attention):
         everywhere(patch, original, mistaken(original))
 
 
@@ -131,8 +131,11 @@ def head_width_guessed_from_the_models(patch: Patch) -> None:
 
 
 def attention_without_qk_norm(patch: Patch) -> None:
-    original = flow.norm
-    everywhere(patch, original, lambda x, name, **k: x if name.endswith(("q_norm", "k_norm")) else original(x, name, **k))
+    def forgetful(original: Operation) -> Operation:
+        return lambda x, name, **k: x if name.endswith(("q_norm", "k_norm")) else original(x, name, **k)
+
+    for original in (flow.norm, attentions.wide_norm):
+        everywhere(patch, original, forgetful(original))
 
 
 def attention_without_its_gate(patch: Patch) -> None:
@@ -155,7 +158,11 @@ def mlp_without_gate(patch: Patch) -> None:
     def plain(x: Data, prefix: str, component: str, d_ff: Any, *, bias: bool = False, activation: str = "", names: Any = feed_forward.GATED) -> Data:
         return feed_forward.plain_mlp(x, (prefix + names[1], prefix + names[2]), component, d_ff, bias=bias)
 
+    def plain_of_two(x: Data, prefix: str, component: str, d_ff: Any, *, names: Any = ("gate_up_proj", "down_proj"), **k: Any) -> Data:
+        return feed_forward.plain_mlp(x, (prefix + names[0], prefix + names[1]), component, d_ff)
+
     everywhere(patch, feed_forward.gated_mlp, plain)
+    everywhere(patch, feed_forward.fused_gated_mlp, plain_of_two)
 
 
 def without_weights(patch: Patch, original: Operation, component: str) -> None:
@@ -257,6 +264,14 @@ def mixer_without_inner_norms(patch: Patch) -> None:
     everywhere(patch, original, lambda *a, inner_norm=None, **k: original(*a, **k))
 
 
+def cross_attention_left_out(patch: Patch) -> None:
+    everywhere(patch, t5.look, lambda c, x, memory: x)
+
+
+def norms_behind_left_out(patch: Patch) -> None:
+    everywhere(patch, decoders.sandwich, lambda x, a, f, *, bias=False: decoders.pre_norm(x, a, f, decoders.SANDWICH[::2], bias=bias))
+
+
 def queries_without_latent(patch: Patch) -> None:
     from paramcount.parts import latent
 
@@ -288,7 +303,8 @@ class Mutant(NamedTuple):
 TOTAL = frozenset({"total"})
 SHAPES_ALONE: frozenset[str] = frozenset()
 MIXTURES = of("mixtral", "qwen2_moe", "qwen3_moe", "deepseek", "deepseek_v2", "deepseek_v3", "gpt_oss", "glm4_moe", "jamba", "qwen3_next")
-FUSED = of("gpt2", "openai-gpt", "qwen", "gpt_oss", "jamba", "qwen3_next")
+FUSED = of("gpt2", "openai-gpt", "qwen", "gpt_oss", "jamba", "qwen3_next", "mamba2", "phi3")
+QK_NORMED = of("qwen3", "qwen3_moe", "mllama", "qwen3_next", "gemma3_text", "olmo2")
 BIASED = ("gpt2", "openai-gpt", "qwen2", "qwen2_moe", "gpt_oss", "mllama", "glm4_moe", "jamba")  # a bias of a matrix that is not fused
 MUTANTS = [
     Mutant(norm_without_weight, every, TOTAL),
@@ -303,27 +319,29 @@ MUTANTS = [
     Mutant(stacked_experts_stored_apart, of("gpt_oss"), SHAPES_ALONE),
     Mutant(head_without_its_tie, where(lambda c: c.tie_word_embeddings), TOTAL | {"lm_head"}),
     Mutant(head_always_tied, where(lambda c: not c.tie_word_embeddings), TOTAL | {"lm_head"}),
-    Mutant(keys_and_values_for_every_head, where(lambda c: getattr(c, "n_kv_heads", c.n_heads) != c.n_heads), TOTAL),
+    Mutant(keys_and_values_for_every_head, where(lambda c: hasattr(c, "n_kv_heads") and c.n_kv_heads != c.n_heads), TOTAL),
     Mutant(head_width_guessed_from_the_models, where(lambda c: hasattr(c, "n_kv_heads") and c.n_heads * c.d_head != c.d_model), TOTAL),
-    Mutant(attention_without_qk_norm, lambda id: of("qwen3", "qwen3_moe", "mllama", "qwen3_next")(id) or where(lambda c: getattr(c, "qk_norm", False))(id), TOTAL),
+    Mutant(attention_without_qk_norm, lambda id: QK_NORMED(id) or where(lambda c: getattr(c, "qk_norm", False))(id), TOTAL),
     Mutant(attention_without_its_gate, of("qwen3_next"), TOTAL),
     Mutant(output_projection_biased_as_qkv, of("qwen2", "qwen2_moe", "glm4_moe"), TOTAL),
-    Mutant(mlp_without_gate, lambda id: not of("gpt2", "openai-gpt", "gpt_oss")(id), TOTAL),
+    Mutant(mlp_without_gate, lambda id: not of("gpt2", "openai-gpt", "gpt_oss", "mamba2", "t5")(id), TOTAL),
     Mutant(router_left_out, MIXTURES, TOTAL),
     Mutant(shared_experts_left_out, of("qwen2_moe", "deepseek", "deepseek_v2", "deepseek_v3", "glm4_moe", "qwen3_next"), TOTAL),
-    Mutant(position_table_left_out, of("gpt2", "openai-gpt", "mllama"), TOTAL),
+    Mutant(position_table_left_out, of("gpt2", "openai-gpt", "mllama", "t5"), TOTAL),
     Mutant(sinks_left_out, of("gpt_oss"), TOTAL),
     Mutant(gates_left_out, of("mllama"), TOTAL),
     Mutant(buffer_counted_as_parameter, of("deepseek_v3", "glm4_moe"), TOTAL | {"buffers"}),
     Mutant(buffer_left_out, of("deepseek_v3", "glm4_moe"), frozenset({"buffers"})),
     Mutant(a_layer_too_many, every, TOTAL),
-    Mutant(first_layers_like_the_rest, of("deepseek", "deepseek_v2", "deepseek_v3", "mllama", "glm4_moe", "jamba", "qwen3_next"), TOTAL),
+    Mutant(first_layers_like_the_rest, of("deepseek", "deepseek_v2", "deepseek_v3", "mllama", "glm4_moe", "jamba", "qwen3_next", "t5"), TOTAL),
     Mutant(an_expert_too_few, MIXTURES, TOTAL),
     Mutant(table_as_long_as_the_head, of("mllama"), TOTAL | {"embedding"}),
-    Mutant(convolution_left_out, of("jamba", "qwen3_next"), TOTAL),
-    Mutant(convolution_without_bias, of("jamba"), TOTAL),
-    Mutant(decay_left_out, of("jamba", "qwen3_next"), TOTAL),
+    Mutant(convolution_left_out, of("jamba", "qwen3_next", "mamba2"), TOTAL),
+    Mutant(convolution_without_bias, of("jamba", "mamba2"), TOTAL),
+    Mutant(decay_left_out, of("jamba", "qwen3_next", "mamba2"), TOTAL),
     Mutant(mixer_without_inner_norms, of("jamba"), TOTAL),
+    Mutant(cross_attention_left_out, of("t5"), TOTAL),
+    Mutant(norms_behind_left_out, of("gemma3_text"), TOTAL),
     Mutant(queries_without_latent, where(lambda c: getattr(c, "d_q_lora", None) is not None), TOTAL),
 ]
 

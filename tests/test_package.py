@@ -17,9 +17,9 @@ ROOT = Path(pc.__file__).parent
 
 # From the ground floor up; what stands on one floor may import only what stands below.
 FLOORS = [
-    ["errors", "commands"],
+    ["errors", "commands", "tokenizer_child"],
     ["factoring", "flow", "sweeps", "figures", "files", "strict_json", "tables"],
-    ["polynomials", "schema_errors", "strict_yaml"],
+    ["polynomials", "safetensors_files", "schema_errors", "strict_yaml", "tokenizer_files"],
     ["sizes"],
     ["rules", "values"],
     ["config_keys"],
@@ -34,7 +34,7 @@ FLOORS = [
     ["counting"],
     ["changing"],
     ["arithmetic", "breakdown", "checking", "comparing", "gpt2_numpy"],
-    ["gpt2_checks", "scanning"],
+    ["gpt2_checks", "gpt2_text", "scanning"],
     ["explaining", "tracing"],
     ["drawing"],
     ["cli"],

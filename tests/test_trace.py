@@ -52,7 +52,7 @@ def test_the_walk_through_gpt2_is_that_of_the_paper(run: Runner) -> None:
 def test_widths_that_are_marked_alike_are_equal(id: str) -> None:
     told = "\n".join(row[1] for row in table(trace(id)).rows)
     marked = re.findall(r"‹(\w+)›\] · \[‹(\w+)›", told)
-    assert len(marked) > 8
+    assert len(marked) > 2
     assert [pair for pair in marked if pair[0] != pair[1]] == []
 
 

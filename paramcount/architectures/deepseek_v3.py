@@ -49,6 +49,13 @@ class DeepseekV3(Sizes):
     def mtp(c, tokens: Data) -> Data:
         return next_token_layers(c, tokens, lambda x: layer(c, "moe", x))
 
+    def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+        """Moonshot AI's files hold them, and as many as the heads of a Llama of this width would need (Moonlight 27 × 64, Kimi K2 61 × 56).
+
+        Source: github NVIDIA-NeMo/Megatron-Bridge@0fe9cb1dd9b1:src/megatron/bridge/models/deepseek/deepseek_v3_bridge.py.
+        """
+        return (("model.layers.{layer}.self_attn.rotary_emb.inv_freq", (c.d_model // c.n_heads // 2,), c.n_layers),)
+
 
 def layer(c: Any, kind: str, x: Data) -> Data:
     mixture = (lambda h: corrected_mixture(c, h, "mlp.")) if kind == "moe" else None

@@ -85,9 +85,20 @@ class Zamba(Sizes):
 
     def check(c) -> None:
         one_of_each(c, "layer_types", "n_layers", KINDS)
+        owned(c)
         divides(c, "n_mamba_heads", "d_inner")
         if len(c.owners) == 1 and c.tie_word_embeddings:  # it finds nothing to tie and stops
             raise ParamcountError("has one hybrid layer, which shares its block with none", where="layer_types", accepted="none, or several")
+
+
+def owned(c: Any) -> None:
+    """Every hybrid layer has the block of one that is no later."""
+    hybrid = [i for i, word in enumerate(c.layer_types) if word == "hybrid"]
+    if len(c.owners) != len(hybrid):
+        raise ParamcountError(f"names {len(c.owners)} layers for {len(hybrid)} hybrid ones", where="owners", accepted="one for each hybrid layer")
+    for use, (i, owner) in enumerate(zip(hybrid, c.owners)):
+        if owner > i or owner not in hybrid:
+            raise ParamcountError(f"= {owner}", where=f"owners.{use}", accepted=f"a hybrid layer up to {i}")
 
 
 def sharing_decoder(c: Any, tokens: Data, layer: Any) -> Data:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.zamba import KINDS, Use, doubled_per_head, sharing_decoder, widened
+from paramcount.architectures.zamba import KINDS, Use, doubled_per_head, owned, sharing_decoder, widened
 from paramcount.config_keys.conditions import padding_in_table
 from paramcount.config_keys.layer_kinds import whole
 from paramcount.config_keys.mixers import expanded, fills, null_counts
@@ -88,6 +88,9 @@ class Zamba2(Sizes):
 
     def check(c) -> None:
         one_of_each(c, "layer_types", "n_layers", KINDS)
+        owned(c)
+        if len(c.adapters) != len(c.owners):
+            raise ParamcountError(f"names {len(c.adapters)} for {len(c.owners)} hybrid layers", where="adapters", accepted="one for each hybrid layer")
         if c.owners and c.attention_adapters and not c.n_kv_heads * c.d_head == c.n_heads * c.d_head == 2 * c.d_model:
             found = f"= {c.n_heads} × {c.d_head}, {c.n_kv_heads} × {c.d_head}"
             raise ParamcountError(found, where="n_heads × d_head, n_kv_heads × d_head", accepted=f"{2 * c.d_model}, as wide as the adapters")

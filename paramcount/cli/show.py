@@ -94,10 +94,10 @@ def _beside(count: Count) -> list[str]:
     beside = [f"{name} {n:,}" for name, n in (("buffers", count.buffers), ("MTP", count.mtp)) if n]
     if beside:
         lines.append(f"beside the total: {' · '.join(beside)}")
-    items = {name.replace("_", " ").replace("mtp", "MTP"): n for name, n in count.release.items() if n}
-    if len(items) > 1 or count.quantisation:
-        scales = f" beside {count.quantisation.upper()} scales" if count.quantisation else ""
-        lines.append(f"released files{scales} {sum(items.values()):,} = {' + '.join(f'{name} {n:,}' for name, n in items.items())}")
+    scales = f"{str(count.quantisation).upper()} scales"
+    items = {name.replace("_", " ").replace("mtp", "MTP").replace("scales", scales): n for name, n in count.release.items() if n}
+    if len(items) > 1:
+        lines.append(f"released files {count.checkpoint:,} = {' + '.join(f'{name} {n:,}' for name, n in items.items())}")
     if count.not_counted:
         lines.append(f"not counted: {', '.join(count.not_counted)}")
     if count.language_model != count.total:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from paramcount.comparing import rows_of, unverified
+from paramcount.comparing import rows_of, settings, unverified
 from paramcount.counting import COMPONENTS
 from paramcount.errors import ParamcountError, near, printable
 from paramcount.figures import short
@@ -235,9 +235,9 @@ def _figure(rows: Sequence[Mapping[str, Any]], scale: Scale, *, drawn: bool) -> 
     shown = [part for part in COMPONENTS if any(bar.parts[part] for bar in bars)]
     legend = LEGEND_ROW * math.ceil(len(shown) / LEGEND_COLUMNS) + 2 * MARGIN
     above = legend + (ABOVE if len(rows) > MANY else 0)
-    marked = any(unverified(row) for row in rows)
-    label = axis.label + ("\n* unverified: nobody has counted it independently" if marked else "")
-    below = BELOW + NOTE * label.count("\n")
+    notes = [axis.label, *(printable(line, 110) for line in settings(rows))]
+    notes += ["* unverified: nobody has counted it independently"] if any(unverified(row) for row in rows) else []
+    below = BELOW + NOTE * "\n".join(notes).count("\n")
     whole = above + height + below
     figure = Figure(figsize=(WIDTH, whole))
     axes = figure.add_axes((left / WIDTH, below / whole, 1 - (left + MARGIN) / WIDTH, height / whole))
@@ -254,7 +254,7 @@ def _figure(rows: Sequence[Mapping[str, Any]], scale: Scale, *, drawn: bool) -> 
     axes.grid(axis="x", color="#b8b8b8", linewidth=0.5)
     axes.set_axisbelow(True)
     axes.spines[:].set_visible(False)
-    axes.set_xlabel(label, loc="left")
+    axes.set_xlabel("\n".join(notes), loc="left")
     if shown:
         from matplotlib.patches import Patch
 

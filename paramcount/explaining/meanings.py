@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paramcount.sizes import Sizes, inner_configs, key_of
+from paramcount.sizes import Sizes, key_of
 
 MEANINGS = {
     "vocab_size": "rows of the token table",
@@ -72,15 +72,18 @@ MEANINGS = {
 }
 
 
-def meaning(architecture: type[Sizes], path: str) -> tuple[str, str]:
+def meaning(sizes: Sizes, path: str) -> tuple[str, str]:
     """(what a size means in words, the config.json key it is read from); each empty where nobody says.
 
-    >>> from paramcount.architectures import architecture
-    >>> meaning(architecture("llama"), "n_kv_heads"), meaning(architecture("gpt2"), "d_model")
-    (('heads of keys and values', 'num_key_value_heads'), ('width of a token\\'s vector', 'n_embd'))
+    >>> from paramcount.names import load
+    >>> meaning(load("gpt2-small").sizes, "d_model")
+    ("width of a token's vector", 'n_embd')
+    >>> meaning(load("llama-3.2-11b-vision").sizes, "vision.d_ff")
+    ('inner width of the MLP', 'vision_config.intermediate_size')
     """
     name, _, rest = path.partition(".")
     if rest:
-        return meaning(inner_configs(architecture)[name], rest)
-    spelling = next(iter(key_of(architecture, name).spellings(name)), "")
-    return MEANINGS.get(name, ""), spelling.removeprefix("/")
+        return meaning(getattr(sizes, name), rest)
+    spelling = next(iter(key_of(type(sizes), name).spellings(name)), "")
+    section = f"{sizes.section}." if sizes.section and spelling[:1] not in ("", "/") else ""
+    return MEANINGS.get(name, ""), section + spelling.removeprefix("/")

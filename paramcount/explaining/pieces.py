@@ -24,15 +24,42 @@ class Piece(NamedTuple):
     role: str
     tied_to: str | None
     shape: tuple[Size, ...]  # of one of them, as stored; a fused one's share
-    each: Size  # parameters in one layer, all experts together
-    stack: str  # what the names of its layers begin with; "" outside
-    kind: Hashable  # of its layers
-    layers: Size  # how many such layers; 1 outside
+    one: Size  # parameters in one layer and one expert
+    layer: Repeat | None  # the layers that it stands in
     expert: Repeat | None  # the experts that it stands in
+
+    @property
+    def each(self) -> Size:
+        """Parameters in one layer, all experts together."""
+        return self.one * self.expert.count if self.expert else self.one
+
+    @property
+    def used(self) -> Size:
+        """Those of them that one token uses."""
+        return self.one * self.expert.active if self.expert else self.one
 
     @property
     def bias(self) -> bool:
         return self.name.rpartition(".")[2].endswith("bias")
+
+    @property
+    def stack(self) -> str:
+        """What the names of its layers begin with; "" outside."""
+        return self.name.partition("{layer}")[0] if self.layer else ""
+
+    @property
+    def kind(self) -> Hashable:
+        return self.layer.kind if self.layer else ""
+
+    @property
+    def layers(self) -> Size:
+        """How many layers hold it; 1 outside."""
+        return self.layer.count if self.layer else 1
+
+    @property
+    def owned(self) -> bool:
+        """Whether it counts: learned, tied to nothing, and not of a layer beside the model."""
+        return self.role == "parameter" and self.tied_to is None and self.part != "mtp"
 
 
 class Walk(NamedTuple):
@@ -102,10 +129,7 @@ def same(found: list[Piece], counted: list[Piece], values: Mapping[str, int]) ->
     """Whether symbols gave what the numbers give. A branch that compares sizes does not stop at symbols."""
     at = [piece for piece in found if value_of(piece.layers, values)]
     return len(at) == len(counted) and all(
-        a[:5] == b[:5]
-        and [value_of(n, values) for n in (*a.shape, a.each, a.layers)] == [*b.shape, b.each, b.layers]
-        and (a.expert is None) == (b.expert is None)
-        and (a.expert is None or b.expert is None or value_of(a.expert.active, values) == b.expert.active)
+        a[:5] == b[:5] and [value_of(n, values) for n in (*a.shape, a.each, a.used, a.layers)] == [*b.shape, b.each, b.used, b.layers]
         for a, b in zip(at, counted)
     )
 
@@ -118,11 +142,8 @@ def walked(c: Any, head: bool) -> list[Piece]:
 def pieces(name: str, weight: Weight, tied_to: str | None, repeats: tuple[Repeat, ...], part: str) -> Iterator[Piece]:
     layer = next((repeat for repeat in repeats if repeat.axis == "layer"), None)
     expert = next((repeat for repeat in repeats if repeat.axis == "expert"), None)
-    times = prod(repeat.count for repeat in repeats if repeat is not layer)
-    for component, width in weight.splits or ((weight.component, weight.shape[weight.axis] if weight.shape else 1),):
+    others = prod(repeat.count for repeat in repeats if repeat is not layer and repeat is not expert)
+    whole = ((weight.component, weight.shape[weight.axis] if weight.shape else 1),)
+    for component, width in weight.splits or whole:
         shape = (*weight.shape[: weight.axis], width, *weight.shape[weight.axis + 1 :]) if weight.shape else ()
-        stack = name.partition("{layer}")[0] if layer else ""
-        yield Piece(
-            name, component, part, weight.role, tied_to, shape, prod(shape) * times, stack,
-            layer.kind if layer else "", layer.count if layer else 1, expert,
-        )  # fmt: skip
+        yield Piece(name, component, part, weight.role, tied_to, shape, prod(shape) * others, layer, expert)

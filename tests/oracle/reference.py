@@ -29,6 +29,8 @@ def config_json(sizes: Sizes) -> dict[str, Any]:
             config[names[0]] = list(value) if isinstance(value, tuple) else value
     if sizes.reference == "JambaForCausalLM":
         config |= jamba_keys(sizes)
+    elif sizes.reference == "T5ForConditionalGeneration":
+        config |= {"feed_forward_proj": "gated-gelu" if sizes.gated else "relu"}  # type: ignore[attr-defined]
     elif "dense_layers" in type(sizes).model_fields:
         config |= {"mlp_only_layers": list(sizes.dense_layers), "decoder_sparse_step": 1}  # type: ignore[attr-defined]
     if hasattr(sizes, "vision"):
@@ -77,10 +79,10 @@ def tensors(model_type: str, sizes: Sizes) -> dict[str, Any]:
 
 
 def names(sizes: Sizes) -> dict[str, tuple[tuple[int, ...], int]]:
-    """{name in the reference, without indices: (shape, how many)}"""
+    """{name in the reference, without the layer's index: (shape, how many)}"""
     found: dict[str, tuple[tuple[int, ...], int]] = {}
     for name, tensor in built(sizes).named_parameters():
-        name = re.sub(r"\.\d+(?=\.|$)", ".{}", name)
+        name = re.sub(r"\.\d+(?=\.)", ".{}", name, count=1)  # of the layer; what else is numbered in it are places of their own
         shape = tuple(tensor.shape)
         before, copies = found.get(name, (shape, 0))
         if before != shape:

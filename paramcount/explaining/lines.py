@@ -1,0 +1,180 @@
+"""The lines of an explanation: which weights share a formula, and of which layers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from paramcount.counting import COMPONENTS, PARTS, TOWERS, place
+from paramcount.errors import printable
+from paramcount.explaining.explanation import Component, Line
+from paramcount.explaining.pieces import Piece, Walk, polynomial, value_of
+from paramcount.factoring import LATEX, TEXT, factored, grouped, in_numbers, written
+from paramcount.flow import Size
+from paramcount.polynomials import Polynomial
+
+DEEPEST = 1  # brackets within each other: a component with more is opened
+LONGEST = 110  # characters of a formula, likewise
+MOST_NAMED = 3  # kinds of layers, where one name does not fit them all
+
+Kinds = Mapping[str, Mapping[Hashable, int]]  # {stack: {kind: how many layers}}
+
+
+class Share(NamedTuple):
+    """What equal layers hold, or what stands outside of all."""
+
+    layers: str  # "28 mamba layers"
+    formula: Polynomial
+    used: Polynomial  # of it, by one token
+    values: Mapping[str, int]
+
+
+def kinds_of(pieces: Sequence[Piece], walk: Walk) -> Kinds:
+    """The layers of every stack."""
+    found: dict[str, dict[Hashable, int]] = {}
+    for piece in pieces:
+        if piece.layer and walk.at(piece.layers):
+            found.setdefault(piece.stack, {})[piece.kind] = walk.at(piece.layers)
+    return found
+
+
+def components(pieces: Sequence[Piece], walk: Walk) -> tuple[Component, ...]:
+    """The components that these weights belong to, in the order of the overview; what is tied says to what."""
+    kinds = kinds_of(pieces, walk)
+    by_name: dict[str, list[Piece]] = {}
+    for piece in pieces:
+        by_name.setdefault(place(piece.part, piece.component)[0], []).append(piece)
+    found = []
+    for name in sorted(by_name, key=COMPONENTS.index):
+        held = by_name[name]
+        own = tuple(lines(name, [piece for piece in held if piece.tied_to is None], walk, kinds, 1 + any("." in place(piece.part, piece.component)[1] for piece in held if name in TOWERS)))
+        tied = next((piece.tied_to for piece in held if piece.tied_to), None)
+        if own or tied:
+            found.append(component(name, own or (tied_line(name, held[0].part, tied, walk),)))
+    return tuple(found)
+
+
+def component(name: str, own: tuple[Line, ...]) -> Component:
+    return Component(name, sum(line.value for line in own), sum(line.active for line in own), own)
+
+
+def tied_line(name: str, part: str, tied_to: str | None, walk: Walk) -> Line:
+    to = next((piece.component for piece in walk.pieces if piece.name == tied_to), str(tied_to))
+    return Line(name, "", part, "", "weights", "", "", 0, 0, f"tied to {to}", "", "")
+
+
+def lines(name: str, pieces: Sequence[Piece], walk: Walk, kinds: Kinds, depth: int) -> Iterator[Line]:
+    """A line for the weights and one for the biases of each part and each kind of layer; opened where a formula gets long."""
+    groups: dict[tuple[str, str], list[Piece]] = {}
+    for piece in pieces:
+        groups.setdefault((piece.part, opened(piece, depth)), []).append(piece)
+    for (part, detail), group in sorted(groups.items(), key=lambda item: PARTS.index(item[0][0])):
+        made = []
+        for of in ("weights", "biases"):
+            for share in shares([piece for piece in group if piece.bias == (of == "biases")], walk, kinds):
+                if value_of(share.formula, share.values):
+                    made.append(line(share, name, detail if depth > 1 else "", part, of))
+        deeper = next((d for d in range(depth + 1, depth + 4) if len({opened(piece, d) for piece in group}) > 1), None)
+        if deeper and any(long(each.formula) for each in made):
+            yield from lines(name, group, walk, kinds, deeper)
+        else:
+            yield from made
+
+
+def opened(piece: Piece, depth: int) -> str:
+    """The first names of "vision.qkv.q"; below them all the tensor's own."""
+    names = place(piece.part, piece.component)[1].split(".")
+    return piece.name if depth > len(names) else ".".join(names[:depth])
+
+
+def long(formula: str) -> bool:
+    depth = deepest = 0
+    for character in formula:
+        depth += (character == "(") - (character == ")")
+        deepest = max(depth, deepest)
+    return deepest > DEEPEST or len(formula) > LONGEST
+
+
+def line(share: Share, component: str, detail: str, part: str, of: str, note: str = "") -> Line:
+    tree, values = factored(share.formula.terms), share.values
+    return Line(
+        component, detail, part, share.layers, of,
+        written(tree), written(tree, in_numbers(TEXT, values)),
+        value_of(share.formula, values), value_of(share.used, values), note,
+        written(tree, LATEX), written(tree, in_numbers(LATEX, values)),
+    )  # fmt: skip
+
+
+# ---- layers
+
+
+def shares(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> list[Share]:
+    """One share for each kind of layer that holds another sum; what stands outside joins it where there is one alone."""
+    outside, used = Polynomial({}), Polynomial({})
+    stacks: dict[str, dict[Hashable, list[Size]]] = {}
+    for piece in pieces:
+        if piece.layer is None:
+            outside, used = outside + piece.each, used + piece.used
+        elif walk.at(piece.layers):
+            sums = stacks.setdefault(piece.stack, {}).setdefault(piece.kind, [0, 0, piece.layers])
+            sums[0] += piece.each
+            sums[1] += piece.used
+    equal: dict[tuple[Polynomial, Polynomial], list[tuple[str, Hashable]]] = {}
+    for stack, held in stacks.items():
+        for kind, (each, used_each, _) in held.items():
+            equal.setdefault((polynomial(each), polynomial(used_each)), []).append((stack, kind))
+    every = [(stack, kind) for stack in stacks for kind in kinds[stack]]
+    found = []
+    for (each, used_each), alike in equal.items():
+        words = words_of(alike, every)
+        number = polynomial(sum(stacks[stack][kind][2] for stack, kind in alike))
+        times, values = named_number(number, words, walk)
+        found.append(Share(layers_words(value_of(times, values), words) if len(alike) < len(every) else "", times * each, times * used_each, values))
+    if len(found) == 1 and outside == 0:
+        return found
+    if len(found) < 2:
+        together = found[0] if found else Share("", Polynomial({}), Polynomial({}), walk.values)
+        return [Share("", together.formula + outside, together.used + used, together.values)]
+    return [*found, Share("outside the layers", outside, used, walk.values)]
+
+
+def named_number(number: Polynomial, words: str, walk: Walk) -> tuple[Polynomial, Mapping[str, int]]:
+    """How many layers, as a factor; where that is a number of the structure, with the kind's name beside it: "28 mamba layers"."""
+    if number.names:
+        return number, walk.values
+    n = value_of(number, {})
+    if n == 1:
+        return number, walk.values
+    name = layers_words(n, words)
+    return Polynomial({((name, 1),): 1}), {**walk.values, name: n}
+
+
+def layers_words(n: int, words: str) -> str:
+    return " ".join(filter(None, [grouped(n), words, "layer" if n == 1 else "layers"]))
+
+
+def words_of(some: Sequence[tuple[str, Hashable]], every: Sequence[tuple[str, Hashable]]) -> str:
+    """What some layers, each (stack, kind), have in common and not all have; "" of all.
+
+    >>> every = [("layers.", ("mamba", "moe")), ("layers.", ("mamba", "dense")), ("layers.", ("attention", "moe"))]
+    >>> words_of(every[:2], every), words_of(every[2:], every), words_of(every, every)
+    ('mamba', 'attention', '')
+    """
+    if len(some) == len(every):
+        return ""
+    rows, others = [in_words(kind) for _, kind in some], [in_words(kind) for layers, kind in every if (layers, kind) not in some]
+    shared = [i for i, word in enumerate(rows[0]) if word and all(row[i : i + 1] == (word,) for row in rows)]
+    telling = [i for i in shared if all(row[i : i + 1] != (rows[0][i],) for row in others)][:1]  # one word that no other layer has
+    telling = telling or [i for i in shared if any(row[i : i + 1] != (rows[0][i],) for row in others)]
+    words = [rows[0][i] for i in telling]
+    if not words and len(rows) <= MOST_NAMED:
+        words = [" or ".join(dict.fromkeys(" ".join(filter(None, row)) for row in rows))]
+    return " ".join(printable(" ".join(words), 60).translate(PLAIN).split())
+
+
+def in_words(kind: Hashable) -> tuple[str, ...]:
+    """The words of a kind, each in its place; what is no word, and the word that says nothing, as an empty one."""
+    return tuple(word if isinstance(word, str) and word != "layer" else "" for word in (kind if isinstance(kind, tuple) else (kind,)))
+
+
+PLAIN = str.maketrans(dict.fromkeys("·×+−^=()0123456789²³.,", " "))  # what means something in a formula
