@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from paramcount.counting import Count, Tensor, count
     from paramcount.differing import Difference, diff
     from paramcount.drawing.bars import plot
+    from paramcount.drawing.reports import report
     from paramcount.errors import ParamcountError
+    from paramcount.explaining.published import why
     from paramcount.names import load
     from paramcount.tracing.sending import trace
     from paramcount.zoo import Model
@@ -30,10 +32,28 @@ _PUBLIC = {
     "diff": "differing",
     "load": "names",
     "plot": "drawing.bars",
+    "report": "drawing.reports",
     "trace": "tracing.sending",
     "what_if": "changing",
+    "why": "explaining.published",
 }
-__all__ = ["Count", "Difference", "Model", "ParamcountError", "Tensor", "__version__", "compare", "count", "diff", "load", "plot", "trace", "what_if"]
+__all__ = [
+    "Count",
+    "Difference",
+    "Model",
+    "ParamcountError",
+    "Tensor",
+    "__version__",
+    "compare",
+    "count",
+    "diff",
+    "load",
+    "plot",
+    "report",
+    "trace",
+    "what_if",
+    "why",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -49,10 +49,28 @@ def what_if(spec: object, /, **changes: object) -> zoo.Model:
     )
     reading, original = model.reading, model.original or model
     if reading.origin:  # of a zoo entry nothing was read
-        new._reading = reading._replace(origin={name: "set" if name in wanted else key for name, key in reading.origin.items()})
+        origin = {name: "set" if name in wanted else key for name, key in reading.origin.items()}
+        new._reading = reading._replace(origin=origin, remarks=(*reading.remarks, *staying(sizes, config, origin)))
     names = dict.fromkeys((*model.changes, *wanted))
     new._original, new._changes = original, {name: (at(original.sizes, name), at(config, name)) for name in names}
     return new
+
+
+def staying(before: Sizes, after: Sizes, origin: Mapping[str, str]) -> Iterator[str]:
+    """Remarks on what a config.json left to be derived, and would be another number were it derived from the changed sizes."""
+    derived: dict[str, dict[str, Any]] = {}  # of each inner config, its sizes as they would be
+    for path, key in origin.items():
+        block, _, field = path.rpartition(".")
+        old, new = (at(sizes, block) if block else sizes for sizes in (before, after))
+        if key.startswith("derived") and old is not None and new is not None:
+            derivation, would_be = key_of(type(old), field).absent, derived.setdefault(block, dict(new.__dict__))
+            try:
+                then, now = derivation({}, old.__dict__), derivation({}, would_be)
+            except (ParamcountError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+                continue  # it cannot do without keys of the config.json
+            if then == getattr(old, field) != now:
+                would_be[field] = now
+                yield f"{path} stays {written(then)}; derived from the changed sizes it would be {written(now)}"
 
 
 def flat(changes: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
@@ -168,7 +186,7 @@ def example_of(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object
         divisors = {n // d for n in numbers for d in range(1, 257) if n % d == 0}
         candidates = sorted(divisors | numbers, key=lambda n: (abs(n - value), n))[:MOST_TRIED]
     elif isinstance(value, tuple) and value and isinstance(value[0], str):
-        return f"{path}=[{', '.join([*map(typed, value[:2]), '…'])}]"
+        return f"{path}=[{', '.join([*map(typed, list(dict.fromkeys(value))[:2]), '…'])}]"
     elif isinstance(value, tuple):
         candidates = [tuple(i for i in value if i < n) for n in sorted(numbers, reverse=True)]
     return first_that_fits(sizes, wanted, path, candidates)

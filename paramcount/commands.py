@@ -7,9 +7,12 @@ COMMANDS = {
     "architectures": ("architectures", "What can be counted from a config.json."),
     "compare": ("compare", "Several models side by side."),
     "diff": ("diff", "What differs between two models, and where the parameters come from."),
+    "explain": ("explain", "Where the parameters come from: formulas, with a model's numbers in them."),
     "list": ("list_models", "The models of the zoo."),
+    "report": ("report", "One HTML page: numbers, formulas, trace, drawing, sources."),
     "scan": ("scan", "Every config.json below a directory."),
     "show": ("show", "One model: total, proof, components, arithmetic."),
     "trace": ("trace", "The life of a tensor: every operation in order, in shapes."),
     "verify": ("verify", "An entry against its reference and what was published."),
+    "why": ("why", "Why somebody else says a different number."),
 }

@@ -85,6 +85,7 @@ def diff(a: object, b: object, *, download: bool = False) -> Difference:
 def differences(a: Model, b: Model) -> Difference:
     """The same of loaded models."""
     m, n = counted(a), counted(b)
+    lengths = [{"context_length": model.context_length} for model in (a, b)] if a.context_length and b.context_length else [{}, {}]
     return Difference(
         a=a.id,
         b=b.id,
@@ -94,7 +95,7 @@ def differences(a: Model, b: Model) -> Difference:
         active_a=m.active,
         active_b=n.active,
         active_difference=n.active - m.active,
-        sizes=tuple(differing(facts(a) | flat(a.sizes) | limits(a), facts(b) | flat(b.sizes) | limits(b))),
+        sizes=tuple(differing(facts(a) | flat(a.sizes) | lengths[0], facts(b) | flat(b.sizes) | lengths[1])),
         components=tuple(sorted(components(m, n), key=lambda c: (-abs(c.difference), -abs(c.active_difference)))),
         beside=tuple(differing({name: getattr(m, name) for name in BESIDE}, {name: getattr(n, name) for name in BESIDE})),
     )
@@ -103,10 +104,6 @@ def differences(a: Model, b: Model) -> Difference:
 def facts(model: Model) -> dict[str, Any]:
     """What says which parameters a model has beside its sizes. `reference` is the class that was counted, with its head or without."""
     return {"architecture": model.architecture, "reference": model.reading.reference, "scope": model.reading.scope}
-
-
-def limits(model: Model) -> dict[str, Any]:
-    return {} if model.context_length is None else {"context_length": model.context_length}
 
 
 def flat(sizes: Sizes, prefix: str = "") -> dict[str, Any]:

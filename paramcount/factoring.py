@@ -51,7 +51,7 @@ def _common(terms: Terms) -> tuple[int, Monomial, Terms]:
     number = gcd(*terms.values())
     if all(n < 0 for n in terms.values()):
         number = -number
-    powers = dict(min(terms, key=len))
+    powers = dict(next(iter(terms)))
     for monomial in terms:
         own = dict(monomial)
         powers = {name: min(power, own[name]) for name, power in powers.items() if name in own}
@@ -161,7 +161,7 @@ def latex_number(number: int) -> str:
 
 def escaped(text: str) -> str:
     """Plain text inside LaTeX. What LaTeX has no letter for is left out."""
-    return re.sub(r"[^A-Za-z0-9.,:+\-/ ]", lambda match: "\\" + match[0] if match[0] in "_&%$#{}" else " ", text)
+    return re.sub(r"[^A-Za-z0-9.,:+\-/()' ]", lambda match: "\\" + match[0] if match[0] in "_&%$#{}" else " ", text)
 
 
 def latex_name(name: str) -> str:
@@ -172,7 +172,16 @@ def latex_name(name: str) -> str:
     return rf"\mathrm{{{escaped(name)}}}"
 
 
-LATEX = Style(latex_number, latex_name, lambda words: rf"\ \text{{{escaped(words)}}}", lambda base, power: f"{{{base}}}^{{{power}}}", r" \cdot ", r" \cdot ", "-", ("(", ")"))
+LATEX = Style(
+    latex_number,
+    latex_name,
+    lambda words: rf"\ \text{{{escaped(words)}}}",
+    lambda base, power: f"{{{base}}}^{{{power}}}",
+    r" \cdot ",
+    r" \cdot ",
+    "-",
+    ("(", ")"),
+)
 
 
 def in_numbers(style: Style, values: Mapping[str, int]) -> Style:

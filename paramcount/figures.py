@@ -8,7 +8,7 @@ from typing import NamedTuple
 from paramcount.errors import ParamcountError, shown
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
-FIGURE = re.compile(r"[~≈]?\s*(\d{1,3}(?:,\d{3})+|\d{1,30})(?:\.(\d{1,12}))?\s*([KMBGT]?)", re.IGNORECASE)
+FIGURE = re.compile(r"[~≈]?\s*(\d{1,3}(?:,\d{3}){1,9}|\d{1,30})(?:\.(\d{1,12}))?\s*([KMBGT]?)", re.IGNORECASE)
 
 
 class Figure(NamedTuple):

@@ -48,6 +48,7 @@ NUMPY = {
 KEYS = ("dtype", "shape", "data_offsets")  # of a tensor's entry
 ENTRY = re.compile(rf"\{{[^{{}}]{{0,{LARGEST_ENTRY}}}\}}")
 BLANKS = re.compile(r"[ \t\n\r]*")
+HALVES = re.compile("[\ud800-\udfff]")
 DECODER = JSONDecoder()
 
 
@@ -195,6 +196,8 @@ def _string(text: str, at: int) -> tuple[str, int]:
         string, at = DECODER.raw_decode(text, at)
     except JSONDecodeError as error:
         raise _not_json(text, error.pos, "a text in quotes") from None
+    if HALVES.search(string):
+        raise ParamcountError(f"{quoted(string)} holds half a character", where="header", accepted="Unicode")
     return string, at
 
 

@@ -66,8 +66,8 @@ def scales_of(tensor: Tensor, scheme: Scheme) -> Tensor | None:
     >>> from paramcount.counting import count
     >>> weight = next(t for t in count("deepseek-v3").tensors if t.name.endswith("kv_a_proj_with_mqa.weight"))
     >>> scales = scales_of(weight, SCHEMES["fp8"])
-    >>> scales.name, weight.shape, scales.shape, scales.copies
-    ('model.layers.{layer}.self_attn.kv_a_proj_with_mqa.weight_scale_inv', (576, 7168), (5, 56), 61)
+    >>> scales.name, weight.shape, scales.shape
+    ('model.layers.{layer}.self_attn.kv_a_proj_with_mqa.weight_scale_inv', (576, 7168), (5, 56))
     """
     if tensor.role != "parameter" or tensor.tied_to or tensor.part in KEPT_PARTS:
         return None

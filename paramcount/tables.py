@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,10 +54,13 @@ class Table(NamedTuple):
     below: Sequence[str] = ()
     headings: bool = True
     wraps: bool = False  # whether the last column's text may run over several lines
+    texts: Mapping[str, Callable[[int], str]] = {}  # {format: its text for a width}, where rows and columns would not do
 
 
 def render(table: Table, format: str, width: int) -> str:
     """The table as text in one of FORMATS. `width`: columns of the terminal, which only `table` respects."""
+    if format in table.texts:
+        return table.texts[format](width)
     if format == "json":
         import json
 
@@ -90,7 +93,8 @@ def _plain(value: Any) -> Any:
     return "" if value is None else str(value).lower() if isinstance(value, bool) else value if isinstance(value, int) else printable(value, 2000)
 
 
-def _cells(table: Table) -> tuple[list[Column], list[list[str]]]:
+def as_read(table: Table) -> tuple[list[Column], list[list[str]]]:
+    """The columns and cells that people see, each cell as they read it."""
     columns, rows = _kept(table, "csv")
     return columns, [[column.show(value) for column, value in zip(columns, row, strict=True)] for row in rows]
 
@@ -103,7 +107,7 @@ def _tabulate(columns: Sequence[Column], cells: list[list[str]], style: str) -> 
 
 
 def _text(table: Table, width: int) -> str:
-    columns, cells = _cells(table)
+    columns, cells = as_read(table)
     if table.headings or not cells:
         cells = [[column.label for column in columns], [], *cells]
     widths = [max(len(row[i]) for row in cells if row) for i in range(len(columns))]
@@ -164,7 +168,7 @@ def _markdown(table: Table) -> str:
     def safe(text: str) -> str:
         return re.sub(r"([\\|`*_\[\]])", r"\\\1", escape(text, quote=False))
 
-    columns, cells = _cells(table)
+    columns, cells = as_read(table)
     body = _tabulate([Column(c.name, safe(c.label), c.right) for c in columns], [[safe(cell) for cell in row] for row in cells], "pipe")
     lines = [*map(safe, table.above), "", body, *(text for line in table.below for text in ("", safe(line)))]
     return "\n".join(lines).strip("\n") + "\n"
@@ -173,13 +177,13 @@ def _markdown(table: Table) -> str:
 TEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "×": r"\ensuremath{\times}", "≠": r"\ensuremath{\neq}"}
-    | {"−": r"\ensuremath{-}", "–": "--", "…": r"\ldots{}", "·": r"\textperiodcentered{}"}
+    | {"−": r"\ensuremath{-}", "–": "--", "…": r"\ldots{}", "·": r"\textperiodcentered{}", "→": r"\ensuremath{\rightarrow}"}
 )
 
 
 def _latex(table: Table) -> str:
     """A tabular between its lines of text. Needs the package booktabs."""
-    columns, cells = _cells(table)
+    columns, cells = as_read(table)
     escaped = [[cell.translate(TEX) for cell in row] for row in cells]
     body = _tabulate([Column(c.name, c.label.translate(TEX), c.right) for c in columns], escaped, "latex_raw")
     rules = iter((r"\toprule", r"\midrule", r"\bottomrule"))
@@ -195,7 +199,7 @@ def _html(table: Table) -> str:
     title = escape(table.above[0].partition("   ")[0] if table.above else "paramcount")
     lines = ["<!doctype html>", '<meta charset="utf-8">', f"<title>{title}</title>", f"<style>{STYLE}</style>"]
     lines += [f"<p>{escape(line)}</p>" for line in table.above]
-    lines.append(_tabulate(*_cells(table), "html"))
+    lines.append(_tabulate(*as_read(table), "html"))
     return "\n".join([*lines, *(f"<p>{escape(line)}</p>" for line in table.below)]) + "\n"
 
 

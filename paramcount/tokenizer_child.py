@@ -10,8 +10,6 @@ import json
 import sys
 from typing import Any
 
-MOST_MEMORY = 4 << 30  # bytes of addresses; the largest released vocabularies, 260,000 tokens, take a tenth
-
 
 def answer(asked: dict[str, Any]) -> dict[str, Any]:
     """{ids, tokens, vocabulary: {token: id}, byte_level} of a text, or {n} where its tokens are more than `most`, or {error}."""
@@ -32,17 +30,17 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
         return {"error": str(error)[:2000]}
 
 
-def bounded() -> None:
-    """Let this process have so much memory and leave no core behind, where the system knows how."""
+def bounded(memory: int) -> None:
+    """Let this process have so many bytes of memory and leave no core behind, where the system knows how."""
     try:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     except (ImportError, OSError, ValueError):
         pass
 
 
 if __name__ == "__main__":
-    bounded()
+    bounded(int(sys.argv[1]))
     json.dump(answer(json.load(sys.stdin)), sys.stdout)

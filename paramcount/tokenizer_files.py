@@ -18,6 +18,7 @@ WHAT = "a tokenizer.json"
 LARGEST_FILE = 64 << 20  # bytes
 LARGEST_TEXT = 4 << 20  # characters
 PATIENCE = 60  # seconds
+MOST_MEMORY = 2 << 30  # bytes of addresses that the library gets
 CHILD = Path(__file__).with_name("tokenizer_child.py")
 
 
@@ -56,15 +57,16 @@ def tokenized(path: Path, text: str, *, most: int) -> Tokenized:
 def _answered(asked: dict[str, Any], place: str) -> dict[str, Any]:
     """What the library says in a process of its own."""
     quietly = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}
-    command = [sys.executable, "-P", str(CHILD)]  # -P: no module of the current directory or of this package is taken for another
+    command = [sys.executable, "-P", str(CHILD), str(MOST_MEMORY)]  # -P: no module of this directory or the current one is taken for another
     try:
         ran = subprocess.run(command, input=json.dumps(asked).encode(), capture_output=True, timeout=PATIENCE, env=quietly)  # noqa: S603 a file of this package
         found: dict[str, Any] = json.loads(ran.stdout)
     except subprocess.TimeoutExpired:
         raise ParamcountError(f"the tokenizers library takes longer than {PATIENCE} seconds with it", where=place, accepted=WHAT) from None
     except json.JSONDecodeError:
-        said = printable(ran.stderr.decode("utf-8", "replace").strip().partition("\n")[0], 100) or f"exit code {ran.returncode}"
-        raise ParamcountError(f"the tokenizers library does not survive it: {said}", where=place, accepted=WHAT) from None
+        lines = ran.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {ran.returncode}"]
+        said = lines[-1 if lines[0].startswith("Traceback") else 0]
+        raise ParamcountError(f"the tokenizers library does not survive it: {printable(said, 100)}", where=place, accepted=WHAT) from None
     except OSError as error:
         raise ParamcountError(f"a process of its own cannot be started: {error.strerror}", where="tokenizers") from None
     return found

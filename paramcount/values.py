@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from paramcount.errors import ParamcountError, printable, quoted, shown
@@ -62,7 +62,7 @@ def written(value: object) -> str:
     ('12 × (sliding, full)', '4 × (2 × linear, full), linear')
     """
     if isinstance(value, (list, tuple)):
-        rising = all(type(i) is int for i in value) and all(a < b for a, b in zip(value, value[1:]))
+        rising = all(type(i) is int for i in value) and all(a < b for a, b in pairwise(value))
         return (", ".join(cut(spans(value))) if rising else recurring([written(item) for item in value])) or "none"
     if isinstance(value, Sizes):
         return "given"

@@ -19,7 +19,7 @@ ROOT = Path(pc.__file__).parent
 FLOORS = [
     ["errors", "commands", "tokenizer_child"],
     ["factoring", "flow", "sweeps", "figures", "files", "strict_json", "tables"],
-    ["polynomials", "safetensors_files", "schema_errors", "strict_yaml", "tokenizer_files"],
+    ["polynomials", "safetensors_files", "scales", "schema_errors", "strict_yaml", "tokenizer_files"],
     ["sizes"],
     ["rules", "values"],
     ["config_keys"],
@@ -34,7 +34,7 @@ FLOORS = [
     ["counting"],
     ["changing"],
     ["arithmetic", "breakdown", "checking", "comparing", "gpt2_numpy"],
-    ["gpt2_checks", "gpt2_text", "scanning"],
+    ["gpt2_checks", "gpt2_text", "overview", "differing", "scanning"],
     ["explaining", "tracing"],
     ["drawing"],
     ["cli"],
@@ -93,7 +93,7 @@ def test_importing_the_package_loads_nothing_of_it() -> None:
     assert loaded_by("import paramcount") & {"numpy", "pandas", "pydantic", "yaml", "click", "tabulate"} == set()
 
 
-@pytest.mark.parametrize("line", [["gpt2-small"], ["deepseek-v3", "--json"], ["compare", "llama", "--csv"], ["list"], ["verify", "mixtral-8x7b"]])
+@pytest.mark.parametrize("line", [["gpt2-small"], ["deepseek-v3", "--json"], ["compare", "llama", "--csv"], ["list"], ["verify", "mixtral-8x7b"], ["why", "deepseek-v3"]])
 def test_the_commands_load_neither_numpy_nor_pandas(line: list[str]) -> None:
     assert loaded_by(command(line)) & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"} == set()
 

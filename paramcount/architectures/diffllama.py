@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.config_keys.conditions import padding_in_table
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Weight, act, attend, linear, rope
+from paramcount.flow import Data, Weight, attend, linear, rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 
@@ -47,13 +47,14 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 
 def differential(c: Any, x: Data, prefix: str) -> Data:
-    """Each half of the value heads, taken twice, is attended to by all heads. Side by side the results are half as many heads of
-    twice the width, from whose first half the second is taken: as many numbers as before."""
+    """A head attends to two value heads, side by side: one of their first half and its fellow of the second, all of them taken twice.
+    What comes out has heads of twice the width, from whose first half the second is taken: as many numbers as before."""
     q = linear(x, prefix + "q_proj", "qkv.q", (c.n_heads, c.d_head), bias=c.attention_bias)
     k = rope(linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias))
     v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
-    q, first, second = rope(q), act(v, "first half, twice"), act(v, "second half, twice")
-    found = (attend(q, k, first, cached=(k, v)), attend(q, k, second, cached=(), causal=True))
+    pairs = Data("pairs of heads, twice", (v,), (*v.shape[:2], c.d_head + c.d_head))
+    a = attend(rope(q), k, pairs, cached=(k, v))
     learned = tuple(Weight(prefix + f"lambda_{name}", "other", (c.d_head,)) for name in ("q1", "k1", "q2", "k2"))
-    a = Data("norm", (Data("difference", found, found[0].shape, learned),), found[0].shape)
+    less = Data("difference", (a,), q.shape, learned)
+    a = Data("norm", (less,), less.shape)
     return linear(a, prefix + "o_proj", "output_projection", c.d_model, bias=c.attention_bias)

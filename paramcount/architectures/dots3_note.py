@@ -120,7 +120,7 @@ def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
     sizes, window = c, None
     if word == "sliding_attention":
         sizes, window = Latent(c.n_sliding_heads, c.d_sliding_q_lora, c.d_sliding_kv_lora, c.d_sliding_nope, c.d_sliding_rope, c.d_sliding_v), c.window
-    latent = act(query_latent(sizes, x, prefix, bias=c.attention_bias), "scale")
+    latent = act(query_latent(sizes, x, prefix, bias=c.attention_bias), "times a number")
     chosen, *index = choose_tokens(c, x, latent, prefix + "indexer.") if word == "indexed_attention" else (None,)
     return latent_attention(
         sizes,

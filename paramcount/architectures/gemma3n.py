@@ -150,7 +150,7 @@ def out_of_streams(c: Any, x: Data) -> Data:
     inner = Data("input", (), (x.shape[0], c.d_model))
     body = Body(Repeat("stream", c.n_streams - 1, c.n_streams - 1, runs=((0, c.n_streams - 1),)), (inner,), linear(inner, "", "other", c.d_model))
     x = Data("streams", (x,), x.shape, prefix="model.altup_unembed_projections.{stream}", bodies=(body,))
-    return Data("mean", (act(x, "as long as the first"),), inner.shape)
+    return Data("mean of the streams", (act(x, "as long as the first"),), inner.shape)
 
 
 def layer(c: Any, kind: tuple[str, str, str, int | None], x: Data, own: Data, *kv: Data) -> Any:
@@ -209,14 +209,14 @@ def predict(c: Any, x: Data) -> Data:
     """Every stream as a mixture of all, in shares that depend on the active one."""
     active = Data("active stream", (x,), (x.shape[0], c.d_model))
     shares = block(active, "altup.", lambda x: modalities(c, x))
-    mixed = Data("mix", (x, linear(shares, "altup.prediction_coefs", "other", (c.n_streams, c.n_streams))), x.shape)
+    mixed = Data("mix streams", (x, linear(shares, "altup.prediction_coefs", "other", (c.n_streams, c.n_streams))), x.shape)
     return x + mixed
 
 
 def correct(c: Any, predicted: Data, y: Data) -> Data:
     """To every stream its share of what the layer found beside the prediction."""
     shares = block(y, "altup.", lambda x: modalities(c, x), tied_to="model.layers.{layer}.altup.")
-    return Data("correct", (predicted, y, linear(shares, "altup.correction_coefs", "other", c.n_streams)), predicted.shape)
+    return Data("correct streams", (predicted, y, linear(shares, "altup.correction_coefs", "other", c.n_streams)), predicted.shape)
 
 
 def read_own_vector(c: Any, x: Data, own: Data) -> Data:

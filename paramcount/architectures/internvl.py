@@ -91,7 +91,7 @@ def tower(c: Any, x: Data) -> Data:
     kernel = Weight(patches + ".weight", "embedding", (c.d_model, *x.shape[1:]))
     x = Data("convolve", (x,), ("patches", c.d_model), (kernel, Weight(patches + ".bias", "embedding", (c.d_model,))))
     if c.mask_token:
-        x = weigh(x, "mask", "embeddings.mask_token", "embedding", 1, 1, c.d_model)
+        x = weigh(x, "mask token", "embeddings.mask_token", "embedding", 1, 1, c.d_model)
     x = weigh(x, "class token", "embeddings.cls_token", "embedding", 1, 1, c.d_model)
     if c.absolute_positions:
         x = weigh(x, "positions", "embeddings.position_embeddings", "position", 1, c.n_patches + 1, c.d_model)

@@ -150,7 +150,7 @@ def see(c: Any, pixels: Data) -> Data:
 def vision_layer(c: Any, x: Data) -> Data:
     return pre_norm(
         x,
-        lambda h: attention(c, h, "self_attn.", bias=True),
+        lambda h: attention(c, h, "self_attn.", bias=True, cached=False),
         lambda h: plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True),
         bias=True,
     )

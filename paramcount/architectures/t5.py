@@ -87,7 +87,7 @@ def decoder(c: Any, tokens: Data, memory: Data, *, apart: bool = False, **option
     table, component = "decoder.embed_tokens.weight", "other_embedding" if apart else "embedding"
     x = lookup(tokens, table, component, c.vocab_size, c.d_model, tied_to=None if apart else "shared.weight")
     x = stack(c, x, "decoder.", c.n_decoder_layers, memory, **options)
-    return head(c, act(x, "scale") if c.scaled else x, "shared.weight")
+    return head(c, act(x, "times 1/√d_model") if c.scaled else x, "shared.weight")
 
 
 def source_tokens() -> Data:

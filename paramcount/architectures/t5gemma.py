@@ -30,9 +30,9 @@ class T5Gemma(Gemma2Layers):
     encoder: T5GemmaEncoder
 
     def forward(c, tokens: Data) -> Data:
-        memory = block(tokens, "model.encoder.", lambda tokens: encoder(c.encoder, tokens), part="encoder")
+        memory = block(given("source tokens", "source"), "model.encoder.", lambda tokens: encoder(c.encoder, tokens), part="encoder")
         table = "model.decoder.embed_tokens.weight"
-        x = enlarge(lookup(given("target", "target"), table, "other_embedding", c.vocab_size, c.d_model))
+        x = enlarge(lookup(tokens, table, "other_embedding", c.vocab_size, c.d_model))
         kinds = [(kind, 1) for kind in c.layer_types]
         x = layers(x, "model.decoder.layers.{layer}.", kinds, lambda kind, x, memory: decoder_layer(c, kind, x, memory), reads=(memory,))
         return head(c, norm(x, "model.decoder.norm"), table, "lm_head.out_proj")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.config_keys.conditions import one_of
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Weight, attend, layers, lookup, norm, weigh
+from paramcount.flow import Data, Weight, act, attend, layers, lookup, norm, weigh
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.rules import even, heads_fill
@@ -54,14 +54,15 @@ def layer(c: Any, x: Data) -> Data:
 
 def attention(c: Any, x: Data) -> Data:
     """A score is the sum of three: with the other token, with its distance, and with whether it is of the same segment."""
-    q, k, v = (project(c, x, name, f"qkv.{name}") for name in "qkv")
-    distances = project(c, Data("distances", (x,), x.shape), "r", "qkv.k")
+    seen = act(x, "remember")  # vectors of earlier tokens are kept as they are
+    q, k, v = (project(c, read, name, f"qkv.{name}") for name, read in (("q", x), ("k", seen), ("v", seen)))
+    distances = project(c, Data("distances", (seen,), seen.shape), "r", "qkv.k")
     for_token = weigh(q, "add bias", "rel_attn.r_w_bias", "qkv.q", c.n_heads, c.d_head)
     for_distance = weigh(q, "add bias", "rel_attn.r_r_bias", "qkv.q", c.n_heads, c.d_head)
     for_segment = weigh(q, "add bias", "rel_attn.r_s_bias", "qkv.q", c.n_heads, c.d_head)
     segments = weigh(for_segment, "same segment", "rel_attn.seg_embed", "other_embedding", 2, c.n_heads, c.d_head)
     biased = Data("sum of scores", (for_token, for_distance, distances, segments), q.shape)
-    a = attend(biased, k, v, cached=(x,))
+    a = attend(biased, k, v, cached=(seen,), causal=False)
     return Data("linear", (a,), x.shape, (Weight("rel_attn.o", "output_projection", (c.d_model, c.n_heads, c.d_head)),))
 
 

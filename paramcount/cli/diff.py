@@ -43,21 +43,19 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, fo
     if len(names) > 2 or (len(names) == 1 and not changes):
         raise ParamcountError(f"{len(names)} model{'s' * (len(names) > 1)} to compare", accepted="two, or one with --set SIZE=VALUE")
     remark_on(names)
-    found = [load(name, download=download) for name in names]
-    a, b = (found[0], changed(found[0], changes)) if len(found) == 1 else (changed(model, changes) for model in found)
-    for model in found:
+    models = [load(name, download=download) for name in names]
+    after = [changed(model, changes) for model in models]
+    for model in after:
         for text in model.reading.remarks:
             remark(f"{model.id}: {text}")
-    emit(lambda chosen: table(a, b), format, flags, output)
+    emit(lambda chosen: table((models if len(models) == 1 else after)[0], after[-1]), format, flags, output)
 
 
 def table(a: Model, b: Model) -> Table:
     """The sizes, then the components, then the total that these sum to."""
     found = differences(a, b)
     rows = [*map(size_row, found.sizes), *map(component_row, found.components)]
-    rows.append(
-        ["total", "total", found.total_a, found.total_b, found.difference, found.active_difference, f"{found.total_b:,} − {found.total_a:,}"]
-    )
+    rows.append(["total", "total", found.total_a, found.total_b, found.difference, found.active_difference, f"{found.total_b:,} − {found.total_a:,}"])
     if b.original is a:
         above, changes = [f"{a.name}   {said(b)[0]}"], recorded(b)
     else:

@@ -70,7 +70,8 @@ def download_option(command: F) -> F:
 
 def set_option(command: F) -> F:
     """--set of a what-if."""
-    return click.option("--set", "changes", metavar="SIZE=VALUE", multiple=True, help="What if: another value of a size or flag; repeatable.")(command)
+    text = "What if: another value of a size or flag, such as n_layers=40; repeatable."
+    return click.option("--set", "changes", metavar="SIZE=VALUE", multiple=True, help=text)(command)
 
 
 def load_changed(name: str, changes: Sequence[str], download: bool = False) -> Model:

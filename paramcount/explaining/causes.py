@@ -69,9 +69,8 @@ def elements(tensors: Iterable[Tensor]) -> int:
 
 def candidates(tensors: Sequence[Tensor], scheme: Scheme | None = None, *, files: bool = True) -> list[Candidate]:
     """Every cause that a model of these tensors offers. `scheme`: how its release is quantised. `files`: with what only files hold."""
-    found = [*tables(tensors), *vectors(tensors), *towers(tensors), *padding(tensors), *mtp_layers(tensors, files)]
-    if files:
-        found += stored(tensors, scheme)
+    found = [*tables(tensors), *vectors(tensors), *towers(tensors), *padding(tensors)]
+    found += [*buffers(tensors), *mtp_layers(tensors, files), *scales(tensors, scheme)] if files else mtp_layers(tensors, files)
     return [candidate for candidate in found if candidate.units]
 
 
@@ -163,7 +162,7 @@ def mtp_layers(tensors: Sequence[Tensor], files: bool) -> Iterator[Candidate]:
     """Layers for multi-token prediction: with or without the matrix that joins, with what files hold of them besides."""
     beside = [tensor for tensor in tensors if tensor.part == "mtp"]
     own = tuple(tensor for tensor in beside if tensor.role == "parameter" and not tensor.tied_to)
-    buffers = tuple(tensor for tensor in beside if tensor.role != "parameter")
+    unlearned = tuple(tensor for tensor in beside if tensor.role != "parameter")
     copies = tuple(tensor for tensor in beside if tensor.tied_to)
     joins = tuple(tensor for tensor in own if tensor.name.endswith(JOINS))
     layers = max((prod(r.count for r in tensor.repeats if r.axis == "layer") for tensor in own), default=1)
@@ -172,25 +171,29 @@ def mtp_layers(tensors: Sequence[Tensor], files: bool) -> Iterator[Candidate]:
     if joins:
         join = joins[0].name.rpartition(".")[0].rpartition(".")[2]
         firsts.append((f"own tensors without {join}", tuple(tensor for tensor in own if tensor not in joins)))
-    held = [item for item in (("buffers", buffers), ("copies of table and head", copies)) if files and item[1]]
+    held = [item for item in (("buffers", unlearned), ("copies of table and head", copies)) if files and item[1]]
     for first, n in product(firsts, range(len(held) + 1)):
         for more in combinations(held, n):
             yield Candidate(name, 1, (first, *more), named((), "mtp"), ", ".join(item for item, _ in (first, *more)))
 
 
-def stored(tensors: Sequence[Tensor], scheme: Scheme | None) -> Iterator[Candidate]:
-    """What only files hold: buffers, older buffers, the scales of quantised weights."""
-    buffers = tuple(tensor for tensor in tensors if tensor.role == "buffer" and tensor.part != "mtp")
+def buffers(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
+    """What files hold without its being learned, newer and older ones."""
+    held = tuple(tensor for tensor in tensors if tensor.role == "buffer" and tensor.part != "mtp")
     legacy = tuple(tensor for tensor in tensors if tensor.role == "legacy_buffer")
-    yield Candidate("buffers", 1, (("", buffers),), named((), "buffers"))
+    yield Candidate("buffers", 1, (("", held),), named((), "buffers"))
     yield Candidate("legacy buffers", 1, (("", legacy),), named((), "legacy buffers"))
+
+
+def scales(tensors: Sequence[Tensor], scheme: Scheme | None) -> Iterator[Candidate]:
+    """The scales of quantised weights, those of MTP layers where these stand beside."""
     if scheme:
-        scales = [found for tensor in tensors if (found := scales_of(tensor, scheme))]
-        model, mtp = (tuple(tensor for tensor in scales if (tensor.part == "mtp") == beside) for beside in (False, True))
+        found = [stored for tensor in tensors if (stored := scales_of(tensor, scheme))]
+        model, mtp = (tuple(tensor for tensor in found if (tensor.part == "mtp") == beside) for beside in (False, True))
         name = f"{scheme.method.upper()} scales"
         yield Candidate(name, 1, (("", model),), named((), "scales", *(["mtp"] if mtp else [])))
         if mtp:
-            yield Candidate(name, 1, (("main layers", model), ("MTP layer", mtp)), named((), "scales"), needs="mtp")
+            yield Candidate(name, 1, (("main layers", model), ("MTP layers", mtp)), named((), "scales"), needs="mtp")
 
 
 def joined(words: Iterable[str]) -> str:

@@ -41,7 +41,7 @@ def explain(spec: object, *, layer: int | str | None = None, head: bool = False,
         "MTP": [piece for piece in found.pieces if piece.part == "mtp" and piece.role == "parameter" and piece.tied_to is None],
         "buffers": [piece for piece in found.pieces if piece.part != "mtp" and piece.role == "buffer"],
     }
-    return explanation(model, found, pieces, beside, remarks=said(model))
+    return explanation(model, found, pieces, beside)
 
 
 def explanation(
@@ -69,6 +69,7 @@ def explanation(
         components=parts,
         visits=tuple(visits([piece for piece in pieces if piece.tied_to is None], found, kinds_of(pieces, found))),
         beside=tuple(other for other in others if other.value),
+        changes=tuple(said(model)),
         remarks=tuple(remarks),
     )
 
@@ -82,7 +83,7 @@ def legend(model: Model, found: Walk, pieces: Sequence[Piece]) -> tuple[Size, ..
     """The sizes that the formulas name, in the order of the declaration."""
     used: set[str] = set()
     for piece in pieces:
-        for number in (piece.one, piece.layers, *((piece.expert.count,) if piece.expert else ())):
+        for number in (piece.one, piece.layers, *((piece.expert.count, piece.expert.active) if piece.expert else ())):
             used.update(getattr(number, "names", ()))
     return tuple(size(model, name, value) for name, value in found.values.items() if name in used)
 

@@ -14,7 +14,7 @@ class Size(NamedTuple):
     name: str  # as in the formulas: "d_model", "vision.d_model"
     value: int
     meaning: str  # in words; "" where nobody says
-    key: str  # of config.json; "" where the size is derived
+    key: str  # of config.json, or one of several; "" where the size is derived
 
 
 class Line(NamedTuple):
@@ -23,7 +23,7 @@ class Line(NamedTuple):
     component: str  # of the overview: "qkv"
     detail: str  # what of it, where it is opened: "qkv.q"; else ""
     part: str  # decoder, encoder, cross_attention, vision …
-    layers: str  # of which layers, where it is of one kind of them: "28 mamba layers"; "outside the layers"; else ""
+    layers: str  # of which layers, where it is of one kind of them: "28 mamba layers"; "outside layers"; else ""
     of: str  # weights | biases
     formula: str  # in named sizes
     numbers: str  # the same with this model's
@@ -51,6 +51,7 @@ class Visit(NamedTuple):
     kind: str  # of these layers; "" where all are alike
     experts: int  # of each layer
     visited: int  # of each layer by one token, at most
+    least: int  # and at least
     formula: str  # of one expert
     numbers: str
     one: int  # parameters of one expert
@@ -66,15 +67,16 @@ class Explanation:
     id: str
     name: str
     of: str  # model | layer | head
-    subject: str  # in words: "layer 3 of model.layers, dense"; "" of a model
+    subject: str  # in words: "layer 2 of model.layers: dense, like 0–2"; "" of a model
     total: int  # all components sum to it
     active: int  # what one token uses: total less the rest of every visit
     sizes: tuple[Size, ...]  # the legend, in the order of the declaration
     kept: tuple[Size, ...]  # sizes on which the structure depends: numbers in every formula
     components: tuple[Component, ...]
     visits: tuple[Visit, ...]
-    beside: tuple[Component, ...]  # in no total: MTP layers, buffers; of a head, what all heads share
-    remarks: tuple[str, ...]  # other stacks that --layer opens, how heads share keys and values, what was changed
+    beside: tuple[Component, ...]  # in no total: MTP layers, buffers; of a head its biases and what all heads share
+    changes: tuple[str, ...]  # of a what-if: what was changed, and the difference it makes to the model
+    remarks: tuple[str, ...]  # other stacks that have layers, how heads share keys and values
 
     @property
     def lines(self) -> tuple[Line, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,14 +11,17 @@ from paramcount.errors import printable
 from paramcount.explaining.explanation import Component, Line
 from paramcount.explaining.pieces import Piece, Walk, polynomial, value_of
 from paramcount.factoring import LATEX, TEXT, factored, grouped, in_numbers, written
-from paramcount.flow import Size
+from paramcount.flow import Repeat, Size
 from paramcount.polynomials import Polynomial
 
 DEEPEST = 1  # brackets within each other: a component with more is opened
 LONGEST = 110  # characters of a formula, likewise
 MOST_NAMED = 3  # kinds of layers, where one name does not fit them all
 
-Kinds = Mapping[str, Mapping[Hashable, int]]  # {stack: {kind: how many layers}}
+Kinds = Mapping[str, tuple[Repeat, ...]]  # {stack: the kinds of its layers}
+
+
+Layers = tuple[str, Repeat]  # (the stack, those of one kind)
 
 
 class Share(NamedTuple):
@@ -30,12 +34,12 @@ class Share(NamedTuple):
 
 
 def kinds_of(pieces: Sequence[Piece], walk: Walk) -> Kinds:
-    """The layers of every stack."""
-    found: dict[str, dict[Hashable, int]] = {}
+    """The kinds of layers of every stack."""
+    found: dict[str, dict[Repeat, None]] = {}
     for piece in pieces:
         if piece.layer and walk.at(piece.layers):
-            found.setdefault(piece.stack, {})[piece.kind] = walk.at(piece.layers)
-    return found
+            found.setdefault(piece.stack, {})[piece.layer] = None
+    return {stack: tuple(repeats) for stack, repeats in found.items()}
 
 
 def components(pieces: Sequence[Piece], walk: Walk) -> tuple[Component, ...]:
@@ -47,7 +51,8 @@ def components(pieces: Sequence[Piece], walk: Walk) -> tuple[Component, ...]:
     found = []
     for name in sorted(by_name, key=COMPONENTS.index):
         held = by_name[name]
-        own = tuple(lines(name, [piece for piece in held if piece.tied_to is None], walk, kinds, 1 + any("." in place(piece.part, piece.component)[1] for piece in held if name in TOWERS)))
+        of_tower = name in TOWERS and any("." in place(piece.part, piece.component)[1] for piece in held)
+        own = tuple(lines(name, [piece for piece in held if piece.tied_to is None], walk, kinds, 2 if of_tower else 1))
         tied = next((piece.tied_to for piece in held if piece.tied_to), None)
         if own or tied:
             found.append(component(name, own or (tied_line(name, held[0].part, tied, walk),)))
@@ -59,7 +64,7 @@ def component(name: str, own: tuple[Line, ...]) -> Component:
 
 
 def tied_line(name: str, part: str, tied_to: str | None, walk: Walk) -> Line:
-    to = next((piece.component for piece in walk.pieces if piece.name == tied_to), str(tied_to))
+    to = next((piece.component for piece in walk.pieces if piece.name == tied_to and piece.component != name), str(tied_to))
     return Line(name, "", part, "", "weights", "", "", 0, 0, f"tied to {to}", "", "")
 
 
@@ -69,11 +74,9 @@ def lines(name: str, pieces: Sequence[Piece], walk: Walk, kinds: Kinds, depth: i
     for piece in pieces:
         groups.setdefault((piece.part, opened(piece, depth)), []).append(piece)
     for (part, detail), group in sorted(groups.items(), key=lambda item: PARTS.index(item[0][0])):
-        made = []
-        for of in ("weights", "biases"):
-            for share in shares([piece for piece in group if piece.bias == (of == "biases")], walk, kinds):
-                if value_of(share.formula, share.values):
-                    made.append(line(share, name, detail if depth > 1 else "", part, of))
+        halves = [(of, [piece for piece in group if piece.bias == (of == "biases")]) for of in ("weights", "biases")]
+        made = [line(share, name, detail if depth > 1 else "", part, of) for of, half in halves for share in shares(half, walk, kinds)]
+        made = [each for each in made if each.value]
         deeper = next((d for d in range(depth + 1, depth + 4) if len({opened(piece, d) for piece in group}) > 1), None)
         if deeper and any(long(each.formula) for each in made):
             yield from lines(name, group, walk, kinds, deeper)
@@ -111,23 +114,21 @@ def line(share: Share, component: str, detail: str, part: str, of: str, note: st
 def shares(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> list[Share]:
     """One share for each kind of layer that holds another sum; what stands outside joins it where there is one alone."""
     outside, used = Polynomial({}), Polynomial({})
-    stacks: dict[str, dict[Hashable, list[Size]]] = {}
+    held: dict[tuple[str, Repeat], tuple[Size, Size]] = {}
     for piece in pieces:
         if piece.layer is None:
             outside, used = outside + piece.each, used + piece.used
         elif walk.at(piece.layers):
-            sums = stacks.setdefault(piece.stack, {}).setdefault(piece.kind, [0, 0, piece.layers])
-            sums[0] += piece.each
-            sums[1] += piece.used
-    equal: dict[tuple[Polynomial, Polynomial], list[tuple[str, Hashable]]] = {}
-    for stack, held in stacks.items():
-        for kind, (each, used_each, _) in held.items():
-            equal.setdefault((polynomial(each), polynomial(used_each)), []).append((stack, kind))
-    every = [(stack, kind) for stack in stacks for kind in kinds[stack]]
+            each, used_each = held.get((piece.stack, piece.layer), (0, 0))
+            held[piece.stack, piece.layer] = each + piece.each, used_each + piece.used
+    equal: dict[tuple[Polynomial, Polynomial], list[Layers]] = {}
+    for layers, (each, used_each) in held.items():
+        equal.setdefault((polynomial(each), polynomial(used_each)), []).append(layers)
+    every = [(stack, repeat) for stack in dict.fromkeys(stack for stack, _ in held) for repeat in kinds[stack]]
     found = []
     for (each, used_each), alike in equal.items():
-        words = words_of(alike, every)
-        number = polynomial(sum(stacks[stack][kind][2] for stack, kind in alike))
+        words = words_of([repeat.kind for _, repeat in alike], [repeat.kind for _, repeat in every])
+        number = polynomial(sum(repeat.count for _, repeat in alike))
         times, values = named_number(number, words, walk)
         found.append(Share(layers_words(value_of(times, values), words) if len(alike) < len(every) else "", times * each, times * used_each, values))
     if len(found) == 1 and outside == 0:
@@ -135,7 +136,7 @@ def shares(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> list[Share]:
     if len(found) < 2:
         together = found[0] if found else Share("", Polynomial({}), Polynomial({}), walk.values)
         return [Share("", together.formula + outside, together.used + used, together.values)]
-    return [*found, Share("outside the layers", outside, used, walk.values)]
+    return [*found, Share("outside layers", outside, used, walk.values)]
 
 
 def named_number(number: Polynomial, words: str, walk: Walk) -> tuple[Polynomial, Mapping[str, int]]:
@@ -153,23 +154,23 @@ def layers_words(n: int, words: str) -> str:
     return " ".join(filter(None, [grouped(n), words, "layer" if n == 1 else "layers"]))
 
 
-def words_of(some: Sequence[tuple[str, Hashable]], every: Sequence[tuple[str, Hashable]]) -> str:
-    """What some layers, each (stack, kind), have in common and not all have; "" of all.
+def words_of(some: Sequence[Hashable], every: Sequence[Hashable]) -> str:
+    """What some kinds of layers have in common and not all have; "" of all.
 
-    >>> every = [("layers.", ("mamba", "moe")), ("layers.", ("mamba", "dense")), ("layers.", ("attention", "moe"))]
+    >>> every = [("mamba", "moe"), ("mamba", "dense"), ("attention", "moe")]
     >>> words_of(every[:2], every), words_of(every[2:], every), words_of(every, every)
     ('mamba', 'attention', '')
     """
     if len(some) == len(every):
         return ""
-    rows, others = [in_words(kind) for _, kind in some], [in_words(kind) for layers, kind in every if (layers, kind) not in some]
+    rows, others = [in_words(kind) for kind in some], [in_words(kind) for kind in every if kind not in some]
     shared = [i for i, word in enumerate(rows[0]) if word and all(row[i : i + 1] == (word,) for row in rows)]
     telling = [i for i in shared if all(row[i : i + 1] != (rows[0][i],) for row in others)][:1]  # one word that no other layer has
     telling = telling or [i for i in shared if any(row[i : i + 1] != (rows[0][i],) for row in others)]
     words = [rows[0][i] for i in telling]
     if not words and len(rows) <= MOST_NAMED:
         words = [" or ".join(dict.fromkeys(" ".join(filter(None, row)) for row in rows))]
-    return " ".join(printable(" ".join(words), 60).translate(PLAIN).split())
+    return " ".join(NO_LETTER.sub(" ", printable(" ".join(words), 60)).split())
 
 
 def in_words(kind: Hashable) -> tuple[str, ...]:
@@ -177,4 +178,4 @@ def in_words(kind: Hashable) -> tuple[str, ...]:
     return tuple(word if isinstance(word, str) and word != "layer" else "" for word in (kind if isinstance(kind, tuple) else (kind,)))
 
 
-PLAIN = str.maketrans(dict.fromkeys("·×+−^=()0123456789²³.,", " "))  # what means something in a formula
+NO_LETTER = re.compile(r"[^A-Za-z_/-]+")  # what a formula would take for something else

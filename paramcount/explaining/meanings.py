@@ -73,17 +73,16 @@ MEANINGS = {
 
 
 def meaning(sizes: Sizes, path: str) -> tuple[str, str]:
-    """(what a size means in words, the config.json key it is read from); each empty where nobody says.
+    """(what a size means in words, the config.json key that it is read from, or several); each empty where nobody says.
 
     >>> from paramcount.names import load
     >>> meaning(load("gpt2-small").sizes, "d_model")
-    ("width of a token's vector", 'n_embd')
+    ("width of a token's vector", 'hidden_size or n_embd')
     >>> meaning(load("llama-3.2-11b-vision").sizes, "vision.d_ff")
     ('inner width of the MLP', 'vision_config.intermediate_size')
     """
     name, _, rest = path.partition(".")
     if rest:
         return meaning(getattr(sizes, name), rest)
-    spelling = next(iter(key_of(type(sizes), name).spellings(name)), "")
-    section = f"{sizes.section}." if sizes.section and spelling[:1] not in ("", "/") else ""
-    return MEANINGS.get(name, ""), section + spelling.removeprefix("/")
+    keys = [key.removeprefix("/") if key[0] == "/" or not sizes.section else f"{sizes.section}.{key}" for key in key_of(type(sizes), name).spellings(name)]
+    return MEANINGS.get(name, ""), " or ".join(keys)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Repeat, Size, Weight, weights
-from paramcount.polynomials import Polynomial, symbols
+from paramcount.flow import Repeat, Size, Step, renamed, steps, weights
+from paramcount.polynomials import Polynomial
 from paramcount.sizes import Sizes, inner_configs
 from paramcount.summing import flows, symbolic
 
@@ -25,6 +25,7 @@ class Piece(NamedTuple):
     tied_to: str | None
     shape: tuple[Size, ...]  # of one of them, as stored; a fused one's share
     one: Size  # parameters in one layer and one expert
+    stack: str  # what the layers that it stands in are stored under: "model.layers."; "" outside
     layer: Repeat | None  # the layers that it stands in
     expert: Repeat | None  # the experts that it stands in
 
@@ -41,15 +42,6 @@ class Piece(NamedTuple):
     @property
     def bias(self) -> bool:
         return self.name.rpartition(".")[2].endswith("bias")
-
-    @property
-    def stack(self) -> str:
-        """What the names of its layers begin with; "" outside."""
-        return self.name.partition("{layer}")[0] if self.layer else ""
-
-    @property
-    def kind(self) -> Hashable:
-        return self.layer.kind if self.layer else ""
 
     @property
     def layers(self) -> Size:
@@ -136,14 +128,30 @@ def same(found: list[Piece], counted: list[Piece], values: Mapping[str, int]) ->
 
 def walked(c: Any, head: bool) -> list[Piece]:
     """The pieces of a declaration, in the order the forward pass reads them."""
-    return [piece for out, part in flows(c, head) for held in weights(out, part) for piece in pieces(*held)]
+    found: list[Piece] = []
+    for out, part in flows(c, head):
+        named = stacks(steps(out, part))
+        for name, weight, tied_to, repeats, where in weights(out, part):
+            layer = next((repeat for repeat in repeats if repeat.axis == "layer"), None)
+            expert = next((repeat for repeat in repeats if repeat.axis == "expert"), None)
+            others = prod(repeat.count for repeat in repeats if repeat is not layer and repeat is not expert)
+            whole = ((weight.component, weight.shape[weight.axis] if weight.shape else 1),)
+            for component, width in weight.splits or whole:
+                shape = (*weight.shape[: weight.axis], width, *weight.shape[weight.axis + 1 :]) if weight.shape else ()
+                stack = named[id(layer)] if layer else ""
+                found.append(Piece(name, component, where, weight.role, tied_to, shape, prod(shape) * others, stack, layer, expert))
+    return found
 
 
-def pieces(name: str, weight: Weight, tied_to: str | None, repeats: tuple[Repeat, ...], part: str) -> Iterator[Piece]:
-    layer = next((repeat for repeat in repeats if repeat.axis == "layer"), None)
-    expert = next((repeat for repeat in repeats if repeat.axis == "expert"), None)
-    others = prod(repeat.count for repeat in repeats if repeat is not layer and repeat is not expert)
-    whole = ((weight.component, weight.shape[weight.axis] if weight.shape else 1),)
-    for component, width in weight.splits or whole:
-        shape = (*weight.shape[: weight.axis], width, *weight.shape[weight.axis + 1 :]) if weight.shape else ()
-        yield Piece(name, component, part, weight.role, tied_to, shape, prod(shape) * others, layer, expert)
+def stacks(walked: Sequence[Step]) -> dict[int, str]:
+    """{id of a repeat of layers: what they are stored under}"""
+    found = {}
+    for data, prefix, repeats, _ in walked:
+        for body in data.bodies:
+            if body.repeat.axis == "layer":
+                name = prefix + data.prefix
+                for repeat in repeats:
+                    if repeat.moved:
+                        name = renamed(name, *repeat.moved)
+                found[id(body.repeat)] = name.partition("{layer}")[0]
+    return found

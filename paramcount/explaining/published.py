@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ LARGEST = 10**30
 ACCEPTED = "7B, 124M, 7.61B, ~1.04T or a whole number from 1"
 # What a source can say it counts and mean one number by. Conventions differ in `active`, so that it says only which count is meant.
 DEFINITE = ("total", "non_embedding", "active_non_embedding", "active_without_input_table", "checkpoint")
+OPEN = (None, "unspecified")
 FITS = ("exact", "rounded", "truncated")
 
 
@@ -57,7 +58,8 @@ class Why:
     base: str  # the count that is meant: total | active
     true: int  # that count
     accounts: tuple[Account, ...]  # one: the explanation; several: equally good, none of them claimed; none: not reproducible
-    left_over: int  # where nothing explains it: what it lacks (negative) or has beside the count that its source names, else `true`
+    plainer: Account | None  # where those need causes: a count that becomes the figure by being cut off, without any
+    left_over: int  # where nothing explains it: what it has beside the count that its source names, else `true`; negative: what it lacks
 
     @property
     def verdict(self) -> str:
@@ -71,7 +73,7 @@ class Why:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data for JSON."""
-        return plain(self) | {"verdict": self.verdict}
+        return {name: plain(value) for name, value in self.__dict__.items()} | {"verdict": self.verdict}
 
 
 def plain(value: Any) -> Any:
@@ -95,8 +97,8 @@ def why(model: object, number: str | int | None = None, *, download: bool = Fals
     >>> why("gpt2-small", "117M")[0].left_over
     -7439808
 
-    Units: parameters; of what files hold besides, values. Raises: ParamcountError where the model is unknown or an estimate, where
-    the number is none, or where there is none and the entry lists none.
+    Units: parameters; of what files hold besides, values. Raises: ParamcountError where the model is unknown or an estimate, or the
+    number is none.
     """
     loaded = load(model, download=download)
     return explained(loaded, () if number is None else (number,))
@@ -106,8 +108,6 @@ def explained(model: Model, numbers: Iterable[str | int] = ()) -> tuple[Why, ...
     """The same of a loaded model, with any number of figures."""
     count = counted(model)
     asked = [about(model, number) for number in numbers] or [(figure.value, (figure,)) for figure in model.published]
-    if not asked:
-        raise ParamcountError("lists no published figure", where=model.id, accepted=f"a number: {ACCEPTED}")
     return tuple(answer(model, count, number, said) for number, said in asked)
 
 
@@ -128,23 +128,34 @@ def answer(model: Model, count: Count, number: str | int, said: tuple[Published,
     listed = min(said, key=lambda published: quality(meaning(published.what, count), figure), default=None)
     what = listed.what if listed else None
     meant = meaning(what, count)
-    bases = ["total", "active"] if what in (None, "unspecified") else ["active"] if str(what).startswith("active") else ["total"]
-    if count.active == count.total:
-        bases = ["total"]
-    sums = Sums(count, {base: causes_of(model, count, base, files=what in (None, "unspecified", "checkpoint")) for base in bases})
-    found = sums.fewest(lambda value: value == meant) if what in DEFINITE and quality(meant, figure) < len(FITS) else []
-    found = found or sums.fewest(lambda value: fits(value, figure) in FITS[:2]) or sums.fewest(lambda value: fits(value, figure) is not None)
-    accounts = merged(count, found, figure)
-    base = accounts[0].base if accounts else min(bases, key=lambda base: abs(sums.of(base) - figure.value))
-    left_over = 0 if accounts else figure.value - (sums.of(base) if meant is None else meant)
-    printed = f"{number:,}" if isinstance(number, int) else number.strip()
+    counts = bases(count, what)
+    causes = {base: causes_of(model, count, base, files=what in (*OPEN, "checkpoint")) for base in counts}
+    found: list[Sum] = []
+    if what in DEFINITE and quality(meant, figure) < len(FITS):
+        found = fewest(counts, causes, lambda value: value == meant)
+    plainer = None
+    if not found:
+        found = fewest(counts, causes, lambda value: fits(value, figure) in FITS[:2]) or fewest(counts, causes, lambda value: fits(value, figure) is not None)
+        plainer = next((Account(base, n, (), n, "truncated") for base, n in counts.items() if found and found[0].causes and fits(n, figure)), None)
+    accounts = merged(counts, found, figure)
+    base = accounts[0].base if accounts else min(counts, key=lambda base: abs(counts[base] - figure.value))
+    left_over = 0 if accounts else figure.value - (counts[base] if meant is None else meant)
     source = next((source.ref for source in model.sources if listed and source.id == listed.source), None)
-    return Why(model.id, printed, *figure, what, source, base, sums.of(base), accounts, left_over)
+    printed = f"{number:,}" if isinstance(number, int) else number.strip()
+    return Why(model.id, printed, *figure, what, source, base, counts[base], accounts, plainer, left_over)
+
+
+def bases(count: Count, what: str | None) -> dict[str, int]:
+    """The counts that may be meant."""
+    if count.active == count.total:
+        return {"total": count.total}
+    meant = ("total", "active") if what in OPEN else ("active",) if str(what).startswith("active") else ("total",)
+    return {base: getattr(count, base) for base in meant}
 
 
 def meaning(what: str | None, count: Count) -> int | None:
     """The number that somebody means who says that this is counted."""
-    found: int | None = getattr(count, what) if what not in (None, "unspecified") else None
+    found: int | None = getattr(count, what) if what not in OPEN and what is not None else None
     return found
 
 
@@ -162,42 +173,33 @@ def causes_of(model: Model, count: Count, base: str, *, files: bool) -> list[Can
 
 
 class Sum(NamedTuple):
+    """A count and causes that may be an account."""
+
     base: str
     causes: tuple[Candidate, ...]
     value: int
 
 
-class Sums(NamedTuple):
-    """Each count that may be meant, with what may explain a difference from it."""
-
-    count: Count
-    causes: dict[str, list[Candidate]]
-
-    def of(self, base: str) -> int:
-        n: int = getattr(self.count, base)
-        return n
-
-    def fewest(self, fit: Callable[[int], bool]) -> list[Sum]:
-        """All that fit with as few causes as any."""
-        for n in range(MOST_CAUSES + 1):
-            if found := [sum_ for base in self.causes for sum_ in self.with_causes(base, n) if fit(sum_.value) and stand_together(sum_.causes)]:
-                return found
-        return []
-
-    def with_causes(self, base: str, n: int) -> Iterator[Sum]:
-        n -= base == "active"
-        pairs = [(candidate, candidate.units) for candidate in self.causes[base]]
-        for chosen in combinations(pairs, n) if n >= 0 else ():
-            yield Sum(base, tuple(candidate for candidate, _ in chosen), self.of(base) + sum(units for _, units in chosen))
+def fewest(counts: Mapping[str, int], causes: Mapping[str, Sequence[Candidate]], fit: Callable[[int], bool]) -> list[Sum]:
+    """All sums that fit with as few causes as any."""
+    for n in range(MOST_CAUSES + 1):
+        made = (found for base in counts for found in sums(base, counts[base], causes[base], n - (base == "active")))
+        if fitting := [found for found in made if fit(found.value) and stand_together(found.causes)]:
+            return fitting
+    return []
 
 
-def merged(count: Count, found: Iterable[Sum], figure: Figure) -> tuple[Account, ...]:
+def sums(base: str, count: int, causes: Sequence[Candidate], n: int) -> Iterator[Sum]:
+    """A count with every n of its causes."""
+    pairs = [(cause.units, cause) for cause in causes]
+    for chosen in combinations(pairs, n) if n >= 0 else ():
+        yield Sum(base, tuple(cause for _, cause in chosen), count + sum(units for units, _ in chosen))
+
+
+def merged(counts: Mapping[str, int], found: Iterable[Sum], figure: Figure) -> tuple[Account, ...]:
     """One account for each value, the nearest to the figure first."""
     alike: dict[tuple[str, int], list[tuple[Cause, ...]]] = {}
     for base, causes, value in found:
         alike.setdefault((base, value), []).append(tuple(candidate.cause for candidate in causes))
-    made = [
-        Account(base, getattr(count, base), first, value, str(fits(value, figure)), tuple(others))
-        for (base, value), (first, *others) in alike.items()
-    ]
+    made = [Account(base, counts[base], first, value, str(fits(value, figure)), tuple(others)) for (base, value), (first, *others) in alike.items()]
     return tuple(sorted(made, key=lambda account: abs(account.value - figure.value)))

@@ -52,7 +52,7 @@ def latent_attention(
         k_rope = norm(k_rope, prefix + "k_rope_only_layernorm")
     latent, k_rope = norm(latent, prefix + "kv_a_layernorm"), turn(k_rope)
     if rescaled:
-        latent = act(latent, "scale")
+        latent = act(latent, "times a number")
     k, v = split(linear(latent, prefix + "kv_b_proj", "qkv.kv_up", (c.n_heads, c.d_nope + c.d_v)), c.d_nope, c.d_v)
     spread = Data("to every head", (k_rope,), (*k.shape[:-1], c.d_rope))
     k = join(k, spread)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from paramcount.flow import Attending, Data, Repeat, Size, Weight, placed, steps, width_of
+from paramcount.flow import Attending, Body, Data, Repeat, Size, Weight, placed, steps, width_of
 from paramcount.flow import product as product_of
 from paramcount.parts.state_space import Recurring
 from paramcount.tracing.traces import ROUTED, Held, Kept, Product, Shape, Step, Under
-from paramcount.tracing.words import note_of, what
+from paramcount.tracing.words import note_of, note_on, what
 
-SILENT = ("hand on",)  # a bundle, nothing that is done
+
+OF_PICTURES = ("insert", "add view")  # which went in with earlier tokens
+ON_SCORES = ("relative bias", "alibi", "beside a sink")  # declared on the queries, added to what queries and keys give
 
 
 class Asked(NamedTuple):
@@ -59,10 +61,12 @@ class Walk:
         self.kept: list[Kept] = []
         self.patterns: list[int | None] = []
         self.index: dict[int, int] = {}  # {Data: the step that gives it}
+        self.padded: dict[int, int] = {}  # {a step: the one that pads it}
         every = [data for data, *_ in steps(out)]
         details = [data.detail for data in every]
         attending = [detail for detail in details if isinstance(detail, Attending)]
-        self.causal = any(detail.causal for detail in attending) or any(isinstance(detail, Recurring) for detail in details)
+        recurring = any(isinstance(detail, Recurring) for detail in details)
+        self.causal = recurring or any(detail.causal for detail in attending) or not attending  # no token sees a later one
         self.cached = {id(kept): self.visible(detail) for detail in attending for kept in detail.cached}
         self.outer = {id(inner): found for data in every for inner, found in entries(data)}
         self.decoded: dict[int, int] = {}  # memo of `rows_decoded`
@@ -71,18 +75,29 @@ class Walk:
     # ---- shapes
 
     def visible(self, detail: Attending) -> int:
-        """How many tokens the last one sees, itself among them."""
+        """How many keys the tokens meet while decoding: those that are kept, and their own."""
+        past = self.asked.past or 0
+        return self.asked.tokens + (past if detail.window is None else min(past, detail.window - 1))
+
+    def kept_rows(self, detail: Attending) -> int:
+        """How many tokens a later one looks back on: it is in its window itself."""
         there = self.asked.tokens + (self.asked.past or 0)
-        return there if detail.window is None else min(there, detail.window)
+        return there if detail.window is None else min(there, detail.window - 1)
 
     def rows(self, data: Data) -> int | str:
         """How long the first axis is."""
         word = data.shape[0]
-        if word == "source" and self.asked.source is not None:
-            return self.asked.source
         if word != "tokens":
-            return word  # type: ignore[no-any-return]
+            return self.known(word)
         return self.n_rows if self.asked.past is None else self.rows_decoded(data)
+
+    def known(self, size: int | str) -> int | str:
+        """What is known of a size: the words that stand for one number in this trace."""
+        if size == "source" and self.asked.source is not None:
+            return self.asked.source
+        if size == "tokens":  # behind the first axis: the tokens that are looked at
+            return self.n_rows if self.asked.past is None else self.asked.tokens + self.asked.past
+        return 1 if size == "text" else size
 
     def rows_decoded(self, data: Data) -> int:
         """Rows while decoding: what comes out of a cache has those of earlier tokens too."""
@@ -90,7 +105,7 @@ class Walk:
             return self.cached[id(data)]
         if id(data) not in self.decoded:
             self.decoded[id(data)] = self.asked.tokens  # what a layer hands to the next may lead back here
-            before = data.inputs[:1] if data.op == "attend" else self.outer.get(id(data), data.inputs)
+            before = data.inputs[:1] if data.op == "attend" or is_silent(data) else self.outer.get(id(data), data.inputs)
             self.decoded[id(data)] = max((self.rows_decoded(d) for d in before if d.shape[:1] == ("tokens",)), default=self.asked.tokens)
         return self.decoded[id(data)]
 
@@ -98,9 +113,13 @@ class Walk:
         """The shape of data in numbers and, where nobody says how many, words."""
         if not data.shape or not isinstance(data.shape[0], str):
             return data.shape
+        behind = tuple(self.known(n) for n in data.shape[1:])
         if self.last:
-            return self.batched(data.shape[1:])
-        return (ROUTED, *data.shape[1:]) if place and place.is_expert else self.batched((self.rows(data), *data.shape[1:]))
+            return self.batched(behind)
+        if place and place.is_expert:
+            return (ROUTED, *behind)
+        shape = (self.rows(data), *behind)
+        return shape if data.shape[0] in data.shape[1:] else self.batched(shape)  # of each two places: the same in every text
 
     def batched(self, shape: Shape) -> Shape:
         return shape if self.asked.batch is None else (self.asked.batch, *shape)
@@ -109,56 +128,79 @@ class Walk:
 
     def visit(self, data: Data, place: Place) -> None:
         """The steps that lead to data, then its own."""
-        if id(data) in self.index or self.worked_out_before(data):
+        if id(data) in self.index:
+            return
+        if self.worked_out_before(data):
+            return
+        if data.op in OF_PICTURES and self.asked.past is not None and self.depends(data.inputs[0]):
+            self.visit(data.inputs[0], place)
+            self.pass_on(data, data.inputs[0])
             return
         for before in data.inputs:
             self.visit(before, place)
+            if not data.bodies and self.worked_out_before(before) and self.source(before) is None:
+                self.add(before, place, "cache", inputs=(), note="worked out before the first token", reads=())
         if data.op == "input":
             return
+        self.lengthen(data.inputs, place)
         if data.bodies:
             self.enter(data, place)
         elif data.op == "attend":
             self.attend(data, place)
-        elif data.op not in SILENT:
+        elif not is_silent(data) and data.op not in ON_SCORES:
             self.operation(data, place)
         if id(data) in self.cached and self.asked.past:
             self.take_from_cache(data, place)
 
     def worked_out_before(self, data: Data) -> bool:
         """Whether a decoding step has no need to run it: another text, a picture."""
-        return self.asked.past is not None and bool(data.shape) and isinstance(data.shape[0], str) and not self.depends(data)
+        return self.asked.past is not None and not self.depends(data)
 
     def depends(self, data: Data) -> bool:
-        """Whether it is another one for each token."""
+        """Whether it is run for each token."""
         if id(data) not in self.needed:
             self.needed[id(data)] = False
             before = self.outer.get(id(data), data.inputs)
-            self.needed[id(data)] = data.shape[:1] == ("tokens",) or any(self.depends(d) for d in before)
+            self.needed[id(data)] = data.shape[:1] in (("tokens",), ("prompt",)) or any(self.depends(d) for d in before)
         return self.needed[id(data)]
 
     def enter(self, data: Data, place: Place) -> None:
         """What stands inside: layers, experts, a named block."""
         if data.op == "layers" and self.asked.pad is not None and data.shape[0] == "tokens":
-            self.pad(data.inputs[0], self.asked.pad, place)
+            self.n_rows = self.asked.pad
+            self.lengthen(data.inputs, place)
         for body in data.bodies:
             self.visit(body.out, place.inside(data, body.repeat))
-        given = self.sources((data.bodies[-1].out,))
         if data.op == "experts":
-            repeat = data.bodies[0].repeat
-            note = f"{repeat.active:,} of {repeat.count:,} experts a token, each weighed with its score"
-            self.add(data, place, "sum of experts", inputs=(self.shape(data.inputs[0]),), note=note, reads=given)
-        elif given:
-            self.index[id(data)] = given[0]
+            (body,) = data.bodies
+            note = f"{body.repeat.active:,} of {body.repeat.count:,} experts a token, each weighed with its score"
+            inside = self.shape(body.out, place.inside(data, body.repeat))
+            given = self.sources((body.out, data.inputs[1]))
+            self.add(data, place, "sum of experts", inputs=(inside, self.shape(data.inputs[1])), note=note, reads=given)
+        elif data.bodies[0].repeat.axis in ("layer", "use"):
+            self.pass_on(data, max(data.bodies, key=end).out)
+        else:
+            out = data.bodies[0].out
+            self.add(data, place, data.op, inputs=(self.shape(out),), reads=self.sources((out,)))
+
+    def pass_on(self, data: Data, given: Data) -> None:
+        """data is what was given."""
+        if (index := self.source(given)) is not None:
+            self.index[id(data)] = index
 
     def sources(self, inputs: tuple[Data, ...]) -> tuple[int, ...]:
         """The steps that give these, as far as they have been taken."""
-        found: dict[int, None] = {}
-        for data in inputs:
-            while id(data) not in self.index and (before := self.outer.get(id(data)) or (data.inputs if data.op in SILENT else ())) and before[0] is not data:
-                data = before[0]
-            if id(data) in self.index:
-                found[self.index[id(data)]] = None
-        return tuple(found)
+        found = (self.source(data) for data in inputs)
+        return tuple(dict.fromkeys(index for index in found if index is not None))
+
+    def source(self, data: Data, seen: tuple[Data, ...] = ()) -> int | None:
+        """The step that gives it; what comes into a body or is handed on was given before."""
+        if id(data) in self.index:
+            index = self.index[id(data)]
+            return self.padded.get(index, index)
+        before = self.outer.get(id(data)) or (data.inputs[:1] if is_silent(data) or data.op in ON_SCORES else ())
+        found = (self.source(given, (*seen, data)) for given in before if given not in seen)
+        return next((index for index in found if index is not None), None)
 
     def add(self, data: Data, place: Place, op: str, *, inputs: tuple[Shape, ...], **said: Any) -> None:
         """The next step, which gives data. `said`: fields of it that are not the usual."""
@@ -187,7 +229,6 @@ class Walk:
             self.last_row(data.inputs[0], place)
         components = (data.detail,) if isinstance(data.detail, str) else tuple(name for name, _ in splits(data))
         heads, product = self.product(data, place)
-        note = f"tied to {held[0].tied_to}" if held and held[0].tied_to else note_of(data.op) if data.inputs else ""
         if isinstance(data.detail, Recurring):
             self.kept.append(Kept("last inputs" if data.op == "convolve" else "state", (data.detail.state, *data.detail.beside), place.layers, grows=False))
         self.add(
@@ -202,7 +243,7 @@ class Walk:
             heads=heads,
             product=product,
             component=held[0].component if held else "",
-            note=note,
+            note=f"tied to {held[0].tied_to}" if held and held[0].tied_to else note_on(data),
         )
 
     def held(self, weight: Weight, data: Data, place: Place) -> Held:
@@ -229,6 +270,10 @@ class Walk:
         """Queries meet keys, the softmax of what comes out weighs the values."""
         q, k, v = data.inputs
         detail: Attending = data.detail
+        biases = []
+        while q.op in ON_SCORES:
+            biases.append(q)
+            q = q.inputs[0]
         n, m = self.rows(q), self.rows(k)
         heads, shared = (x.shape[1] if len(x.shape) == 3 else 1 for x in (q, k))
         scores = self.batched((heads, n, m) if len(q.shape) == 3 else (n, m))
@@ -236,6 +281,9 @@ class Walk:
         group = f"each head of the keys serves {heads // shared} of the queries" if shared != heads else ""
         product = Product((n, q.shape[-1]), (q.shape[-1], m), (n, m))
         self.add(data, place, "QKᵀ", inputs=(self.shape(q), self.shape(k)), product=product, note=group, reads=self.sources((q, k)), **said)
+        for bias in reversed(biases):
+            beside = bias.inputs[1:]
+            self.follow(data, place, bias.op, inputs=(scores, *(self.shape(x) for x in beside)), also=beside, **said)
         if n != 1 and (detail.causal or detail.window is not None):
             seen = "each token sees itself and those before it" if detail.causal else "each token sees those near it"
             window = "" if detail.window is None else f", at most {detail.window:,}"
@@ -249,7 +297,7 @@ class Walk:
         self.patterns.append(place.layers * heads * n * m if isinstance(n, int) and isinstance(m, int) else None)
         if detail.cached:
             name = "keys and values" if detail.cached == (k, v) else "what keys and values are made of"
-            shapes = tuple((self.visible(detail) if x.shape[0] == "tokens" else self.rows(x), *x.shape[1:]) for x in detail.cached)
+            shapes = tuple((self.kept_rows(detail) if x.shape[0] == "tokens" else self.rows(x), *x.shape[1:]) for x in detail.cached)
             self.kept.append(Kept(name, shapes, place.layers, grows=detail.cached[0].shape[0] == "tokens" and detail.window is None))
 
     def follow(self, data: Data, place: Place, op: str, *, also: tuple[Data, ...] = (), **said: Any) -> None:
@@ -264,11 +312,13 @@ class Walk:
             old = self.batched((self.cached[id(data)] - self.asked.tokens, *data.shape[1:]))
             self.follow(data, place, "cache", inputs=(old, new))
 
-    def pad(self, data: Data, rows: int, place: Place) -> None:
-        before = self.shape(data)
-        if self.n_rows != rows:
-            self.n_rows = rows
-            self.add(data, place, "pad", inputs=(before,), reads=self.sources((data,)))
+    def lengthen(self, inputs: tuple[Data, ...], place: Place) -> None:
+        """Rows of zeros behind what was made before there were any."""
+        for data in inputs if self.n_rows != self.asked.tokens else ():
+            index = self.source(data)
+            if index is not None and data.shape[0] == "tokens" and not place.is_expert and self.steps[index].out != self.shape(data):
+                self.add(data, place, "pad", inputs=(self.steps[index].out,), reads=(index,))
+                self.padded[index] = self.index[id(data)]
 
     def last_row(self, data: Data, place: Place) -> None:
         before = self.shape(data)
@@ -277,17 +327,32 @@ class Walk:
         self.add(data, place, "last row", inputs=(before,), reads=self.sources((data,)), note=note)
 
 
+def is_silent(data: Data) -> bool:
+    """Whether nothing is done: a bundle, a stack without layers."""
+    return data.op == "hand on" or (data.op == "layers" and not data.bodies)
+
+
 def entries(data: Data) -> Iterator[tuple[Data, tuple[Data, ...]]]:
     """(an input of a body, what may come in, the likeliest first): from outside, from the layers before, or handed on by them."""
     n = len(data.inputs)
-    before: tuple[Data, ...] = data.inputs[:1]
     for body in data.bodies:
-        yield body.inputs[0], before
+        start = body.repeat.runs[0][0] if body.repeat.runs else 0
+        others = sorted(data.bodies, key=lambda other: start not in ends(other)) if data.op == "layers" else []  # the layer just before comes first
+        first = not any(start in ends(other) for other in others)
+        given = tuple(other.out for other in others if other is not body)
+        yield body.inputs[0], (*data.inputs[:1], *given) if first else (*given, *data.inputs[:1])
         yield from ((inner, (outer,)) for inner, outer in zip(body.inputs[1:n], data.inputs[1:]))
         for i, inner in enumerate(body.inputs[n:], start=1):
-            yield inner, tuple(other.out.inputs[i] for other in data.bodies)
-        if data.op == "layers":
-            before = (body.out, *before)
+            yield inner, tuple(other.out.inputs[i] for other in others)
+
+
+def ends(body: Body) -> tuple[Size, ...]:
+    """The indices behind each of its runs."""
+    return tuple(first + n for first, n in body.repeat.runs)
+
+
+def end(body: Body) -> Size:
+    return max(ends(body), default=0)
 
 
 def splits(data: Data) -> tuple[tuple[str, Size], ...]:

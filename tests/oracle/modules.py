@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 class Call(NamedTuple):
     """One module's last call."""
 
-    reads: Shape
+    reads: Shape | None
     gives: Shape
 
 
@@ -33,9 +33,9 @@ def watching(model: Any) -> Iterator[dict[str, Call]]:
         def seen(module: Any, args: tuple[Any, ...], given: Mapping[str, Any], output: Any) -> None:
             reads = next((x for x in (*args, *given.values()) if hasattr(x, "shape")), None)
             gives = output[0] if isinstance(output, tuple) else output
-            if reads is not None and hasattr(gives, "shape"):
-                padded = isinstance(module, torch.nn.Conv1d) and module.groups > 1  # a causal convolution: what it adds in front, it cuts off behind
-                found[name] = Call(tuple(reads.shape), tuple((reads if padded else gives).shape))
+            if hasattr(gives, "shape"):
+                padded = reads is not None and isinstance(module, torch.nn.Conv1d) and module.groups > 1  # a causal convolution: what it adds in front, it cuts off behind
+                found[name] = Call(None if reads is None else tuple(reads.shape), tuple((reads if padded else gives).shape))
 
         return seen
 
@@ -92,6 +92,7 @@ def cached(cache: Any, batch: int) -> Counter[tuple[Shape, ...]]:
 
 def by_token(x: Any, batch: int) -> Shape:
     assert x.shape[0] == batch, x.shape
-    if x.dim()==3: return tuple(x.shape[1:])
+    if x.dim() == 3:
+        return tuple(x.shape[1:])
     _, heads, n, width = x.shape
     return (n, heads, width)

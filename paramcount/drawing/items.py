@@ -1,0 +1,401 @@
+"""A trace as the things that stand on its line of flow: products, boxes of data, small operations, experts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+from typing import NamedTuple
+
+from paramcount.tracing.traces import Held, Shape, Step
+
+SIGNS = {"add": "+", "multiply": "×", "subtract": "−", "scale": "×"}
+OUTSIDE = -1  # a step that is none: where data enter a body
+JOINS = ("join", "beside", "append")
+SILENT = ("to heads", "to groups", "reshape", "flatten")  # the same numbers, cut otherwise
+LETTERS = {"Q": "queries", "K": "keys", "V": "values"}
+
+
+class Matrix(NamedTuple):
+    """What a rectangle shows. Fields as in `shapes.Rectangle`."""
+
+    rows: int | str
+    cols: int | str
+    role: str
+    shape: str
+    step: int
+    label: str = ""
+    name: str = ""
+    copies: int = 1
+    beside: int = 1
+    mask: str = ""
+    window: int | None = None
+    tied: bool = False
+
+
+class Item(NamedTuple):
+    """One thing on the line of flow, of the step whose output leaves it."""
+
+    kind: str  # source | product | lookup | box | operation | words | sign | experts
+    step: int
+    reads: tuple[int, ...]  # steps
+    out: Matrix | None = None
+    right: Matrix | None = None  # of a product: what the data are multiplied with
+    weights: tuple[Matrix, ...] = ()  # what else is held: biases, the vector of a norm
+    state: Matrix | None = None
+    words: tuple[str, ...] = ()
+    operand: int | None = None  # the step that gives `right`, where that is data
+    body: tuple[Item, ...] = ()  # of one expert
+    experts: tuple[int, int] = (0, 0)  # visited, of how many
+    note: str = ""
+
+
+class Flow(NamedTuple):
+    """Items in order, and which of them gives the output of a step."""
+
+    items: tuple[Item, ...]
+    owner: dict[int, int]
+
+
+# ---- shapes as rectangles
+
+
+def printed(shape: Shape) -> str:
+    """A shape as people read it.
+
+    >>> printed((5, 768)), printed(("source", 512))
+    ('[5, 768]', '[source, 512]')
+    """
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def times(sizes: Sequence[int | str]) -> int | str:
+    """A product of sizes; of words their names."""
+    words = [n for n in sizes if isinstance(n, str)]
+    return " × ".join(words) if words else prod(n for n in sizes if isinstance(n, int))
+
+
+def of_data(shape: Shape, step: int, *, flat: bool = False, column: bool = False, label: str = "") -> Matrix:
+    """Data: a row for each token; heads behind one another, or side by side if `flat`. `column`: one number for each token."""
+    if len(shape) == 3 and isinstance(shape[1], int) and flat:
+        text = f"[{shape[0]}, {shape[1]} · {shape[2]}]" if shape[1] > 1 else f"[{shape[0]}, {shape[2]}]"
+        return Matrix(shape[0], times(shape[1:]), "data", text, step, label, beside=shape[1])
+    if len(shape) == 3 and isinstance(shape[1], int):
+        return stacked(shape[1], (shape[0], shape[2]), "data", step, label)
+    if len(shape) < 2:
+        n = shape[0] if shape else 1
+        return Matrix(n if column else 1, 1 if column else n, "data", printed(shape), step, label)
+    return Matrix(shape[0], times(shape[1:]), "data", printed(shape), step, label)
+
+
+def stacked(copies: int, shape: Shape, role: str, step: int, label: str = "", name: str = "") -> Matrix:
+    text = f"{copies} × {printed(shape)}" if copies > 1 else printed(shape)
+    return Matrix(shape[0], shape[1], role, text, step, label, name, copies)
+
+
+def of_state(shape: Shape, step: int) -> Matrix:
+    """What is carried from token to token: of three axes, the first is of heads."""
+    while len(shape) > 2 and shape[0] == 1:
+        shape = shape[1:]
+    if len(shape) == 3 and isinstance(shape[0], int):
+        return stacked(shape[0], shape[1:], "data", step, "state")
+    return Matrix(shape[0], times(shape[1:]), "data", printed(shape), step, "state")
+
+
+def of_weight(held: Held, step: int, op: str, label: str = "") -> Matrix:
+    """A weight by itself: a vector stands upright, what has more axes than two is as wide as all but the first."""
+    shape = held.shape
+    tied = held.tied_to is not None
+    while len(shape) > 1 and shape[0] == 1:
+        shape = shape[1:]
+    if len(shape) == 3 and op == "linear by head" and isinstance(shape[0], int):
+        return stacked(shape[0], shape[1:], "weight", step, label, held.name)._replace(tied=tied)
+    rows = shape[0] if shape else 1
+    return Matrix(rows, times(shape[1:]), "weight", printed(held.shape), step, label, held.name, tied=tied)
+
+
+# ---- from steps to items
+
+
+def flow(steps: Sequence[Step], indices: Sequence[int], *, states: Mapping[int, Shape], inside: str = "") -> Flow:
+    """The items of some steps of a trace. `states`: what steps carry from token to token. `inside`: the axis of the body they make."""
+    return Reader(steps, indices, states, inside).flow()
+
+
+class Reader:
+    """One pass over the steps of a section."""
+
+    def __init__(self, steps: Sequence[Step], indices: Sequence[int], states: Mapping[int, Shape], inside: str) -> None:
+        self.steps, self.indices, self.states, self.inside = steps, list(indices), states, inside
+        self.within = set(indices)
+        self.items: list[Item] = []
+        self.owner: dict[int, int] = {}
+        self.same: dict[int, int] = {}  # {step: the one whose output it hands on as it is}
+        self.readers: dict[int, list[int]] = {}
+        for i in indices:
+            for j in steps[i].reads:
+                self.readers.setdefault(j, []).append(i)
+
+    def flow(self) -> Flow:
+        self.cut = {i for i in self.indices if self.is_cut(i)}
+        turned = {i: found for i in self.indices if self.steps[i].op == "join" and (found := self.turned(i))}
+        self.turns = {i: item for i, (item, _) in turned.items()}
+        passed = {j for _, steps in turned.values() for j in steps}
+        i = 0
+        while i < len(self.indices):
+            index = self.indices[i]
+            if index in passed:
+                i += 1
+                continue
+            if not self.inside and any(under.axis == "expert" for under in self.steps[index].under):
+                i = self.experts(i)
+                continue
+            for j in self.steps[index].reads:
+                if j not in self.within and self.source_of(j) not in self.owner:
+                    shape = self.steps[index].inputs[0] if self.inside else self.steps[j].out
+                    self.add(Item("source", j, (OUTSIDE,) if self.inside else (), of_data(shape, j, column=self.is_column(j))))
+            self.take(index)
+            i += 1
+        return Flow(named(self.items, self.owner), self.owner)
+
+    def source_of(self, step: int) -> int:
+        while step in self.same:
+            step = self.same[step]
+        return step
+
+    def add(self, item: Item) -> None:
+        self.owner[item.step] = len(self.items)
+        reads = tuple(dict.fromkeys(self.source_of(j) for j in item.reads))
+        operand = None if item.operand is None else self.source_of(item.operand)
+        self.items.append(item._replace(reads=reads, operand=operand))
+
+    def is_column(self, step: int) -> bool:
+        """Whether its output is one number for each token."""
+        return len(self.steps[step].out) == 1 and not self.steps[step].weights and self.steps[step].op != "last row"
+
+    def take(self, i: int) -> None:
+        """The item of a step, if it has one of its own."""
+        step = self.steps[i]
+        if i in self.cut or (step.op in SILENT and step.reads and alike(step.inputs[0], step.out)):
+            self.same[i] = step.reads[0]
+        elif step.op == "split" and step.reads[0] in self.cut:
+            self.slice(i)
+        elif i in self.turns:
+            self.add(self.turns[i])
+        elif step.op in ("QKᵀ", "· V") and step.product:
+            self.product_of_data(i)
+        elif step.op == "linear" and step.weights:
+            self.matrix(i)
+        elif step.op == "lookup" and step.weights:
+            out = of_data(step.out, i)
+            self.add(Item("lookup", i, step.reads, out, of_weight(step.weights[0], i, step.op, step.text), note=tie(step)))
+        elif step.op == "mask":
+            self.add(Item("words", i, step.reads, words=("mask",)))
+        elif step.op == "softmax" and self.masks(i):
+            self.softmax(i)
+        elif step.op in SIGNS and len(step.reads) > 1 and not step.weights:
+            self.add(Item("sign", i, step.reads, words=(SIGNS[step.op],)))
+        elif step.op == "sum of experts":
+            self.add(Item("sign", i, step.reads, words=("Σ",)))
+        else:
+            self.operation(i)
+
+    def operation(self, i: int) -> None:
+        """What is neither a product nor drawn in a way of its own: small where it keeps the shape."""
+        step = self.steps[i]
+        weights = tuple(of_weight(held, i, step.op) for held in step.weights)
+        keeps = bool(step.reads) and bool(step.inputs) and alike(step.inputs[0], step.out)
+        text = () if step.op == "split" else (step.text,)
+        out = None if keeps else of_data(step.out, i, column=self.is_column(i))
+        state = of_state(self.states[i], i) if i in self.states else None
+        if weights or state:
+            out = of_data(step.out, i, flat=True) if state and out is None else out
+            self.add(Item("operation", i, step.reads, out, weights=weights, state=state, words=text))
+        elif out is not None:
+            joined = step.op in JOINS
+            label = "" if joined else " ".join(text)
+            self.add(Item("box" if step.reads else "source", i, step.reads, out._replace(label=label), words=("‖",) if joined else ()))
+        else:
+            self.small(i, text)
+
+    def small(self, i: int, words: tuple[str, ...]) -> None:
+        """Words on the line; on those that stand there already if nothing else reads those."""
+        reads = self.steps[i].reads
+        before = self.source_of(reads[0])
+        at = self.owner.get(before)
+        if at is not None and len(reads) == 1 and self.items[at].kind == "words" and self.reader_count(before) == 1 and len(self.items[at].words) < 3:
+            self.items[at] = self.items[at]._replace(words=(*self.items[at].words, *words))
+            self.same[i] = before
+        else:
+            self.add(Item("words", i, reads, words=words))
+
+    def reader_count(self, step: int) -> int:
+        """How many steps read its output, or the same numbers cut otherwise."""
+        return sum(self.reader_count(i) if self.same.get(i) == step else 1 for i in self.readers.get(step, ()))
+
+    # ---- products
+
+    def matrix(self, i: int) -> None:
+        """Data times a matrix, for each head where it makes heads."""
+        step = self.steps[i]
+        held, *others = step.weights
+        if step.product is None:
+            right = of_weight(held, i, step.op, step.text)
+            if len(held.shape) > 2:  # over pixels or neighbours: [out, channels, …]
+                right = right._replace(rows=right.cols, cols=right.rows)
+            self.add(Item("product", i, step.reads, of_data(step.out, i), right, tuple(of_weight(h, i, step.op) for h in others), note=tie(step)))
+            return
+        right = stacked(step.heads, step.product.right, "weight", i, step.text, held.name)._replace(tied=held.tied_to is not None)
+        self.add(Item("product", i, step.reads, of_data(step.out, i), right, tuple(below(h, right) for h in others), note=tie(step)))
+
+    def is_cut(self, i: int) -> bool:
+        """Whether a matrix is several side by side: whatever reads its output takes a share of it, and all of it is taken."""
+        step, readers = self.steps[i], self.readers.get(i, [])
+        shares = [self.steps[j] for j in readers]
+        if step.op != "linear" or step.product is None or len(step.out) != 2 or len(shares) < 2 or any(share.op != "split" for share in shares):
+            return False
+        return times([0]) + sum(width(share.out) for share in shares) == step.out[-1]  # type: ignore[operator]
+
+    def slice(self, i: int) -> None:
+        """A share of a matrix: the columns that make this part of its output."""
+        share, whole = self.steps[i], self.steps[self.steps[i].reads[0]]
+        held, *others = whole.weights
+        assert whole.product  # noqa: S101 - `is_cut` asks for it
+        heads, cols = (share.out[1], share.out[2]) if len(share.out) == 3 else (1, share.out[-1])
+        text = share.text if share.text != share.op else ""
+        right = stacked(int(heads), (whole.product.right[0], cols), "weight", share.reads[0], text, held.name)
+        self.add(Item("product", i, whole.reads, of_data(share.out, i), right, tuple(below(h, right) for h in others), note=whole.text))
+
+    def product_of_data(self, i: int) -> None:
+        step = self.steps[i]
+        assert step.product  # noqa: S101 - the caller has looked
+        given = step.inputs[-1]
+        copies = given[-2] if len(given) > 2 and isinstance(given[-2], int) else 1
+        right = stacked(copies, step.product.right, "data", i, "Kᵀ" if step.op == "QKᵀ" else "V")
+        if step.op == "QKᵀ":
+            out = stacked(step.heads, step.product.out, "data", i, "QKᵀ")
+        else:
+            out = of_data(step.out, i, flat=True)
+        self.add(Item("product", i, step.reads, out, right, operand=step.reads[-1], note=step.note))
+
+    # ---- softmax, state, experts
+
+    def masks(self, i: int) -> bool:
+        return self.steps[self.steps[i].reads[0]].op == "mask" and self.steps[i].reads[0] in self.within
+
+    def softmax(self, i: int) -> None:
+        """What the mask leaves: a triangle, or a band of it."""
+        step = self.steps[i]
+        masking = self.steps[step.reads[0]]
+        before = self.owner[step.reads[0]]
+        weights = tuple(of_weight(held, i, step.op) for held in step.weights)
+        self.items[before] = self.items[before]._replace(
+            kind="operation" if weights else "words", words=("mask", "softmax"), weights=weights, note=masking.note
+        )
+        window = window_of(masking.note)
+        out = stacked(step.heads, step.out[-2:], "data", i)
+        out = out._replace(mask="causal" if "before it" in masking.note else "near", window=window)
+        if window is not None and isinstance(out.cols, int) and window < out.cols:
+            out = out._replace(label=f"window {window:,}")
+        self.add(Item("box", i, step.reads, out))
+
+    def turned(self, i: int) -> tuple[Item, list[int]] | None:
+        """Of two shares side by side again, one of them rotated: the words that say so, and the steps that they stand for."""
+        passed, rotated, sources = [], [], set()
+        for j in self.steps[i].reads:
+            while self.is_small(j):
+                rotated.append(j)
+                j = self.steps[j].reads[0]
+            if j not in self.within or self.steps[j].op != "split" or len(self.readers[j]) != 1:
+                return None
+            passed.append(j)
+            sources.add(self.steps[j].reads[0])
+        if len(sources) != 1 or len(rotated) != 1 or not alike(self.steps[min(sources)].out, self.steps[i].out):
+            return None
+        words = (f"{self.steps[rotated[0]].text} {self.steps[rotated[0]].out[-1]}", f"of {self.steps[i].out[-1]}")
+        return Item("words", i, (min(sources),), words=words), [*passed, *rotated]
+
+    def is_small(self, i: int) -> bool:
+        """Whether it only does something to each number of what nothing else reads."""
+        step = self.steps[i]
+        return i in self.within and len(step.reads) == 1 and not step.weights and step.op != "split" and alike(step.inputs[0], step.out)
+
+    def experts(self, at: int) -> int:
+        """All steps of one expert as one item; the place behind them."""
+        first = self.steps[self.indices[at]]
+        under = next(under for under in first.under if under.axis == "expert")
+        end = at
+        while end < len(self.indices) and under in self.steps[self.indices[end]].under:
+            end += 1
+        indices = self.indices[at:end]
+        body = flow(self.steps, indices, states=self.states, inside="expert")
+        reads = tuple(dict.fromkeys(j for i in indices for j in self.steps[i].reads if j not in set(indices)))
+        self.add(Item("experts", indices[-1], reads, body=body.items, experts=(under.active, under.copies)))
+        return end
+
+
+def alike(a: Shape, b: Shape) -> bool:
+    """Whether two shapes hold the same numbers, a row for each token."""
+    return a == b or (a[:1] == b[:1] and times(a[1:]) == times(b[1:]))
+
+
+def width(shape: Shape) -> int:
+    n = times(shape[1:])
+    return n if isinstance(n, int) else 0
+
+
+def below(held: Held, right: Matrix) -> Matrix:
+    """A bias under its matrix, as wide."""
+    return Matrix(1, right.cols, "weight", f"{right.copies} × [{right.cols}]" if right.copies > 1 else f"[{right.cols}]", right.step, "", held.name, right.copies)
+
+
+def tie(step: Step) -> str:
+    return step.note if step.weights and step.weights[0].tied_to else ""
+
+
+def window_of(note: str) -> int | None:
+    """How far back a mask lets a token look, from what it says.
+
+    >>> window_of("each token sees itself and those before it, at most 1,024")
+    1024
+    """
+    found = re.search(r"at most ([\d,]+)$", note)
+    return int(found[1].replace(",", "")) if found else None
+
+
+def named(items: Sequence[Item], owner: dict[int, int]) -> tuple[Item, ...]:
+    """Items with the letters of attention on the data that go into it, and their matrices named after these."""
+    found = list(items)
+    for item in items:
+        if item.kind == "product" and item.operand is not None and item.right is not None:
+            letters = zip((item.reads[0], item.operand), ("Q", "K")) if item.right.label == "Kᵀ" else ((item.operand, "V"),)
+            for step, letter in letters:
+                at = made_by(items, owner, step)
+                if at is not None:
+                    found[at] = lettered(found[at], letter)
+    return tuple(found)
+
+
+def made_by(items: Sequence[Item], owner: dict[int, int], step: int) -> int | None:
+    """The item that has drawn the data of a step, which small operations hand on."""
+    at = owner.get(step)
+    while at is not None and items[at].out is None:
+        at = owner.get(items[at].reads[0]) if items[at].reads and items[at].kind != "experts" else None
+    return at
+
+
+def lettered(item: Item, letter: str) -> Item:
+    if item.kind not in ("product", "box") or item.out is None or item.operand is not None:
+        return item
+    right = item.right and item.right._replace(label=item.right.label or LETTERS[letter])
+    label = letter if item.out.label in ("", "join", "split", letter) or item.kind == "product" else item.out.label
+    return item._replace(out=item.out._replace(label=label), right=right)
+
+
+def inner_sizes(steps: Iterable[Step]) -> list[int]:
+    """The numbers over which products run, in order: where two matrices meet."""
+    found: dict[int, None] = {}
+    for step in steps:
+        if step.product and isinstance(step.product.left[-1], int) and step.product.left[-1] > 1:
+            found[step.product.left[-1]] = None
+    return list(found)

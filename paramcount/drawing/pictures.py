@@ -1,0 +1,176 @@
+"""The picture of a model: its sections to one scale, under their headings, with arrows from each to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from paramcount.changing import said
+from paramcount.counting import counted
+from paramcount.drawing.assembling import assembled, everything
+from paramcount.drawing.items import Item
+from paramcount.drawing.pieces import CARDS, LONGEST, THINNEST
+from paramcount.drawing.sections import Band, Section, bands, of_layer, sections, states
+from paramcount.drawing.shapes import Box, Drawing, Frame, Group, Text
+from paramcount.errors import ParamcountError, printable, shown
+from paramcount.names import load
+from paramcount.tracing.sending import traced
+from paramcount.tracing.traces import Trace
+from paramcount.tracing.walking import Asked
+from paramcount.zoo import Model
+
+USUAL = 1024  # tokens: as many as GPT-2 reads at once, so that data can be seen beside weights
+WIDEST = 1300.0  # for what is wider, a coarser scale is tried
+SCALES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024)
+COARSER = 3  # so many of them are tried
+MARGIN = 28.0
+COLOURS = 10
+SWATCHES = 130.0  # room for what stands before the words of the legend
+
+
+def draw(spec: object, *, tokens: int | None = None, layer: int | None = None) -> Drawing:
+    """A drawing to scale: every matrix a rectangle, data blue, weights grey, in the order of the flow.
+
+    `spec`: as for `paramcount.load`. `tokens`: how many go in at once; 1,024 unless given, or as many as the model takes. `layer`: that
+    one alone, counted from 0, of the decoder where there are several stacks; else the whole model, layers that are alike drawn once.
+
+    Units: pixels; `scale` numbers to a pixel.
+    Raises: ParamcountError for what cannot be sent through this model, and a layer that it does not have.
+
+    >>> drawing = draw("gpt2-small", layer=0)
+    >>> [(r.label, r.shape) for r in drawing.rectangles if r.role == "weight" and r.label][2:]
+    [('values', '12 × [768, 64]'), ('output projection', '[768, 768]'), ('up', '[768, 3072]'), ('down', '[3072, 768]')]
+    """
+    return drawn(load(spec), tokens=tokens, layer=layer)
+
+
+def drawn(model: Model, *, tokens: int | None = None, layer: int | None = None) -> Drawing:
+    """The drawing of a loaded model."""
+    if layer is not None and (type(layer) is not int or layer < 0):
+        raise ParamcountError(f"= {shown(layer)}", where="layer", accepted="a whole number from 0")
+    n = usual(model) if tokens is None else tokens
+    trace = traced(model, Asked(n, source=n))
+    found = sections(trace)
+    parts = len({section.part for section in found if section.layers and section.part != "cross_attention"})
+    carried = states(trace)
+    rows = [(section, bands(trace, section, carried)) for section in (found if layer is None else of_layer(found, layer, model.id))]
+    items = [item for _, in_rows in rows for band in in_rows for item in everything(band.items)]
+    scale, body = fitted(rows, parts)
+    colours = {n: i % COLOURS for i, n in enumerate(inner_sizes(items))}
+    left, top, right, _ = body.box
+    head = header(model, trace, layer)
+    key = legend(body, scale, bool(colours))
+    key = key.moved(max(right - key.box[2], head.box[2] + 60), 4)
+    down = head.box[3] + 30 - top
+    if any(overlap(key.box, box) for box in boxes(body.moved(0, down))):
+        down = max(down, key.box[3] + 30 - top)
+    whole = head.with_(key, body.moved(0, down))
+    left, top, right, bottom = whole.box
+    whole = whole.moved(MARGIN - left, MARGIN - top)
+    return Drawing(
+        model.id,
+        printable(model.name, 80),
+        right - left + 2 * MARGIN,
+        bottom - top + 2 * MARGIN,
+        scale,
+        n,
+        layer,
+        whole.rectangles,
+        whole.arrows,
+        whole.texts,
+        whole.signs,
+        whole.frames,
+        colours,
+        tuple(in_words(items)),
+    )
+
+
+def usual(model: Model) -> int:
+    """How many tokens are drawn unless told."""
+    limits = [getattr(model.sizes, "n_positions", None), model.context_length]
+    return min([USUAL, *(n for n in limits if type(n) is int and n > 0)])
+
+
+def fitted(rows: Sequence[tuple[Section, Sequence[Band]]], parts: int) -> tuple[float, Group]:
+    """The finest scale at which no matrix of a layer is broken and the picture is not too wide, and the picture."""
+    most = max(longest(rows), 1)
+    fine = [scale for scale in SCALES if most / scale <= LONGEST] or [SCALES[-1]]
+    bodies = []
+    for scale in fine[:COARSER]:
+        bodies.append((scale, assembled(rows, scale, parts)))
+        if bodies[-1][1].box[2] <= WIDEST:
+            return bodies[-1]
+    return bodies[0]
+
+
+def longest(rows: Sequence[tuple[Section, Sequence[Band]]]) -> int:
+    """The longest side of a weight in a layer; of any where there are no layers."""
+    for layers in (True, False):
+        items = [item for section, found in rows if bool(section.layers) == layers for band in found for item in everything(band.items)]
+        matrices = [m for item in items if item.kind != "lookup" for m in (item.right, *item.weights) if m is not None and m.role == "weight"]
+        sides = [n for m in matrices for n in (m.rows, m.cols) if isinstance(n, int)]
+        if sides:
+            return max(sides)
+    return 1
+
+
+def inner_sizes(items: Sequence[Item]) -> list[int]:
+    """The numbers over which products run, in order: where two matrices meet."""
+    found = [item.right.rows for item in items if item.kind == "product" and item.right]
+    return [n for n in dict.fromkeys(found) if isinstance(n, int) and n > 1]
+
+
+def in_words(items: Sequence[Item]) -> Iterator[str]:
+    """The products, in words."""
+    for item in items:
+        if item.kind in ("product", "lookup") and item.right and item.out:
+            name = f"{item.right.label}: " if item.right.label else ""
+            yield f"{name}{'·' if item.kind == 'product' else 'rows of'} {item.right.shape} = {item.out.shape}"
+
+
+# ---- what stands above the picture
+
+
+def header(model: Model, trace: Trace, layer: int | None) -> Group:
+    count = counted(model)
+    what = "parameters of the language model" if count.scope == "language_model" else "parameters"
+    which = "" if layer is None else f"layer {layer:,} · "
+    lines = [f"{which}{trace.tokens:,} token{'s' if trace.tokens > 1 else ''} · {count.total:,} {what}", *said(model), *trace.remarks]
+    title = Text(0, 20, printable(model.name, 80), 22, "start", "title")
+    return Group(texts=(title, *(Text(0, 42 + 16 * i, printable(line, 160), 12, "start", "line") for i, line in enumerate(lines))))
+
+
+def legend(body: Group, scale: float, coloured: bool) -> Group:
+    """What the colours and marks mean, and the scale as a rule to measure by."""
+    n = next((n for k in range(12) for n in (10**k, 2 * 10**k, 5 * 10**k) if n / scale >= 60), 1)
+    per = f"{scale:g} number{'s' if scale > 1 else ''}" if scale >= 1 else "1 number"
+    pixels = "1 px" if scale >= 1 else f"{1 / scale:g} px"
+    entries = [("data", 16.0, "data"), ("weight", 16.0, "weights"), ("rule", n / scale, f"{n:,} numbers ({pixels} = {per})")]
+    if coloured:
+        entries.append(("", 0.0, "edges of one colour are equally long: there two matrices meet"))
+    if any(r.broken for r in body.rectangles):
+        entries.append(("break", 20.0, "longer than drawn"))
+    if any(r.thin for r in body.rectangles):
+        entries.append(("", 0.0, f"thinner than {THINNEST:g} px: drawn {THINNEST:g} px"))
+    if any(r.unknown for r in body.rectangles):
+        entries.append(("", 0.0, "dashed: as long as there are"))
+    if any(r.copies > CARDS for r in body.rectangles):
+        entries.append(("", 0.0, f"of more than {CARDS} equal ones {CARDS} are drawn"))
+    frames, texts = [], []
+    for i, (role, width, text) in enumerate(entries):
+        y = 18.0 * i
+        if role:
+            frames.append(Frame(SWATCHES - width, y - (10 if role != "rule" else 7), width, 12 if role != "rule" else 6, role))
+        texts.append(Text(SWATCHES + 8, y, text, 11, "start", "legend"))
+    return Group(texts=tuple(texts), frames=tuple(frames))
+
+
+def boxes(group: Group) -> list[Box]:
+    """What everything in a group covers, of arrows each stretch."""
+    found = [part.box for parts in (group.rectangles, group.texts, group.signs, group.frames) for part in parts]
+    for arrow in group.arrows:
+        found += [(min(a, c), min(b, d), max(a, c), max(b, d)) for (a, b), (c, d) in zip(arrow.points, arrow.points[1:])]
+    return found
+
+
+def overlap(a: Box, b: Box) -> bool:
+    return a[0] < b[2] + 20 and b[0] < a[2] + 20 and a[1] < b[3] + 20 and b[1] < a[3] + 20

@@ -1,0 +1,173 @@
+"""The report in a real browser: `pytest -m browser tests/browser`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paramcount import zoo
+from paramcount.drawing.bars import picture
+from paramcount.drawing.reports import page, report
+from tests.browser.chromium import Browser, running
+from tests.test_bars import hostile
+from tests.test_report import MARKUP, fields
+
+pytestmark = pytest.mark.browser
+
+SCREENS = [(360, False), (360, True), (1280, False), (1280, True)]
+
+# Every text with less contrast than 4.5 against what is painted behind it (WCAG 2.2, 1.4.3), pictures left out.
+FAINT = """(() => {
+  const parts = colour => colour.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = node => { for (; node; node = node.parentElement) { const c = parts(getComputedStyle(node).backgroundColor); if (c.length < 4 || c[3]) return c; } return [255, 255, 255]; };
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
+  for (let text; text = walk.nextNode();) {
+    const node = text.parentElement;
+    if (!text.data.trim() || node.closest('svg') || !node.checkVisibility()) continue;
+    const [a, b] = [light(parts(getComputedStyle(node).color)), light(behind(node))].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) found.push(text.data.trim());
+  }
+  return found;
+})()"""
+
+# What stands out to the right of the screen, unless it is inside something that scrolls.
+WIDE = """[...document.body.querySelectorAll('*')]
+  .filter(node => !node.closest('.scroll') && !node.closest('.skip') && node.getBoundingClientRect().right > innerWidth + 0.5)
+  .map(node => node.outerHTML.slice(0, 80))"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with running(tmp_path_factory.mktemp("chromium")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Reports, and the bars alone."""
+    folder = tmp_path_factory.mktemp("pages")
+    evil = zoo.from_mapping(fields(MARKUP))
+    texts = {
+        "one.html": report(["deepseek-v3"]),
+        "several.html": report(["gpt2-small", "llama-3.1-8b", "jamba-v0.1", "t5-small", "gpt-4"], estimates=True),
+        "config.html": report([{"model_type": "qwen3_next"}]),
+        "hostile.html": page([evil, evil.model_copy(update={"id": "b"})]),
+        "bars.svg": picture([hostile(MARKUP), hostile("b")]).decode(),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return {name: folder / name for name in texts}
+
+
+def shown(browser: Browser, path: Path, **screen: Any) -> Browser:
+    """The page, which has asked for nothing but itself and has not complained."""
+    browser.open(path, **screen)
+    assert browser.requests() == [path.as_uri()]
+    assert browser.complaints() == []
+    return browser
+
+
+@pytest.mark.parametrize("name", ["one.html", "several.html", "config.html", "hostile.html"])
+@pytest.mark.parametrize(("width", "dark"), SCREENS)
+def test_a_page_fits_every_screen_reads_well_on_it_and_asks_for_nothing(browser: Browser, pages: dict[str, Path], name: str, width: int, dark: bool) -> None:
+    shown(browser, pages[name], width=width, dark=dark)
+    assert browser.value("document.documentElement.scrollWidth") == width
+    assert browser.value(WIDE) == []
+    assert browser.value(FAINT) == []
+    red, green, blue = browser.value("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+    assert (red + green + blue < 120) is dark
+
+
+def test_it_says_what_the_count_says(browser: Browser, pages: dict[str, Path]) -> None:
+    shown(browser, pages["one.html"])
+    assert browser.value("document.title") == "DeepSeek-V3 · paramcount report"
+    assert browser.value("document.querySelector('h1').innerText") == "DeepSeek-V3"
+    assert browser.value("document.querySelector('.total').innerText") == "671,026,404,352 parameters (671 B)"
+    assert browser.value("[...document.querySelectorAll('tr')].find(row => row.innerText.startsWith('router')).innerText").split() == [
+        "router", "106,430,464", "0.0%", "106,430,464", "58", "×", "256", "×", "7,168",
+    ]  # fmt: skip
+    assert browser.value("document.querySelectorAll('svg').length") == 1
+    assert browser.value("document.querySelector('svg').getBoundingClientRect().width") > 300
+
+
+@pytest.mark.parametrize("name", ["hostile.html", "bars.svg"])
+def test_hostile_names_do_nothing(browser: Browser, pages: dict[str, Path], name: str) -> None:
+    shown(browser, pages[name])
+    assert browser.seen("Page.javascriptDialogOpening") == []
+    assert browser.value("document.querySelectorAll('script, img, iframe, object, embed, link').length") == 0
+    words = "[...document.querySelectorAll('h2, text')].map(node => node.textContent)"
+    assert [text for text in browser.value(words) if "<script>" in text]
+
+
+def test_even_a_script_in_the_page_would_not_run(browser: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
+    html = pages["one.html"].read_text(encoding="utf-8")
+    path = tmp_path / "injected.html"
+    path.write_text(html.replace("<main", "<script>window.hit = 1</script><img src='https://example.org/x.png'><main"), encoding="utf-8")
+    browser.open(path)
+    assert browser.value("window.hit") is None
+    blocked = {event["requestId"]: event.get("blockedReason") for event in browser.seen("Network.loadingFailed")}
+    assert [(event["request"]["url"], blocked.get(event["requestId"])) for event in browser.seen("Network.requestWillBeSent")] == [
+        (path.as_uri(), None),
+        ("https://example.org/x.png", "csp"),
+    ]
+
+
+def test_the_keyboard_reaches_the_content_and_what_scrolls(browser: Browser, pages: dict[str, Path]) -> None:
+    shown(browser, pages["one.html"], width=360)
+
+    def press(key: str, code: int) -> None:
+        for kind in ("keyDown", "keyUp"):
+            text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
+            browser.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
+
+    press("Tab", 9)
+    assert browser.value("document.activeElement.className") == "skip"
+    box = browser.value("JSON.parse(JSON.stringify(document.activeElement.getBoundingClientRect()))")
+    assert box["left"] >= 0 and box["top"] >= 0 and box["width"] > 40
+    assert browser.value("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    press("Enter", 13)
+    assert browser.value("document.activeElement.id") == "content"
+    reached = set()
+    for _ in range(40):
+        press("Tab", 9)
+        reached.add(browser.value("document.activeElement.getAttribute('aria-label') || document.activeElement.tagName"))
+    assert {"Parameters by component", "Drawing to scale", "The operations of the forward pass", "SUMMARY", "Published figures"} <= reached
+
+
+def test_what_is_read_aloud_has_names(browser: Browser, pages: dict[str, Path]) -> None:
+    shown(browser, pages["several.html"])
+    browser.ask("Accessibility.enable")
+    nodes = [node for node in browser.ask("Accessibility.getFullAXTree")["nodes"] if not node.get("ignored")]
+    named: dict[str, list[str]] = {}
+    for node in nodes:
+        named.setdefault(node["role"]["value"], []).append(node.get("name", {}).get("value", ""))
+    for role in ("main", "banner", "contentinfo"):
+        assert len(named[role]) == 1
+    assert named["navigation"] == ["Contents"]
+    for role in ("table", "article", "region", "image", "link"):
+        assert all(named[role]), role
+    assert named["group"].count("") == browser.value("document.querySelectorAll('details').length")
+    assert len(named["image"]) == 1 + 4
+    assert "rowheader" in named and "columnheader" in named
+
+
+def test_on_paper_everything_is_open_and_nothing_is_cut_off(browser: Browser, pages: dict[str, Path]) -> None:
+    shown(browser, pages["several.html"], dark=True)
+    assert browser.value("document.querySelectorAll('details:not([open])').length") >= 4
+    closed = "[...document.querySelectorAll('table')].filter(table => !table.checkVisibility()).length"
+    assert browser.value(closed) >= 4
+    assert browser.printed().startswith(b"%PDF-")
+    width, length = 688, 1016  # CSS pixels between the margins of A4
+    browser.ask("Emulation.setDeviceMetricsOverride", width=width, height=length, deviceScaleFactor=1, mobile=False)
+    browser.ask("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    assert browser.value(closed) == 0
+    wide = "[...document.querySelectorAll('{}')].filter(node => node.getBoundingClientRect().right > {}).map(node => node.textContent.slice(0, 80))"
+    assert browser.value(wide.format("article table, article svg, figure svg", width + 1)) == []
+    assert browser.value(wide.format(".compared table", length + 1)) == []
+    assert browser.value("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+    assert browser.value("getComputedStyle(document.querySelector('nav')).display") == "none"

@@ -1,0 +1,183 @@
+"""Weights that transformers initialises and saves, and a tokenizer.json that both sides load, against that library's own logits.
+
+The reference computes in float64 from the saved file, so that what differs is the rounding of one float32 pass.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paramcount.architectures.gpt2 import GPT2
+from paramcount.config_files import from_path
+from paramcount.errors import ParamcountError
+from paramcount.gpt2_text import Run, run
+from tests.gpt2_files import byte_level
+
+torch = pytest.importorskip("torch", reason="the reference needs torch and transformers")
+transformers = pytest.importorskip("transformers", reason="the reference needs torch and transformers")
+
+pytestmark = pytest.mark.oracle
+
+TEXT = "the capital of France is\n the café 🍕"
+TINY = {"vocab_size": 300, "n_positions": 64, "n_embd": 48, "n_layer": 3, "n_head": 4, "n_inner": None}
+NARROW = {"vocab_size": 310, "n_positions": 40, "n_embd": 12, "n_layer": 2, "n_head": 3, "n_inner": 20}
+SMALL = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_inner": None}
+
+# Of the logarithm of a probability. Float32 has 24 bits, so that each sum of a pass is off by parts of 1e-7, and logits here are below 4.
+# Seen: 2.8e-6 at most, no more than between the library's own passes in float32 and float64.
+CLOSE = 2e-5
+
+
+def initialised(keys: dict[str, Any], *, trained: bool = True, **more: Any) -> Any:
+    """A model as the library initialises it. `trained`: with values added, so that no bias is zero, no gain one, and words differ clearly."""
+    torch.manual_seed(7)
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**keys, bos_token_id=None, eos_token_id=None, **more)).eval()
+    if trained:
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter += 0.2 * torch.randn_like(parameter)
+    return model
+
+
+def saved(model: Any, folder: Path) -> Path:
+    """The model, saved by the library, and a tokenizer beside it."""
+    model.save_pretrained(folder)
+    byte_level().save(str(folder / "tokenizer.json"))
+    return folder / "model.safetensors"
+
+
+def ours(path: Path, text: str = TEXT, **options: Any) -> Run:
+    """The pass of a saved model, its sizes read from the config.json that the library wrote."""
+    model = from_path(path.parent / "config.json")
+    assert isinstance(model.sizes, GPT2)
+    return run(model.sizes, path, text, config=model.reading.unread, **options)
+
+
+def logits_of_reference(folder: Path, ids: tuple[int, ...]) -> Any:
+    """The last token's logits in float64, by weights that the library loads from what it saved."""
+    model = transformers.GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float64).eval()
+    with torch.no_grad():
+        return model(torch.tensor([ids])).logits[0, -1]
+
+
+def assert_same(found: Run, logits: Any) -> None:
+    """Every token's probability as the reference has it, and the same five first."""
+    vocab_size = len(logits)
+    assert len(found.next_words) == vocab_size
+    expected = torch.log_softmax(logits, dim=-1)
+    for word in found.next_words:
+        assert math.log(word.probability) == pytest.approx(expected[word.id].item(), abs=CLOSE)
+    best = torch.topk(logits, 6)
+    assert (best.values[:-1] - best.values[1:]).min() > 2 * CLOSE  # their order is no matter of rounding
+    assert [word.id for word in found.next_words[:5]] == best.indices[:5].tolist()
+
+
+def tokens_of_reference(folder: Path, text: str) -> list[int]:
+    ids: list[int] = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))(text)["input_ids"]
+    return ids
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("keys", [TINY, NARROW], ids=["n_inner null", "n_inner given"])
+def test_the_next_words_of_saved_weights_are_those_of_the_reference(keys: dict[str, Any], dtype: str, tmp_path: Path) -> None:
+    path = saved(initialised(keys).to(getattr(torch, dtype)), tmp_path)
+    found = ours(path, top=keys["vocab_size"])
+    assert list(found.ids) == tokens_of_reference(tmp_path, TEXT)
+    assert_same(found, logits_of_reference(tmp_path, found.ids))
+    short = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "float64": "F64"}[dtype]
+    assert found.notes == (f"weights stored as {short}, computed in float32",)
+
+
+def test_weights_as_they_are_initialised_give_the_logits_of_the_reference(tmp_path: Path) -> None:
+    path = saved(initialised(TINY, trained=False), tmp_path)
+    found = ours(path, top=300)
+    assert_same(found, logits_of_reference(tmp_path, found.ids))
+
+
+def test_gpt2_small_itself_gives_the_logits_of_the_reference(tmp_path: Path) -> None:
+    path = saved(initialised(SMALL, trained=False), tmp_path)
+    found = ours(path, TEXT * 3, top=50257)
+    assert_same(found, logits_of_reference(tmp_path, found.ids))
+
+
+def test_the_text_fills_every_position(tmp_path: Path) -> None:
+    path = saved(initialised(TINY), tmp_path)
+    text = "the" + " the" * 63
+    found = ours(path, text, top=300)
+    assert len(found.ids) == 64
+    assert_same(found, logits_of_reference(tmp_path, found.ids))
+    with pytest.raises(ParamcountError, match=r"^text: 65 tokens \(accepted: 1 to 64 tokens\)$"):
+        ours(path, text + " the")
+
+
+def test_the_body_alone_is_saved_without_the_prefix_and_runs_alike(tmp_path: Path) -> None:
+    model = initialised(TINY)
+    whole = ours(saved(model, tmp_path / "whole"), top=300)
+    assert ours(saved(model.transformer, tmp_path / "body"), top=300) == whole
+
+
+def test_masks_and_the_head_of_older_files_change_nothing(tmp_path: Path) -> None:
+    model = initialised(TINY)
+    path = saved(model, tmp_path)
+    before = ours(path, top=300)
+    arrays = {name: tensor.clone().contiguous() for name, tensor in model.state_dict().items()}
+    for i in range(3):
+        arrays[f"transformer.h.{i}.attn.bias"] = torch.tril(torch.ones(64, 64, dtype=torch.bool)).view(1, 1, 64, 64)
+        arrays[f"transformer.h.{i}.attn.masked_bias"] = torch.tensor(-1e4)
+    assert torch.equal(arrays["lm_head.weight"], arrays["transformer.wte.weight"])
+    from safetensors.torch import save_file
+
+    save_file(arrays, path)
+    found = ours(path, top=300)
+    assert found[:-1] == before[:-1]
+    assert len(found.notes) == 2
+    arrays["lm_head.weight"][299, 47] += 1
+    save_file(arrays, path)
+    with pytest.raises(ParamcountError, match=r"lm_head\.weight differs from transformer\.wte\.weight"):
+        ours(path)
+
+
+def test_one_shard_of_several_is_refused(tmp_path: Path) -> None:
+    saved(initialised(TINY), tmp_path / "whole")
+    initialised(TINY).save_pretrained(tmp_path, max_shard_size="100KB")
+    shards = sorted(tmp_path.glob("model-*.safetensors"))
+    assert len(shards) > 2
+    for shard in shards:
+        with pytest.raises(ParamcountError, match=r"model-0000\d-of-0000\d\.safetensors: (lacks|holds) "):
+            ours(shard)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("activation_function", "relu"), ("layer_norm_epsilon", 0.1), ("scale_attn_weights", False), ("scale_attn_by_inverse_layer_idx", True)],
+)
+def test_what_the_pass_computes_otherwise_changes_the_reference_and_is_refused(key: str, value: Any, tmp_path: Path) -> None:
+    as_usual, other = initialised(TINY), initialised(TINY, **{key: value})
+    other.load_state_dict(as_usual.state_dict())
+    ids = torch.tensor([[5, 6, 7]])
+    with torch.no_grad():
+        assert (as_usual(ids).logits - other(ids).logits).abs().max() > 0.01
+    path = saved(other, tmp_path)
+    with pytest.raises(ParamcountError, match=f"^config: {key} = "):
+        ours(path)
+
+
+@pytest.mark.parametrize("name", ["gelu_new", "gelu_fast", "gelu_accurate", "gelu_pytorch_tanh", "gelu_python_tanh"])
+def test_every_name_of_gelu_in_its_tanh_form_is_the_same_pass(name: str, tmp_path: Path) -> None:
+    path = saved(initialised(TINY, activation_function=name), tmp_path)
+    found = ours(path, top=300)
+    assert_same(found, logits_of_reference(tmp_path, found.ids))
+
+
+def test_other_heads_of_the_same_weights_are_other_words_so_they_are_refused(tmp_path: Path) -> None:
+    path = saved(initialised(TINY), tmp_path)
+    config = (tmp_path / "config.json").read_text(encoding="utf-8")
+    sizes = from_path(tmp_path / "config.json").sizes
+    (tmp_path / "config.json").write_text(config.replace('"n_head": 4', '"n_head": 6'), encoding="utf-8")
+    assert '"n_head": 6' in (tmp_path / "config.json").read_text(encoding="utf-8")
+    with pytest.raises(ParamcountError, match=r"config\.json: n_head = 6 \(accepted: 4: what the pass computes\)$"):
+        run(sizes, path, TEXT)

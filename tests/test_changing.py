@@ -1,0 +1,485 @@
+"""What if: sizes changed from Python and on the command line, what that costs, and what cannot be."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import paramcount as pc
+from paramcount import zoo
+from paramcount.changing import at, recorded, said
+from paramcount.commands import COMMANDS
+from paramcount.sizes import inner_configs, key_of
+from paramcount.values import parsed, written
+from tests.model_types import MODEL_TYPES
+from tests.refusing import assert_one_line, command_refusal
+from tests.running import Runner
+from tests.test_package import command, modules_after
+
+IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+STACKED = [id for id in IDS if "n_layers" in type(zoo.entry(id).sizes).model_fields]
+LISTED = [id for id in STACKED if "layer_types" in type(zoo.entry(id).sizes).model_fields]
+OTHERS = [id for id in STACKED if id not in LISTED]
+LLAMA_LAYER = 4096 * 4096 + 2 * 1024 * 4096 + 4096 * 4096 + 3 * 14336 * 4096 + 2 * 4096
+WITHOUT_A_MODEL = {"architectures", "list", "scan"}
+TINY_OLMOE = {"model_type": "olmoe", "hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
+COMPOSITE = {"model_type": "llava", "text_config": {"model_type": "llama", "num_hidden_layers": 4}, "vision_config": {"model_type": "clip_vision_model"}}
+
+
+def refused(spec: object, **changes: object) -> str:
+    with pytest.raises(pc.ParamcountError) as caught:
+        pc.what_if(spec, **changes)
+    assert_one_line(str(caught.value))
+    return str(caught.value)
+
+
+def default(name: str) -> dict[str, Any]:
+    """The config.json of a model type that says as little as it can."""
+    facts = MODEL_TYPES[name]
+    return {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
+
+
+@pytest.fixture
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+# ---- what it costs
+
+
+def test_eight_layers_more_cost_eight_layers() -> None:
+    assert LLAMA_LAYER == 218_112_000
+    assert pc.count(pc.what_if("llama-3.1-8b", n_layers=40)).total == 8_030_261_248 + 8 * LLAMA_LAYER
+
+
+@pytest.mark.parametrize("id", OTHERS)
+def test_three_layers_more_cost_three_times_the_last_one(id: str) -> None:
+    """The last layer's weights are read off the tensors of the unchanged model, one by one."""
+    sizes: Any = zoo.entry(id).sizes
+    n, last = sizes.n_layers, 0
+    part = "encoder" if hasattr(sizes, "n_decoder_layers") else "decoder"  # of T5
+    for tensor in pc.count(id).tensors:
+        for repeat in tensor.repeats:
+            if repeat.axis == "layer" and tensor.part == part and n - 1 in repeat.indices:
+                last += tensor.parameters // repeat.count
+    assert last > 0
+    assert pc.count(pc.what_if(id, n_layers=n + 3)).total == pc.count(id).total + 3 * last
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_a_what_if_is_the_entry_with_that_size_written_in_it(id: str) -> None:
+    model = zoo.entry(id)
+    config = model.sizes.model_dump()
+    for name, value in config.items():
+        if type(value) is int or isinstance(value, bool):
+            new = not value if isinstance(value, bool) else 2 * value
+            try:
+                expected = pc.count({"architecture": model.architecture, "config": config | {name: new}})
+            except pc.ParamcountError as error:
+                wrong = error.found
+                with pytest.raises(pc.ParamcountError) as caught:
+                    pc.what_if(id, **{name: new})
+                assert caught.value.found == wrong
+            else:
+                found = pc.count(pc.what_if(id, **{name: new}))
+                assert (found.components, found.active_components, found.buffers) == (expected.components, expected.active_components, expected.buffers)
+
+
+@pytest.mark.parametrize("name", sorted(MODEL_TYPES))
+def test_of_a_config_json_it_is_the_one_with_another_key_but_for_what_is_remarked_on(name: str) -> None:
+    """Every number of every architecture doubled, here and in its config.json."""
+    document = default(name)
+    model = pc.load(document)
+    architecture = type(model.sizes)
+    for field, value in model.sizes.__dict__.items():
+        key = (*(key_of(architecture, field).spellings(field) if field not in inner_configs(architecture) else ()), "")[0]
+        if type(value) is int and key and not re.search("[./]", key) and not architecture.section:
+            with contextlib.suppress(pc.ParamcountError):
+                found, expected = pc.what_if(model, **{field: 2 * value}), pc.load({**document, key: 2 * value})
+                followed = {name: now for name, now in expected.sizes.__dict__.items() if now != getattr(found.sizes, name)}
+                remarks = [remark for remark in found.reading.remarks if "it would be" in remark]
+                assert remarks == [
+                    f"{name} stays {written(getattr(model.sizes, name))}; derived from the changed sizes it would be {written(now)}"
+                    for name, now in followed.items()
+                ]
+
+
+@pytest.mark.parametrize("name", sorted(MODEL_TYPES))
+def test_one_layer_more_costs_something_or_is_refused(name: str) -> None:
+    """No list of layers is left at its old length in silence."""
+    model = pc.load(default(name))
+    for field in ("n_layers", "language.n_layers", "vision.n_layers", "encoder.n_layers"):
+        n = at(model.sizes, field)
+        if type(n) is int:
+            with contextlib.suppress(pc.ParamcountError):
+                assert pc.count(pc.what_if(model, **{field: n + 1})).total > pc.count(model).total
+
+
+@pytest.mark.parametrize(
+    ("size", "value"), [("owners", ()), ("owners", (2,) * 12), ("owners", (0,) * 13), ("owners", (7,) * 13), ("layer_types", ("hybrid",) * 76)]
+)
+def test_shared_blocks_are_those_of_hybrid_layers_that_came_before(size: str, value: tuple[object, ...]) -> None:
+    assert pc.what_if({"model_type": "zamba"}, owners=(2,) * 13).sizes == pc.load({"model_type": "zamba"}).sizes
+    assert "owners" in refused({"model_type": "zamba"}, **{size: value})
+
+
+def test_a_size_left_as_it_is_differs_by_nothing() -> None:
+    model = pc.what_if("llama-3.1-8b", n_layers=32)
+    assert model.changes == {"n_layers": (32, 32)}
+    assert said(model) == ["what if n_layers 32 → 32: 8,030,261,248 + 0 = 8,030,261,248"]
+    assert pc.what_if("llama-3.1-8b") is pc.load("llama-3.1-8b")
+
+
+def test_a_tied_head_costs_nothing_and_fewer_experts_cost_less() -> None:
+    assert said(pc.what_if("llama-3.1-8b", tie_word_embeddings=True)) == [
+        f"what if tie_word_embeddings false → true: 8,030,261,248 − {128256 * 4096:,} = {8_030_261_248 - 128256 * 4096:,}"
+    ]
+    expert = 3 * 14336 * 4096
+    assert said(pc.what_if("mixtral-8x7b", n_active_experts=4)) == [
+        "what if n_active_experts 2 → 4: 46,702,792,704 + 0 = 46,702,792,704",
+        f"active 12,879,925,248 + {32 * 2 * expert:,} = {12_879_925_248 + 32 * 2 * expert:,}",
+    ]
+    assert said(pc.what_if("deepseek-v3", n_mtp_layers=0))[2] == "MTP 11,610,067,968 − 11,610,067,968 = 0"
+    assert said(pc.load("llama-3.1-8b")) == []
+    assert recorded(pc.load("llama-3.1-8b")) == {}
+
+
+def test_lists_and_null_are_values() -> None:
+    kinds = ("sliding_attention", "full_attention") * 15
+    model = pc.what_if("gpt-oss-20b", n_layers=30, layer_types=kinds)
+    layer = pc.count("gpt-oss-20b").total - pc.count(pc.what_if("gpt-oss-20b", n_layers=23, layer_types=kinds[:23])).total
+    assert pc.count(model).total == pc.count("gpt-oss-20b").total + 6 * layer
+    assert said(model)[0].startswith(
+        "what if n_layers 24 → 30, layer_types 12 × (sliding_attention, full_attention) → 15 × (sliding_attention, full_attention): "
+    )
+    assert pc.what_if("mistral-7b-v0.1", window=None).sizes.window is None  # type: ignore[attr-defined]
+    dense = pc.what_if("qwen3-30b-a3b", dense_layers=[0, 47])
+    assert pc.count(dense).total - pc.count("qwen3-30b-a3b").total == 2 * (3 * 6144 * 2048 - 128 * 3 * 768 * 2048 - 128 * 2048)
+
+
+def test_sizes_of_inner_configs_are_named_with_dots_or_given_in_mappings() -> None:
+    model = pc.load(COMPOSITE)
+    layer = 4 * 4096 * 4096 + 3 * 11008 * 4096 + 2 * 4096  # of the default Llama
+    for changes in ({"language.n_layers": 6}, {"language": {"n_layers": 6}}):
+        changed = pc.what_if(model, **changes)
+        assert pc.count(changed).total == pc.count(model).total + 2 * layer
+        assert changed.changes == {"language.n_layers": (4, 6)}
+        assert type(changed.sizes.language) is type(model.sizes.language)  # type: ignore[attr-defined]
+    both = pc.what_if(model, **{"language.n_layers": 6, "vision.n_layers": at(model.sizes, "vision.n_layers") + 1})
+    assert pc.count(both).components["vision"] > pc.count(model).components["vision"]
+
+
+def test_changing_again_keeps_the_first_original() -> None:
+    once = pc.what_if("gpt2-small", n_layers=24)
+    twice = pc.what_if(once, vocab_size=50304)
+    assert twice.original is pc.load("gpt2-small")
+    assert twice.changes == {"n_layers": (12, 24), "vocab_size": (50257, 50304)}
+    assert recorded(twice) == {"set": {"n_layers": [12, 24], "vocab_size": [50257, 50304]}, "original_total": 124439808, "original_active": 124439808}
+
+
+def test_nothing_that_was_said_of_the_original_is_said_of_it() -> None:
+    model = pc.what_if("deepseek-v3", n_layers=60)
+    assert (model.checked, model.published, model.release, model.sources, model.hf, model.publisher) == ("unverified", (), None, (), None, None)
+    assert (pc.count(model).release, pc.count(model).checkpoint) == ({}, None)
+    assert (model.id, model.context_length) == ("deepseek-v3", 163840)
+    assert pc.what_if("gpt2-small", n_positions=2048).context_length is None
+
+
+def test_a_mapping_and_its_reading_stay_what_they_are() -> None:
+    classifier = {**TINY_OLMOE, "architectures": ["OlmoeForSequenceClassification"], "conv_kernel_size": 4}
+    model = pc.what_if(classifier, n_layers=3)
+    count = pc.count(model)
+    assert (count.reference, count.lm_head, count.not_counted) == ("OlmoeForSequenceClassification", 0, ("head of OlmoeForSequenceClassification",))
+    assert count.remarks == ("not read, though named like sizes: conv_kernel_size",)
+    assert model.reading.origin["n_layers"] == "set"
+
+
+def test_what_would_follow_if_it_were_derived_is_remarked_on() -> None:
+    model = pc.what_if({"model_type": "llama", "hidden_size": 2048, "num_attention_heads": 16}, d_model=4096)
+    assert pc.count(model).remarks == ("d_head stays 128; derived from the changed sizes it would be 256",)
+    assert pc.count(pc.what_if({"model_type": "llama", "head_dim": 128}, d_model=2048)).remarks == ()
+
+
+# ---- what cannot be
+
+
+@pytest.mark.parametrize(
+    ("id", "changes", "message"),
+    [
+        ("gpt2-small", {"n_heads": 16}, "gpt2-small: n_heads × d_head = 16 × 64 = 1024 is not d_model = 768 (accepted: 768, as with n_heads=16 and d_head=48)"),
+        ("gpt2-small", {"d_model": 1024}, "gpt2-small: n_heads × d_head = 12 × 64 = 768 is not d_model = 1024 (accepted: 1024, as with d_model=1024 and n_heads=16)"),
+        ("llama-3.1-8b", {"n_heads": 33}, "llama-3.1-8b: n_kv_heads = 8 does not divide n_heads = 33 (accepted: 1, 3, 11, 33, or n_heads=32)"),
+        ("llama-3.1-8b", {"n_heads": 4}, "llama-3.1-8b: n_kv_heads = 8 does not divide n_heads = 4 (accepted: 1, 2, 4, as with n_heads=4 and n_kv_heads=4)"),
+        ("deepseek-v3", {"n_layers": 2}, "deepseek-v3: n_dense_layers = 3 is more than n_layers = 2 (accepted: at most 2, as with n_layers=2 and n_dense_layers=2)"),
+        ("gpt-oss-20b", {"n_layers": 30}, "gpt-oss-20b: layer_types: names 24 layers, n_layers = 30 (accepted: one word a layer, as with n_layers=30 and "
+         "layer_types=[sliding_attention, full_attention, …])"),
+        ("gpt-oss-20b", {"n_layers": 1, "layer_types": ["full"]}, "gpt-oss-20b: layer_types.0 = the text 'full' (accepted: sliding_attention, full_attention)"),
+        ("llama-3.2-11b-vision", {"n_layers": 30}, "llama-3.2-11b-vision: cross_attention_layers = [3, 8, 13, 18, 23, 28, 33, 38] for n_layers = 30 (accepted: layer "
+         "indices in rising order, each once, below 30, as with n_layers=30 and cross_attention_layers=[3, 8, …])"),
+        ("llama-3.2-11b-vision", {"vision.d_model": 640}, "llama-3.2-11b-vision: vision.n_heads × d_head = 16 × 80 = 1280 is not d_model = 640 (accepted: 640, as "
+         "with vision.d_model=640 and vision.n_heads=8)"),
+        ("llama-3.1-8b", {"n_layers": 0}, "llama-3.1-8b: n_layers = 0 (accepted: a whole number from 1)"),
+        ("llama-3.1-8b", {"n_layers": 2**31 + 1}, "llama-3.1-8b: n_layers = 2147483649 (accepted: a whole number up to 2,147,483,648)"),
+        ("llama-3.1-8b", {"n_layers": 10**30}, "llama-3.1-8b: n_layers = a number of more than 30 digits (accepted: a whole number up to 2,147,483,648)"),
+        ("llama-3.1-8b", {"n_layers": "40"}, "llama-3.1-8b: n_layers = the text '40' (accepted: a whole number)"),
+        ("llama-3.1-8b", {"n_layers": True}, "llama-3.1-8b: n_layers = true (accepted: a whole number)"),
+        ("llama-3.1-8b", {"n_layers": {}}, "llama-3.1-8b: n_layers = a mapping (accepted: a whole number)"),
+        ("llama-3.1-8b", {"attention_bias": 1}, "llama-3.1-8b: attention_bias = 1 (accepted: true or false)"),
+        ("llama-3.2-11b-vision", {"vision": 3}, "llama-3.2-11b-vision: vision = 3 (accepted: its sizes one by one, such as vision.d_model)"),
+        ("llama-3.2-11b-vision", {"vision": {}}, "llama-3.2-11b-vision: vision = a mapping (accepted: its sizes one by one, such as vision.d_model)"),
+        ("llama-3.2-11b-vision", {"vision": None, "vision.n_layers": 3}, "llama-3.2-11b-vision: vision: is null and has sizes (accepted: one of both)"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_with_what_could(id: str, changes: dict[str, object], message: str) -> None:
+    assert refused(id, **changes) == message
+
+
+@pytest.mark.parametrize("id", LISTED)
+def test_a_list_that_names_every_layer_has_to_be_changed_with_their_number(id: str) -> None:
+    assert "layer_types=[" in refused(id, n_layers=pc.load(id).sizes.n_layers + 1)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "nearest"),
+    [
+        ("llama-3.1-8b", "n_laiers", "n_layers"),
+        ("llama-3.1-8b", "num_hidden_layers", "n_layers"),
+        ("llama-3.1-8b", "hidden_size", "d_model"),
+        ("mixtral-8x7b", "intermediate_size", "d_expert"),  # as that architecture reads it
+        ("mixtral-8x7b", "num_local_experts", "n_routed_experts"),
+        ("gpt2-small", "n_embd", "d_model"),
+        (COMPOSITE, "text_config.num_hidden_layers", "language.n_layers or vision.n_layers"),
+        (COMPOSITE, "n_layers", "language.n_layers or vision.n_layers"),
+        (COMPOSITE, "language.n_laiers", "language.n_layers"),
+    ],
+)
+def test_an_unknown_size_is_refused_with_the_one_that_is_meant(spec: object, name: str, nearest: str) -> None:
+    message = refused(spec, **{name: 3})
+    assert f": has no size '{name}' (accepted: " in message
+    assert f"; did you mean {nearest}" in message
+
+
+def test_a_size_of_what_is_no_config_is_refused() -> None:
+    assert "has no size 'n_layers.x'" in refused("llama-3.1-8b", n_layers={"x": 3})
+    assert "has no size ''" in refused("llama-3.1-8b", **{"": 3})
+    assert "has no size 'model_config'" in refused("llama-3.1-8b", model_config=3)
+    assert "has no size 'vision.'" in refused("llama-3.2-11b-vision", **{"vision.": 3})
+
+
+def test_an_estimate_has_nothing_to_change() -> None:
+    assert refused("gpt-4", n_layers=3).startswith("gpt-4: is an estimate: claims and no sizes")
+
+
+def test_an_inner_config_that_is_not_there_has_no_sizes() -> None:
+    document: dict[str, Any] = {"model_type": "gemma4", "text_config": {}, "vision_config": None}
+    model = pc.load(document)
+    assert at(model.sizes, "vision") is None
+    assert "vision: is null: there is no 'n_layers' to set" in refused(model, **{"vision.n_layers": 3})
+
+
+# ---- the command line
+
+
+def test_values_are_typed_as_in_yaml() -> None:
+    typed = parsed(["a=1", "b = true", "c=null", "d=[x, y]", "e=-3", "f=full", "g={x: 1}"])
+    assert typed == {"a": 1, "b": True, "c": None, "d": ["x", "y"], "e": -3, "f": "full", "g": {"x": 1}}
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (["n_layers"], "--set n_layers: has no value (accepted: a size and its value, such as n_layers=40)"),
+        (["n_layers="], "--set n_layers: has no value (accepted: a size and its value, such as n_layers=40)"),
+        (["=40"], "--set: names no size (accepted: a size and its value, such as n_layers=40)"),
+        ([""], "--set: names no size (accepted: a size and its value, such as n_layers=40)"),
+        (["n_layers=40", "n_layers=40"], "--set n_layers: is given twice (accepted: every size once)"),
+        (["n_layers=forty"], "gpt2-small: n_layers = the text 'forty' (accepted: a whole number)"),
+        (["n_layers=4.5"], "gpt2-small: n_layers = 4.5 (accepted: a whole number)"),
+        (["n_layers=1_000"], "gpt2-small: n_layers = the text '1_000' (accepted: a whole number)"),
+        (["n_layers=012"], "gpt2-small: n_layers = the text '012' (accepted: a whole number)"),
+        (["n_layers=null"], "gpt2-small: n_layers = null (accepted: a whole number)"),
+        (["n_layers=" + "9" * 31], "gpt2-small: n_layers = a number of more than 30 digits (accepted: a whole number up to 2,147,483,648)"),
+        (["tie_word_embeddings=yes"], "gpt2-small: tie_word_embeddings = the text 'yes' (accepted: true or false)"),
+        (["n_layers=[1"], "--set n_layers = '[1': is not YAML: did not find expected ',' or ']'"),
+        (["n_layers=3\nd_ff: 4"], r"--set n_layers = '3\nd_ff: 4' (accepted: printable text)"),
+        (["n_layers=\x1b[31m"], r"--set n_layers = '\x1b[31m' (accepted: printable text)"),
+        (["n_layers=&a [*a, *a]"], "--set n_layers = '&a [*a, *a]': an anchor or alias"),
+        (["n_layers=!!python/object:os.system x"], "--set n_layers = '!!python/object:os.system x': the tag"),
+        (["n_layers=" + "[" * 40], "--set n_layers = '[[[[["),
+        (["n_layers=" + "9" * 200], "--set n_layers = '9999"),
+        (["\x1b[2J=1"], r"gpt2-small: has no size '\x1b[2J' (accepted: vocab_size, "),
+        (["n_kv_heads=4"], "gpt2-small: has no size 'n_kv_heads' (accepted: vocab_size, n_positions, d_model, n_layers, n_heads, d_head, d_ff, tie_word_embeddings); "
+         "did you mean n_heads or d_head?"),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("_in_an_empty_directory")
+@pytest.mark.parametrize("command", ["show", "compare", "verify", "diff"])
+def test_a_wrong_setting_is_refused_in_one_line(command: str, typed: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [word for setting in typed for word in ("--set", setting)]
+    assert command_refusal(capsys, command, "gpt2-small", *words).startswith(message)
+
+
+SETTINGS = st.text("[]{},:&*!#|>'\"%@ \t\n019-.nulltrue\x1b\u202e\ud800é", max_size=20) | st.sampled_from(
+    ["2147483648", "1e5", "-1", "[]", "{}", "[1, 1]", "null"]
+)
+NAMES = st.sampled_from(["n_layers", "n_heads", "layer_types", "vision.n_layers", "vision", "dense_layers", "tie_word_embeddings"]) | st.text(max_size=12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(["gpt2-small", "gpt-oss-20b", "llama-3.2-11b-vision", "qwen3-30b-a3b"]), st.lists(st.tuples(NAMES, SETTINGS), max_size=3))
+def test_whatever_is_set_there_is_an_answer_or_one_line(id: str, pairs: list[tuple[str, str]]) -> None:
+    try:
+        model = pc.what_if(id, **parsed(f"{name}={value}" for name, value in pairs))
+        assert all(line.isprintable() for line in said(model))
+        json.dumps(recorded(model))
+    except pc.ParamcountError as error:
+        assert_one_line(str(error))
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - WITHOUT_A_MODEL))
+def test_every_command_that_takes_a_model_takes_what_to_change(command: str) -> None:
+    parameters = import_module(f"paramcount.cli.{COMMANDS[command][0]}").command.params
+    (option,) = [parameter for parameter in parameters if "--set" in parameter.opts]
+    assert (option.name, option.multiple) == ("changes", True)
+
+
+@pytest.mark.parametrize("command", sorted(WITHOUT_A_MODEL))
+def test_no_other_command_does(command: str) -> None:
+    parameters = import_module(f"paramcount.cli.{COMMANDS[command][0]}").command.params
+    assert not [parameter for parameter in parameters if "--set" in parameter.opts]
+
+
+def test_the_headline_says_what_if_instead_of_a_proof(run: Runner) -> None:
+    done = run("llama-3.1-8b", "--set", "n_layers=40")
+    assert (done.code, done.err) == (0, "")
+    first, second, *_ = done.out.splitlines()
+    assert first == "Llama 3.1 8B   9,775,157,248 parameters (9.78 B)"
+    assert second == "what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248"
+    for word in ("published", "reference", "unverified", "released"):
+        assert word not in done.out
+
+
+@pytest.mark.parametrize("by", [[], ["--by", "layer"], ["--by", "part"], ["--by", "tensor"]])
+def test_every_view_of_a_what_if_says_so(run: Runner, by: list[str]) -> None:
+    line = ["gpt2-small", "--set", "n_layers=14", *by]
+    for format in ("table", "markdown", "html", "latex"):
+        assert "what if n" in run(*line, "--format", format).out
+    data = json.loads(run(*line, "--json").out)
+    assert data["total"] == 124439808 + 2 * (4 * 768 * 768 + 2 * 4 * 768 * 768 + 13 * 768)
+    assert (data["set"], data["original_total"], data["original_active"]) == ({"n_layers": [12, 14]}, 124439808, 124439808)
+    assert data.get("proof", "what if n_layers 12 → 14") == "what if n_layers 12 → 14"
+    assert "set" not in json.loads(run("gpt2-small", *by, "--json").out)
+
+
+def test_the_keys_of_a_config_json_say_which_size_was_set(run: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(TINY_OLMOE), encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(run(str(path), "--keys", "--csv", "--set", "n_layers=5").out)))
+    assert {"key": "", "origin": "set", "size": "n_layers", "value": "5"} in rows
+    assert {"key": "hidden_size", "origin": "read", "size": "d_model", "value": "64"} in rows
+
+
+def test_a_comparison_changes_every_model_and_tells_each_difference(run: Runner) -> None:
+    out = run("gpt2-small", "gpt2-medium", "--set", "n_layers=40").out
+    assert out.startswith("what if n_layers = 40\n")
+    small, medium = 28 * (12 * 768 * 768 + 13 * 768), 16 * (12 * 1024 * 1024 + 13 * 1024)
+    assert f"+{small:,}" in out and f"+{medium:,}" in out
+    assert "unverified" not in out
+    rows = list(csv.DictReader(io.StringIO(run("compare", "gpt2-*", "--set", "n_layers=40", "--sort", "-difference", "--csv").out)))
+    assert [row["id"] for row in rows] == ["gpt2-medium", "gpt2-small", "gpt2-large", "gpt2-xl"]
+    assert [int(row["total"]) - int(row["original_total"]) for row in rows] == [int(row["difference"]) for row in rows]
+    (model, *_) = json.loads(run("compare", "gpt2-small", "gpt2-xl", "--set", "n_layers=40", "--json").out)["models"]
+    assert (model["set"], model["original_total"], model["original_active"]) == ({"n_layers": [12, 40]}, 124439808, 124439808)
+    assert (model["difference"], model["active_difference"], model["verified"]) == (small, small, None)
+
+
+def test_a_comparison_of_mixtures_tells_what_is_active_too(run: Runner) -> None:
+    out = run("compare", "mixtral-8x7b", "gpt-oss-20b", "--set", "n_active_experts=1").out
+    assert f"−{32 * 3 * 14336 * 4096:,}" in out
+    assert "act. difference" in out
+
+
+def test_a_comparison_names_the_model_that_lacks_the_size(run: Runner) -> None:
+    done = run("compare", "llama-3.1-8b", "gpt2-small", "--set", "n_kv_heads=4")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("paramcount: gpt2-small: has no size 'n_kv_heads' (accepted: vocab_size, n_positions, ")
+    assert "gpt-4: is an estimate" in run("compare", "gpt", "--estimates", "--set", "n_layers=3").err
+
+
+def test_columns_of_a_what_if_are_known_only_there(run: Runner) -> None:
+    assert "unknown column 'difference'" in run("compare", "gpt2-small", "--columns", "difference").err
+    assert (
+        run("compare", "gpt2-small", "--set", "n_layers=1", "--columns", "difference", "--csv").out
+        == f"id,difference\ngpt2-small,-{11 * (12 * 768**2 + 13 * 768)}\n"
+    )
+
+
+def test_a_data_frame_holds_what_ifs_beside_models(run: Runner) -> None:
+    frame = pc.compare(["gpt2-small", pc.what_if("gpt2-small", n_layers=13)])
+    assert frame["total"].diff().tolist()[1] == frame["difference"].tolist()[1] == 12 * 768**2 + 13 * 768
+    assert frame["difference"].isna().tolist() == [True, False]
+    assert "difference" not in pc.compare(["gpt2-small"])
+
+
+def test_verify_has_the_numpy_pass_alone_to_compare_a_what_if_with(run: Runner) -> None:
+    done = run("verify", "gpt2-small", "--set", "n_layers=2", "--set", "vocab_size=100")
+    assert done.code == 0
+    assert "NumPy pass: causal" in done.out and "reference" not in done.out
+    assert "nothing of it was checked or published, so there is nothing else to" in done.out
+    done = run("verify", "qwen2.5-32b", "--set", "n_layers=2")  # whose published figures do not all match
+    assert done.code == 0
+    assert "nothing of it was checked or published, so there is nothing to" in done.out
+    data = json.loads(run("verify", "llama-3.1-8b", "--set", "n_layers=2", "--json").out)
+    assert (data["checks"], data["set"]) == ([], {"n_layers": [32, 2]})
+
+
+def test_nothing_of_it_is_loaded_where_nothing_is_changed() -> None:
+    for line in (["gpt2-small"], ["compare", "gpt2-small", "gpt2-xl"]):
+        assert {"paramcount.changing", "paramcount.values", "paramcount.differing"} & set(modules_after(command(line))) == set()
+    assert "paramcount.changing" in modules_after(command(["gpt2-small", "--set", "n_layers=2"]))
+
+
+# ---- lists as people read them
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ((), "none"),
+        ((7,), "7"),
+        ((0, 1, 2), "0–2"),
+        ((3, 7, 11, 15, 19, 23, 27), "3, 7, 11, 15, 19, …, 27"),
+        ((8, 8, 8, 4), "3 × 8, 4"),
+        (("a",) * 5, "5 × a"),
+        (("a", "b"), "a, b"),
+        (("a", "b", "a"), "a, b, a"),
+        (("a", "b") * 6, "6 × (a, b)"),
+        (("a", "a", "b") * 4 + ("a",), "4 × (2 × a, b), a"),
+        (("a", "b", "a", "a", "b", "b", "a", "b", "b", "a"), "5 × a, 5 × b in turns"),
+        (("x\x1by",), r"x\x1by"),
+    ],
+)
+def test_a_list_is_told_by_what_recurs_in_it(value: tuple[object, ...], text: str) -> None:
+    assert written(value) == text
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=24))
+def test_the_told_pattern_is_the_list_or_says_that_it_is_mixed(words: list[str]) -> None:
+    text = written(tuple(words))
+    outer = re.fullmatch(r"(\d+) × \((.*)\)(?:, (.*))?", text)
+    pieces = [(1, text.removesuffix(" in turns"))] if outer is None else [(int(outer[1]), outer[2]), (1, outer[3] or "")]
+    told: list[str] = []
+    for times, piece in pieces:
+        runs = [run.rpartition(" × ") for run in piece.split(", ") if run]
+        told += [word for n, _, word in runs for _ in range(int(n or 1))] * times
+    assert (sorted(told) == sorted(words)) if text.endswith("in turns") else (told == words)

@@ -1,0 +1,286 @@
+"""What differs between two models, and that the differences of the components sum to that of the total."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount import zoo
+from paramcount.changing import what_if
+from paramcount.cli.diff import bracketed, how
+from paramcount.counting import component
+from paramcount.differing import differences
+from tests.model_types import MODEL_TYPES
+from tests.refusing import command_refusal
+from tests.running import Run, Runner
+
+IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+NEIGHBOURS = list(pairwise(IDS))
+FAR = [(a, IDS[-1 - i]) for i, a in enumerate(IDS[: len(IDS) // 2 : 5])]  # mostly of different architectures
+LIST = "[sliding_attention]"
+
+LLAMAS = """\
+Llama 2 7B → Llama 3.1 8B   6,738,415,616 + 1,291,845,632 = 8,030,261,248
+vocab_size                      32,000 → 128,256
+n_kv_heads                      32 → 8
+d_ff                            11,008 → 14,336
+context_length                  4,096 → 131,072
+mlp             +1,308,622,848  32 × 3 × 14,336 × 4,096 −
+                                32 × 3 × 11,008 × 4,096
+qkv               −805,306,368  32 × (4,096 × 4,096 + 2 × 1,024 × 4,096) −
+                                32 × 3 × 4,096 × 4,096
+embedding         +394,264,576  128,256 × 4,096 − 32,000 × 4,096
+lm_head           +394,264,576  128,256 × 4,096 − 32,000 × 4,096
+total           +1,291,845,632  8,030,261,248 − 6,738,415,616
+"""
+
+
+def by_component(id: str) -> dict[str, tuple[int, int]]:
+    """{component: (parameters, active)} summed tensor by tensor."""
+    found: dict[str, tuple[int, int]] = {}
+    for tensor in pc.count(id).tensors:
+        if tensor.parameters and tensor.part != "mtp":
+            pieces = tensor.splits or ((tensor.component, tensor.shape[0]),)
+            whole = sum(width for _, width in pieces)
+            for name, width in pieces:
+                overview = component(tensor.part, name).partition(".")[0]
+                n, active = found.get(overview, (0, 0))
+                found[overview] = n + tensor.parameters * width // whole, active + tensor.active * width // whole
+    return found
+
+
+@pytest.fixture
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+# ---- from Python
+
+
+def test_two_llamas_differ_in_three_sizes_and_four_components() -> None:
+    found = pc.diff("llama-2-7b", "llama-3.1-8b")
+    assert [(size.name, size.a, size.b, size.only) for size in found.sizes] == [
+        ("vocab_size", 32000, 128256, ""),
+        ("n_kv_heads", 32, 8, ""),
+        ("d_ff", 11008, 14336, ""),
+        ("context_length", 4096, 131072, ""),
+    ]
+    assert [(c.component, c.difference) for c in found.components] == [
+        ("mlp", 32 * 3 * (14336 - 11008) * 4096),
+        ("qkv", 32 * 2 * (8 - 32) * 128 * 4096),
+        ("embedding", (128256 - 32000) * 4096),
+        ("lm_head", (128256 - 32000) * 4096),
+    ]
+    assert (found.difference, found.active_difference) == (8_030_261_248 - 6_738_415_616, 8_030_261_248 - 6_738_415_616)
+
+
+@pytest.mark.parametrize(("a", "b"), [*NEIGHBOURS, *FAR])
+def test_the_components_sum_to_the_difference_the_largest_first(a: str, b: str) -> None:
+    found = pc.diff(a, b)
+    assert sum(c.difference for c in found.components) == found.difference == pc.count(b).total - pc.count(a).total
+    assert sum(c.active_difference for c in found.components) == found.active_difference == pc.count(b).active - pc.count(a).active
+    assert [abs(c.difference) for c in found.components] == sorted((abs(c.difference) for c in found.components), reverse=True)
+    one, other = by_component(a), by_component(b)
+    expected = {name: (one.get(name, (0, 0)), other.get(name, (0, 0))) for name in one | other}
+    assert {c.component: ((c.a, c.active_a), (c.b, c.active_b)) for c in found.components} == {
+        name: pair for name, pair in expected.items() if pair[0] != pair[1]
+    }
+
+
+@pytest.mark.parametrize(("a", "b"), [*NEIGHBOURS, *FAR])
+def test_every_printed_difference_is_what_its_arithmetic_gives(a: str, b: str) -> None:
+    for c in pc.diff(a, b).components:
+        printed = re.sub(r"\(tied to \w+\)|,", "", how(c)).replace("×", "*").replace("−", "-")
+        assert re.fullmatch(r"[\d *+()-]+", printed)
+        assert eval(printed) == c.difference  # noqa: S307
+
+
+@pytest.mark.parametrize(("a", "b"), [*NEIGHBOURS, *FAR])
+def test_the_other_way_round_it_is_the_same_with_the_other_sign(a: str, b: str) -> None:
+    there, back = pc.diff(a, b), pc.diff(b, a)
+    assert {c.component: c.difference for c in there.components} == {c.component: -c.difference for c in back.components}
+    assert {size.name: (size.a, size.b) for size in there.sizes} == {size.name: (size.b, size.a) for size in back.sizes}
+    assert {size.only for size in there.sizes} | {size.only for size in back.sizes} <= {"", "a", "b"}
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_a_model_does_not_differ_from_itself(id: str) -> None:
+    found = pc.diff(id, id)
+    assert (found.difference, found.active_difference, found.sizes, found.components, found.beside) == (0, 0, (), (), ())
+
+
+def test_configs_of_all_architectures_differ_by_what_their_components_do() -> None:
+    models = []
+    for name, facts in MODEL_TYPES.items():
+        models.append(pc.load({"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}))
+    for a, b in pairwise(models):
+        found = differences(a, b)
+        assert sum(c.difference for c in found.components) == pc.count(b).total - pc.count(a).total
+        assert sum(c.active_difference for c in found.components) == pc.count(b).active - pc.count(a).active
+        json.dumps(found.to_dict())
+
+
+def test_what_is_active_differs_where_the_total_does_not() -> None:
+    found = pc.diff("mixtral-8x7b", what_if("mixtral-8x7b", n_active_experts=4))
+    assert [(c.component, c.difference, c.active_difference) for c in found.components] == [("experts", 0, 32 * 2 * 3 * 14336 * 4096)]
+
+
+def test_a_size_that_only_one_has_is_no_null() -> None:
+    sizes = {size.name: size for size in pc.diff("gpt2-small", "mistral-7b-v0.3").sizes}
+    assert (sizes["n_positions"].a, sizes["n_positions"].b, sizes["n_positions"].only) == (1024, None, "a")
+    assert (sizes["window"].a, sizes["window"].b, sizes["window"].only) == (None, None, "b")  # null, and of one of them alone
+    assert (sizes["architecture"].a, sizes["architecture"].b, sizes["architecture"].only) == ("gpt2", "mistral", "")
+    listed = {size["name"]: size for size in pc.diff("gpt2-small", "mistral-7b-v0.3").to_dict()["sizes"]}
+    assert (listed["n_positions"], listed["window"]) == ({"name": "n_positions", "a": 1024}, {"name": "window", "b": None})
+
+
+def test_sizes_of_a_tower_are_told_one_by_one() -> None:
+    found = pc.diff("llama-3.1-8b", "llama-3.2-11b-vision")
+    sizes = {size.name: size.b for size in found.sizes}
+    assert (sizes["vision"], sizes["vision.n_layers"], sizes["cross_attention_layers"]) == ("MllamaVision", 32, (3, 8, 13, 18, 23, 28, 33, 38))
+    assert sum(c.difference for c in found.components if c.component in ("vision", "projector")) == sum(
+        tensor.parameters for tensor in pc.count("llama-3.2-11b-vision").tensors if tensor.part in ("vision", "projector")
+    )
+
+
+def test_a_config_json_without_its_head_differs_in_the_class() -> None:
+    document = {"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "vocab_size": 100}
+    found = pc.diff({**document, "architectures": ["LlamaForCausalLM"]}, {**document, "architectures": ["LlamaModel"]})
+    assert [(size.name, size.a, size.b) for size in found.sizes] == [("reference", "LlamaForCausalLM", "LlamaModel")]
+    assert [(c.component, c.difference) for c in found.components] == [("lm_head", -6400)]
+
+
+def test_it_is_frozen_plain_data() -> None:
+    found = pc.diff("gpt2-small", "gpt2-xl")
+    assert isinstance(found, pc.Difference)
+    with pytest.raises(AttributeError):
+        found.difference = 0  # type: ignore[misc]
+    data = json.loads(json.dumps(found.to_dict()))
+    assert (data["a"], data["b"], data["total_a"], data["total_b"]) == ("gpt2-small", "gpt2-xl", 124439808, 1557611200)
+    assert sum(c["difference"] for c in data["components"]) == data["difference"]
+
+
+# ---- the command line
+
+
+def test_two_models_by_name_print_sizes_then_components_then_the_total(run: Runner) -> None:
+    assert run("diff", "llama-2-7b", "meta-llama/Llama-3.1-8B") == Run(0, LLAMAS, "")
+
+
+@pytest.mark.parametrize(("a", "b"), [*NEIGHBOURS, *FAR])
+def test_it_reads_within_80_columns(run: Runner, a: str, b: str) -> None:
+    done = run("diff", a, b)
+    assert (done.code, done.err) == (0, "")
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_one_model_is_compared_with_what_it_would_be(run: Runner) -> None:
+    lines = run("diff", "llama-3.1-8b", "--set", "n_layers=40").out.splitlines()
+    assert lines[0] == "Llama 3.1 8B"
+    assert lines[1] == "  what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248"
+    assert lines[2].split() == ["n_layers", "32", "→", "40"]
+    assert lines[3].split()[:2] == ["mlp", f"+{8 * 3 * 14336 * 4096:,}"]
+    assert lines[-1].split() == ["total", "+1,744,896,000", "9,775,157,248", "−", "8,030,261,248"]
+    data = json.loads(run("diff", "llama-3.1-8b", "--set", "n_layers=40", "--json").out)
+    assert (data["schema_version"], data["set"], data["original_total"], data["difference"]) == (1, {"n_layers": [32, 40]}, 8030261248, 1744896000)
+
+
+def test_two_models_are_both_changed(run: Runner) -> None:
+    done = run("diff", "gpt2-small", "gpt2-medium", "--set", "n_layers=1")
+    assert "GPT-2 small: what if n_layers 12 → 1: " in done.out and "GPT-2 medium: what if n_layers 24 → 1: " in done.out
+    assert "\nn_layers" not in done.out
+    data = json.loads(run("diff", "gpt2-small", "gpt2-medium", "--set", "n_layers=1", "--json").out)
+    assert (data["set_a"], data["set_b"]) == ({"n_layers": [12, 1]}, {"n_layers": [24, 1]})
+    assert (data["original_total_a"], data["original_total_b"]) == (124439808, 354823168)
+
+
+def test_equal_models_differ_in_nothing(run: Runner) -> None:
+    for args in (("gpt2", "gpt2-small"), ("gpt2-small", "--set", "n_layers=12")):
+        assert run("diff", *args).out.endswith("total  +0  124,439,808 − 124,439,808\nnothing differs\n")
+    assert run("diff", "mistral-7b-v0.3", "--set", "window=8").out.splitlines()[-1] == "no parameter differs"
+
+
+def test_what_is_active_and_what_stands_beside_is_told_where_it_differs(run: Runner) -> None:
+    out = " ".join(run("diff", "deepseek-v3", "kimi-k2").out.split())
+    experts = 8 * 3 * 2048 * 7168 * (60 - 58)
+    assert f"active 37,552,282,624 − 4,690,804,736 = 32,861,477,888: experts +{experts:,}, all else as above" in out
+    assert "beside the total: MTP 11,610,067,968 − 11,610,067,968 = 0" in out
+    assert "active" not in run("diff", "llama-2-7b", "llama-3.1-8b").out
+
+
+def test_long_lists_of_layers_are_told_by_what_recurs(run: Runner) -> None:
+    out = " ".join(run("diff", "gpt-oss-20b", "gpt-oss-120b").out.split())
+    assert "layer_types 12 × (sliding_attention, full_attention) → 18 × (sliding_attention, full_attention)" in out
+
+
+def test_every_format_tells_the_same(run: Runner) -> None:
+    for format in ("table", "markdown", "html", "latex"):
+        out = run("diff", "llama-2-7b", "llama-3.1-8b", "--format", format).out
+        assert "1,308,622,848" in out and "805,306,368" in out and "128,256" in out
+        assert format != "latex" or out.isascii()
+    rows = list(csv.DictReader(io.StringIO(run("diff", "llama-2-7b", "gpt-oss-20b", "--csv").out)))
+    assert rows[0] == {"kind": "size", "name": "architecture", "a": "llama", "b": "gpt_oss", "difference": "", "active_difference": ""}
+    parts = [row for row in rows if row["kind"] == "component"]
+    assert sum(int(row["difference"]) for row in parts) == int(rows[-1]["difference"]) == 20_914_757_184 - 6_738_415_616
+    assert sum(int(row["active_difference"]) for row in parts) == int(rows[-1]["active_difference"]) == 4_187_440_704 - 6_738_415_616
+    sizes = {row["name"]: (row["a"], row["b"]) for row in rows if row["kind"] == "size"}
+    assert (sizes["d_ff"], sizes["d_expert"], sizes["attention_bias"]) == (("11008", ""), ("", "2880"), ("false", "true"))
+
+
+def test_paths_and_names_are_compared_and_remarks_are_told(run: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "gpt2", "n_layer": 13, "num_towers": 3}', encoding="utf-8")
+    done = run("diff", "gpt2-small", str(path))
+    assert [line.split() for line in done.out.splitlines() if "→" in line][1:] == [["n_layers", "12", "→", "13"]]
+    assert done.err.startswith("remark: ") and "num_towers" in done.err
+
+
+def test_hostile_names_become_no_markup(run: Runner, tmp_path: Path) -> None:
+    source = (zoo.CONFIGS / "gpt/gpt2-small.yaml").read_text(encoding="utf-8")
+    path = tmp_path / "evil.yaml"
+    path.write_text(source.replace("name: GPT-2 small", 'name: "<script>alert(1)</script>"'), encoding="utf-8")
+    for format in ("markdown", "html"):
+        assert "<script" not in run("diff", "gpt2-xl", str(path), "--format", format).out
+
+
+@pytest.mark.usefixtures("_in_an_empty_directory")
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "Missing argument 'A [B]'."),
+        (["gpt2-small"], "1 model to compare (accepted: two, or one with --set SIZE=VALUE)"),
+        (["gpt2-small", "gpt2-xl", "gpt2-large"], "3 models to compare (accepted: two, or one with --set SIZE=VALUE)"),
+        (["gpt2-small", "gpt-4"], "gpt-4: is an estimate: claims and no sizes"),
+        (["gpt2-small", "mixtral-8x7"], "unknown model 'mixtral-8x7'"),
+        (["gpt2-small", "llama"], "llama is a family of "),
+        (["gpt2-small", "gpt2-*"], "unknown model 'gpt2-*'"),
+        (["gpt2-small", "\x1b[2J"], r"unknown model '\x1b[2J'"),
+        (["gpt2-small", "llama-2-7b", "--set", "n_kv_heads=4"], "gpt2-small: has no size 'n_kv_heads'"),
+        (["gpt-oss-20b", "--set", f"layer_types={LIST}"], "gpt-oss-20b: layer_types: names 1 layers, n_layers = 24 (accepted: one word a layer)"),
+        (["gpt2-small", "gpt2-xl", "-o", "out.cvs"], "-o: no format has the ending '.cvs'"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_refusal(capsys, "diff", *args).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("2 × 3", "2 × 3"), ("2 × (3 + 4)", "2 × (3 + 4)"), ("2 × (3 + 4) + 5", "(2 × (3 + 4) + 5)"), ("0 (tied to embedding)", "0 (tied to embedding)")],
+)
+def test_a_sum_stands_in_brackets_and_a_product_does_not(text: str, expected: str) -> None:
+    assert bracketed(text) == expected
+
+
+def test_a_tower_is_told_by_its_values() -> None:
+    (vision,) = [c for c in pc.diff("llama-3.1-8b", "llama-3.2-11b-vision").components if c.component == "vision"]
+    parameters: Any = sum(tensor.parameters for tensor in pc.count("llama-3.2-11b-vision").tensors if tensor.part == "vision")
+    assert how(vision) == f"{parameters:,} − 0"

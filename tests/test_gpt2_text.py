@@ -1,0 +1,446 @@
+"""Real weights and real tokens: next words equal the reference's, and whatever does not fit is one line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paramcount import gpt2_text, tokenizer_files
+from paramcount.errors import ParamcountError
+from paramcount.gpt2_numpy import Array, forward, initial
+from paramcount.gpt2_text import Run, percent, record, run, table, token_line, visible
+from paramcount.tables import render
+from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, byte_level, frozen_weights, sizes, write_weights, write_words
+from tests.refusing import assert_one_line
+
+LAYER = ["norm 1", "qkv", "q", "k", "v", "attention scores", "attention pattern", "attended", "attention output", "after attention"]
+LAYER += ["norm 2", "mlp up", "gelu", "mlp down", "after mlp"]
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    """The weights whose logits the reference gave, and beside them a tokenizer."""
+    write_words(tmp_path / "tokenizer.json")
+    return write_weights(tmp_path / "model.safetensors", frozen_weights())
+
+
+def refusal(weights: Path, text: str = TEXT, model: Any = SIZES, **options: Any) -> str:
+    with pytest.raises(ParamcountError) as caught:
+        run(model, weights, text, **options)
+    assert_one_line(str(caught.value))
+    return str(caught.value).replace(f"{weights.parent}{os.sep}", "")
+
+
+def shares(logits: Any) -> list[tuple[float, int]]:
+    """(probability, id) of a row of logits, likeliest first; without NumPy."""
+    powers = [math.exp(x) for x in logits]
+    return sorted(((power / sum(powers), id) for id, power in enumerate(powers)), key=lambda pair: -pair[0])
+
+
+# ---- what is found
+
+
+@pytest.mark.parametrize("prefix", ["", "transformer."])
+@pytest.mark.parametrize("dtype", ["F64", "F32"])
+def test_the_next_words_are_those_of_the_reference(dtype: str, prefix: str, tmp_path: Path) -> None:
+    write_words(tmp_path / "tokenizer.json")
+    found = run(SIZES, write_weights(tmp_path / "w.safetensors", frozen_weights(), dtype, prefix=prefix), TEXT, top=23)
+    expected = shares(FROZEN["logits"][-1])
+    assert list(found.ids) == FROZEN["token_ids"]
+    assert [word.id for word in found.next_words] == [id for _, id in expected]
+    assert [word.text for word in found.next_words] == [WORDS[id] for _, id in expected]
+    # The reference's logits are float64; these went through float32, whose rounding here stays below 1e-6.
+    assert [word.probability for word in found.next_words] == pytest.approx([share for share, _ in expected], rel=1e-5)
+    assert sum(word.probability for word in found.next_words) == pytest.approx(1, abs=1e-12)
+    assert found.notes == (f"weights stored as {dtype}, computed in float32",)
+
+
+@pytest.mark.parametrize("dtype", ["F16", "BF16"])
+def test_half_precision_is_widened_and_computed_in_float32(dtype: str, tmp_path: Path) -> None:
+    def rounded(array: Array) -> Array:
+        if dtype == "F16":
+            return array.astype(np.float16).astype(np.float64)
+        return (array.astype(np.float32).view(np.uint32) & 0xFFFF0000).view(np.float32).astype(np.float64)
+
+    write_words(tmp_path / "tokenizer.json")
+    found = run(SIZES, write_weights(tmp_path / "w.safetensors", frozen_weights(), dtype), TEXT, top=23)
+    exact = forward({name: rounded(array) for name, array in frozen_weights().items()}, FROZEN["token_ids"], n_heads=2)
+    expected = shares(exact[-1].tolist())
+    assert [word.id for word in found.next_words] == [id for _, id in expected]
+    assert [word.probability for word in found.next_words] == pytest.approx([share for share, _ in expected], rel=1e-5)
+    assert found.notes == (f"weights stored as {dtype}, computed in float32",)
+
+
+def test_the_intermediates_are_those_of_the_pass(weights: Path) -> None:
+    found = run(SIZES, weights, TEXT)
+    names = ["token embedding", "position embedding", "embedding", *(f"h.{i}.{name}" for i in (0, 1) for name in LAYER), "final norm", "logits"]
+    assert [name for name, _ in found.shapes] == names
+    made = dict(found.shapes)
+    assert (made["embedding"], made["h.1.qkv"], made["h.1.q"]) == ((6, 8), (6, 24), (6, 2, 4))
+    assert (made["h.0.attention pattern"], made["h.1.gelu"], made["logits"]) == ((2, 6, 6), (6, 20), (6, 23))
+
+
+def test_a_word_may_be_followed_by_as_many_as_there_are_positions(weights: Path) -> None:
+    assert run(SIZES, weights, "w1").ids == (1,)
+    assert len(run(SIZES, weights, " ".join(WORDS[:11])).ids) == 11
+
+
+def test_a_row_that_no_token_has_is_a_word_without_text(weights: Path) -> None:
+    write_words(weights.parent / "tokenizer.json", ["w22", *WORDS[1:12]])
+    found = run(SIZES, weights, "w1 w2", top=23)
+    assert {word.id: word.text for word in found.next_words} == {id: f"w{id}" if id else "w22" for id in range(12)} | dict.fromkeys(range(12, 23))
+    assert "\n–          12 " in render(table(found), "table", 80)
+
+
+def test_a_tokenizer_elsewhere_is_named(weights: Path, tmp_path: Path) -> None:
+    words = write_words(tmp_path / "other.json", WORDS[::-1])
+    assert run(SIZES, weights, TEXT, words).ids == tuple(22 - id for id in FROZEN["token_ids"])
+    (tmp_path / "tokenizer.json").unlink()
+    message = "tokenizer.json: there is none beside the weights (accepted: a tokenizer.json there, or --tokenizer FILE)"
+    assert refusal(weights) == message
+    assert refusal(weights, tokenizer=tmp_path / "none.json") == "none.json: cannot be read: No such file or directory"
+
+
+# ---- tokens
+
+
+def test_pieces_of_characters_are_shown_byte_by_byte_and_blanks_are_kept(tmp_path: Path) -> None:
+    tokenizer = byte_level()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    model = sizes(vocab_size=300, n_positions=40)
+    text = "the capital of\n France🍕"
+    found = run(model, write_weights(tmp_path / "w.safetensors", initial(model)), text)
+    assert list(found.ids) == tokenizer.encode(text).ids
+    assert found.tokens[:3] == ("the", " capital", " of") and found.tokens[-4:] == (r"\xf0", r"\x9f", r"\x8d", r"\x95")
+    assert "".join(found.tokens[:-4]) == "the capital of\n France"
+    assert token_line(found).startswith(f"{len(found.ids)} tokens: the {found.ids[0]} · ␣capital {found.ids[1]} · ␣of {found.ids[2]} · \\n ")
+
+
+def test_every_byte_is_a_token_that_is_shown_as_it_is() -> None:
+    shown = sorted(tokenizer_files.bytes_shown(token) for token in byte_level(257).get_vocab())
+    assert shown == sorted([*(chr(byte) if byte < 128 else f"\\x{byte:02x}" for byte in range(256)), "<|endoftext|>"])
+
+
+def test_a_token_of_whole_characters_is_shown_as_the_library_decodes_it() -> None:
+    tokenizer = byte_level()
+    whole = [(token, text) for token, id in tokenizer.get_vocab().items() if "\ufffd" not in (text := tokenizer.decode([id], skip_special_tokens=False))]
+    assert len(whole) > 150
+    assert all(tokenizer_files.bytes_shown(token) == text for token, text in whole)
+
+
+def test_special_tokens_of_the_template_stand_around_the_text(weights: Path) -> None:
+    template = [{"SpecialToken": {"id": "w9", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+    post = {"type": "TemplateProcessing", "single": template, "pair": template, "special_tokens": {"w9": {"id": "w9", "ids": [9], "tokens": ["w9"]}}}
+    write_words(weights.parent / "tokenizer.json", post_processor=post)
+    assert run(SIZES, weights, "w1 w2").ids == (9, 1, 2)
+
+
+def test_a_tokenizer_neither_pads_nor_cuts_a_text(weights: Path) -> None:
+    padding = {"strategy": {"Fixed": 10**11}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0, "pad_type_id": 0, "pad_token": "w0"}
+    truncation = {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}
+    write_words(weights.parent / "tokenizer.json", padding=padding, truncation=truncation)
+    assert run(SIZES, weights, TEXT).ids == tuple(FROZEN["token_ids"])
+
+
+def test_a_tokenizer_that_splits_at_random_while_it_is_trained_does_not_here(tmp_path: Path) -> None:
+    tokenizer = json.loads(byte_level().to_str())
+    tokenizer["model"]["dropout"] = 0.9
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    assert tokenizer_files.tokenized(tmp_path / "tokenizer.json", "the capital", most=9).tokens == ("the", " capital")
+
+
+def split(pattern: str) -> dict[str, Any]:
+    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+
+
+HOSTILE: list[tuple[dict[str, Any], str]] = [
+    ({"pre_tokenizer": split("(a+)+$")}, "refuses it: Onig: Regex search error: retry-limit-in-match over"),
+    ({"pre_tokenizer": split("(")}, "refuses it: "),
+    ({"pre_tokenizer": {"type": "Nonsense"}}, "refuses it: "),
+    ({"post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "zz", "type_id": 0}}], "pair": [], "special_tokens": {}}}, "refuses it: "),
+    ({"model": {"type": "WordLevel", "unk_token": "none", "vocab": {"w0": 0}}}, "refuses it: WordLevel error: Missing [UNK] token from the vocabulary"),
+    ({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 100}] * 6}}, "does not survive it: memory allocation of "),
+    ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA/////w=="}}, "does not survive it: memory allocation of "),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "said"), HOSTILE, ids=[str(next(iter(changes))) + f" {i}" for i, (changes, _) in enumerate(HOSTILE)])
+def test_a_hostile_tokenizer_ends_another_process_and_is_one_line(
+    changes: dict[str, Any], said: str, weights: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokenizer_files, "MOST_MEMORY", 512 << 20)
+    write_words(weights.parent / "tokenizer.json", **changes)
+    message = refusal(weights, "a" * 50 + "b")
+    assert message.startswith(f"tokenizer.json: the tokenizers library {said}")
+    assert message.endswith(" (accepted: a tokenizer.json)")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "the tokenizers library refuses it: "),
+        (b"[" * 100_000, "the tokenizers library refuses it: "),
+        (b'{"a": \x1b[31m}', "the tokenizers library refuses it: "),
+        (b"\xff\xfe", "is not text (accepted: a tokenizer.json in UTF-8)"),
+        (b"GGUF\3\0\0\0", "is a GGUF file (accepted: a tokenizer.json)"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer: the file itself was not fetched (accepted: a tokenizer.json)"),
+        (b'{"model_type": "gpt2"}', "the tokenizers library refuses it: "),
+    ],
+)
+def test_what_is_no_tokenizer_is_one_line(data: bytes, message: str, weights: Path) -> None:
+    (weights.parent / "tokenizer.json").write_bytes(data)
+    assert refusal(weights).startswith(f"tokenizer.json: {message}")
+
+
+def test_a_tokenizer_too_large_or_too_slow_is_one_line(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(tokenizer_files, "LARGEST_FILE", 100)
+        assert refusal(weights) == "tokenizer.json: is too large (accepted: a tokenizer.json of at most 100 bytes)"
+    with monkeypatch.context() as patch:
+        patch.setattr(tokenizer_files, "PATIENCE", 0.001)
+        assert refusal(weights) == "tokenizer.json: the tokenizers library takes longer than 0.001 seconds with it (accepted: a tokenizer.json)"
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", str(weights.parent / "none"))
+        assert refusal(weights) == "tokenizers: a process of its own cannot be started: No such file or directory"
+
+
+def test_without_the_library_the_extra_is_named(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    assert refusal(weights) == "a text needs the tokenizers library, which is not installed (accepted: pip install 'paramcount[tokenizers]')"
+
+
+def test_a_module_of_the_current_directory_is_not_run(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("tokenizers", "json", "resource"):
+        (weights.parent / f"{name}.py").write_text("open('ran', 'w')", encoding="utf-8")
+    monkeypatch.chdir(weights.parent)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    assert run(SIZES, weights, TEXT).ids == tuple(FROZEN["token_ids"])
+    assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "text: is empty (accepted: a text of at least one token)"),
+        (" \n\t ", "text: gives no tokens (accepted: 1 to 11 tokens)"),
+        ("w1 " * 12, "text: 12 tokens (accepted: 1 to 11 tokens)"),
+        ("w1 " * 20_000, "text: 20,000 tokens (accepted: 1 to 11 tokens)"),
+        ("w1 \udcff", "text: holds bytes that are no text (accepted: UTF-8)"),
+        ("w" * (1 << 22) + "w", "text: has 4,194,305 characters (accepted: at most 4,194,304)"),
+    ],
+    ids=["empty", "blank", "one too many", "far too many", "no text", "too long"],
+)  # fmt: skip
+def test_a_text_that_cannot_be_run_is_one_line(text: str, message: str, weights: Path) -> None:
+    assert refusal(weights, text) == message
+
+
+def test_ids_beyond_the_vocabulary_are_one_line(weights: Path) -> None:
+    write_words(weights.parent / "tokenizer.json", [*WORDS, "w\x1bx"])
+    assert refusal(weights, "w1 w\x1bx") == r"tokenizer: token 1, 'w\x1bx', has the id 23 (accepted: 0 to 22, the rows of wte.weight)"
+
+
+@pytest.mark.parametrize("top", [0, -1, 24, True, 2.0])
+def test_as_many_next_words_as_there_are_tokens_at_most(top: Any, weights: Path) -> None:
+    assert refusal(weights, top=top) == f"top = {str(top).lower()} (accepted: a whole number from 1 to 23)"
+
+
+# ---- weights that do not fit
+
+
+def test_masks_and_a_copy_of_the_head_may_stand_in_the_file(tmp_path: Path, weights: Path) -> None:
+    arrays = frozen_weights()
+    others = {f"h.{i}.attn.bias": np.ones((1, 1, 11, 11)) for i in (0, 1)} | {"h.1.attn.masked_bias": np.array(-1e4), "lm_head.weight": arrays["wte.weight"]}
+    path = write_weights(tmp_path / "w.safetensors", others | arrays, types={"h.0.attn.bias": "I8"})
+    found = run(SIZES, path, TEXT)
+    assert found[:-1] == run(SIZES, weights, TEXT)[:-1]
+    assert found.notes[1:] == ("in the file and not read: h.0.attn.bias, h.1.attn.bias, h.1.attn.masked_bias and 1 more",)
+
+
+def changed(**arrays: Array | None) -> dict[str, Array]:
+    """The weights with some exchanged, others added, and those given as None left out. `__` stands for a dot."""
+    spelt = {name.replace("__", "."): array for name, array in arrays.items()}
+    return {name: array for name, array in (frozen_weights() | spelt).items() if array is not None}
+
+
+W = frozen_weights()
+MISFITS: list[tuple[dict[str, Array], str]] = [
+    (changed(wte__weight=None), "w.st: lacks wte.weight (accepted: the tensors of GPT-2)"),
+    ({}, "w.st: lacks wte.weight (accepted: the tensors of GPT-2)"),
+    ({"model.embed_tokens.weight": W["wte.weight"]}, "w.st: lacks wte.weight (accepted: the tensors of GPT-2)"),
+    (changed(h__1__mlp__c_fc__bias=None), "w.st: lacks h.1.mlp.c_fc.bias (accepted: the tensors of GPT-2)"),
+    (
+        changed(wpe__weight=None, h__0__ln_1__bias=None, h__0__ln_2__bias=None, ln_f__bias=None, ln_f__weight=None),
+        "w.st: lacks wpe.weight, h.0.ln_1.bias, h.0.ln_2.bias and 2 more (accepted: the tensors of GPT-2)",
+    ),
+    (changed(h__2__ln_1__weight=np.ones(8)), "w.st: holds 3 layers (accepted: 2, as the model has)"),
+    (changed(h__1__ln_1__weight=None), "w.st: holds 1 layers (accepted: 2, as the model has)"),
+    (
+        {"wte.weight": W["wte.weight"], "h.0.ln_1.weight": np.ones(8), "h.1.ln_1.weight": np.ones(8)},
+        "w.st: lacks most tensors of its 2 layers (accepted: twelve of each)",
+    ),
+    (changed(score__weight=np.ones(3)), "w.st: holds score.weight (accepted: the tensors of GPT-2, its causal masks and a copy of its head)"),
+    (changed(h__2__attn__bias=np.ones((1, 1, 11, 11))), "w.st: holds h.2.attn.bias (accepted: the tensors of GPT-2, its causal masks and a copy of its head)"),
+    (changed(h__0__crossattention__c_attn__bias=np.ones(3)), "w.st: holds h.0.crossattention.c_attn.bias (accepted: the tensors of GPT-2, its causal masks and a copy of its head)"),
+    (changed(transformer__wte__weight=W["wte.weight"]), "w.st: holds both wte.weight, transformer.wte.weight (accepted: one of them)"),
+    (changed(wte__weight=np.ones((24, 8))), "w.st: tensor wte.weight: has the shape [24, 8] (accepted: [23, 8])"),
+    (changed(h__0__mlp__c_fc__weight=W["h.0.mlp.c_fc.weight"].T), "w.st: tensor h.0.mlp.c_fc.weight: has the shape [20, 8] (accepted: [8, 20], [in, out])"),
+    (changed(h__0__attn__bias=np.ones((1, 1, 9, 9))), "w.st: tensor h.0.attn.bias: has the shape [1, 1, 9, 9] (accepted: [1, 1, 11, 11])"),
+    (changed(lm_head__weight=W["wte.weight"][:22]), "w.st: tensor lm_head.weight: has the shape [22, 8] (accepted: [23, 8])"),
+    (changed(lm_head__weight=W["wte.weight"] + 1e-3), "w.st: lm_head.weight differs from wte.weight (accepted: a copy, as the head is tied to the token table)"),
+    (changed(ln_f__bias=W["ln_f.bias"] * np.nan), "w.st: tensor ln_f.bias: holds values that are no numbers (NaN) (accepted: finite weights)"),
+    (changed(wpe__weight=W["wpe.weight"] / [[1]] * 10 + [[math.nan]] * 11), "w.st: tensor wpe.weight: holds values that are no numbers (NaN) (accepted: finite weights)"),
+    (changed(h__1__ln_2__weight=W["h.1.ln_2.weight"] * math.inf), "w.st: tensor h.1.ln_2.weight: holds infinite values (accepted: finite weights)"),
+    (changed(h__1__ln_2__weight=W["h.1.ln_2.weight"] * 1e200), "w.st: tensor h.1.ln_2.weight: holds values too large for float32 (accepted: finite weights)"),
+    (changed(h__1__mlp__c_fc__weight=W["h.1.mlp.c_fc.weight"] * 1e38, h__1__ln_2__bias=np.full(8, 1e5)), "w.st: h.1.mlp up is not finite in float32 (accepted: weights of a trained model)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arrays", "message"), MISFITS, ids=[f"{i}: {message[6:60]}" for i, (_, message) in enumerate(MISFITS)])
+def test_weights_that_do_not_fit_are_one_line(arrays: dict[str, Array], message: str, tmp_path: Path) -> None:
+    write_words(tmp_path / "tokenizer.json")
+    assert refusal(write_weights(tmp_path / "w.st", arrays, "F64")) == message
+
+
+def test_a_copy_of_the_head_is_compared_to_its_last_row_and_may_be_of_another_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpt2_text, "ROWS", 5)
+    write_words(tmp_path / "tokenizer.json")
+    last = W["wte.weight"].copy()
+    last[22, 7] += 0.01
+    assert "differs from" in refusal(write_weights(tmp_path / "w.st", changed(lm_head__weight=last)))
+    halves = W["wte.weight"].astype(np.float16).astype(np.float64)
+    arrays = changed(wte__weight=halves, lm_head__weight=halves)
+    assert run(SIZES, write_weights(tmp_path / "w.st", arrays, types={"lm_head.weight": "F16"}), TEXT).ids == tuple(FROZEN["token_ids"])
+
+
+def test_weights_that_are_no_floats_are_one_line(tmp_path: Path) -> None:
+    path = write_weights(tmp_path / "w.st", frozen_weights(), types={"h.0.mlp.c_fc.weight": "I8"})
+    assert refusal(path) == "w.st: tensor h.0.mlp.c_fc.weight: is of type I8 (accepted: F64, F32, F16, BF16)"
+
+
+def test_weights_of_several_types_are_said(tmp_path: Path) -> None:
+    write_words(tmp_path / "tokenizer.json")
+    path = write_weights(tmp_path / "w.st", frozen_weights(), "BF16", types={"ln_f.bias": "F32"})
+    assert run(SIZES, path, TEXT).notes == ("weights stored as BF16 and F32, computed in float32",)
+
+
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    assert refusal(tmp_path / "none") == "none: cannot be read: No such file or directory"
+    (tmp_path / "cut").write_bytes(write_weights(tmp_path / "whole", frozen_weights()).read_bytes()[:-1])
+    assert refusal(tmp_path / "cut") == "cut: its tensors end after 6,496 bytes of values, the file after 6,495 (accepted: as many as its tensors take)"
+
+
+def test_a_model_of_very_many_layers_makes_no_names(weights: Path) -> None:
+    assert refusal(weights, model=sizes(n_layers=2**31)) == "model.safetensors: holds 2 layers (accepted: 2,147,483,648, as the model has)"
+
+
+def test_an_untied_head_is_refused(weights: Path) -> None:
+    assert refusal(weights, model=sizes(tie_word_embeddings=False)) == "tie_word_embeddings = false (accepted: true: the head of the pass is the token table)"
+
+
+def test_a_text_that_would_fill_the_memory_is_one_line(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpt2_text, "LARGEST_INTERMEDIATE", 100)
+    assert refusal(weights) == "text: 6 tokens make an array of 144 values (accepted: at most 100)"  # queries, keys and values: 6 · 3 · 8
+
+
+# ---- a config.json that asks for another computation
+
+TANH = "gelu_new or gelu_fast or gelu_accurate or gelu_pytorch_tanh or gelu_python_tanh"
+OTHER: list[tuple[dict[str, Any], str]] = [
+    ({"activation_function": "relu"}, f"activation_function = the text 'relu' (accepted: {TANH}: what the pass computes)"),
+    ({"activation_function": None}, f"activation_function = null (accepted: {TANH}: what the pass computes)"),
+    ({"layer_norm_epsilon": 1e-6}, "layer_norm_epsilon = 1e-06 (accepted: 1e-05: what the pass computes)"),
+    ({"scale_attn_weights": False}, "scale_attn_weights = false (accepted: true: what the pass computes)"),
+    ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx = true (accepted: false: what the pass computes)"),
+    ({"tie_word_embeddings": 1}, "tie_word_embeddings = 1 (accepted: true: what the pass computes)"),
+    ({"n_head": 4}, "n_head = 4 (accepted: 2: what the pass computes)"),
+    ({"num_attention_heads": 1}, "num_attention_heads = 1 (accepted: 2: what the pass computes)"),
+]
+
+
+@pytest.mark.parametrize(("keys", "message"), OTHER, ids=[str(keys) for keys, _ in OTHER])
+def test_another_computation_is_refused(keys: dict[str, Any], message: str, weights: Path) -> None:
+    assert refusal(weights, config=keys) == f"config: {message}"
+    config = weights.parent / "config.json"
+    config.write_text(json.dumps({"model_type": "gpt2"} | keys), encoding="utf-8")
+    assert refusal(weights) == f"config.json: {message}"
+    config.write_text(json.dumps({"model_type": "llama"} | keys), encoding="utf-8")
+    assert run(SIZES, weights, TEXT).ids == tuple(FROZEN["token_ids"])
+
+
+def test_a_config_that_asks_for_the_same_changes_nothing(weights: Path) -> None:
+    before = run(SIZES, weights, TEXT)
+    keys = {
+        "model_type": "gpt2",
+        "activation_function": "gelu_pytorch_tanh",
+        "layer_norm_epsilon": 1e-05,
+        "n_head": 2,
+        "n_layer": 7,
+        "scale_attn_weights": True,
+    }
+    (weights.parent / "config.json").write_text(json.dumps(keys), encoding="utf-8")
+    assert run(SIZES, weights, TEXT, config=keys) == before
+
+
+def test_a_broken_config_beside_the_weights_is_one_line(weights: Path) -> None:
+    (weights.parent / "config.json").write_text('{"model_type": "gpt2"', encoding="utf-8")
+    assert refusal(weights).startswith("config.json: line 1 column 22: ends in the middle")
+
+
+# ---- what people and programs get
+
+
+def some_run(n: int = 6) -> Run:
+    words = [gpt2_text.NextWord(" P\x1b", 5, 0.5), gpt2_text.NextWord(None, 22, 0.12345), gpt2_text.NextWord("", 7, 1e-9)]
+    return Run(tuple(f" w{i}" for i in range(n)), tuple(range(n)), (("logits", (n, 23)),), tuple(words), ("a note",))
+
+
+def test_a_table_for_people_shows_tokens_words_and_notes() -> None:
+    assert render(table(some_run(), "Tiny"), "table", 80).splitlines() == [
+        "Tiny",
+        "6 tokens: ␣w0 0 · ␣w1 1 · ␣w2 2 · ␣w3 3 · ␣w4 4 · ␣w5 5",
+        "next word  id  probability",
+        "─────────  ──  ───────────",
+        "␣P\\x1b      5       50.00%",
+        "–          22       12.35%",
+        "''          7      < 0.01%",
+        "a note",
+    ]
+
+
+def test_many_tokens_are_the_first_and_the_last_for_people() -> None:
+    line = token_line(some_run(1024))
+    assert line.startswith("1,024 tokens: ␣w0 0 · ␣w1 1 · ")
+    assert "␣w19 19 · … · ␣w1004 1004" in line
+    assert line.endswith(" · ␣w1023 1023")
+    assert token_line(some_run(1)) == "1 token: ␣w0 0"
+
+
+def test_json_and_csv_hold_all_of_it(weights: Path) -> None:
+    found = run(SIZES, weights, TEXT)
+    data = json.loads(render(table(found), "json", 80))
+    assert data == {"schema_version": 1} | json.loads(json.dumps(record(found)))
+    assert data["tokens"][0] == {"text": "w3", "id": 3}
+    assert data["intermediates"][-1] == {"name": "logits", "shape": [6, 23]}
+    assert data["next_words"][0] == found.next_words[0]._asdict()
+    rows = list(csv.DictReader(io.StringIO(render(table(found), "csv", 80))))
+    assert [(row["text"], int(row["id"]), float(row["probability"])) for row in rows] == list(found.next_words)
+
+
+@pytest.mark.parametrize(("share", "text"), [(1.0, "100.00%"), (0.5, "50.00%"), (0.00006, "0.01%"), (0.00004, "< 0.01%"), (0.0, "< 0.01%")])
+def test_probabilities_are_percentages(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+def test_a_long_or_hostile_token_stays_on_its_line() -> None:
+    assert visible("a\u202e\x1b\n b") == r"a\u202e\x1b\n␣b"
+    assert len(visible("x" * 1000)) == 60

@@ -1,0 +1,354 @@
+"""`paramcount report`: one page that holds everything, runs nothing, fetches nothing, and reads aloud in order."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+import time
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount import zoo
+from tests.refusing import command_refusal
+from tests.running import Runner
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+
+from paramcount.drawing.reports import page, report
+
+VOID = ("meta", "br", "hr", "img", "link", "input", "base")
+PASSIVE = {
+    "html", "head", "meta", "title", "style", "body", "a", "header", "footer", "main", "nav", "section", "article", "h1", "h2", "h3", "p", "b", "span", "div",
+    "ol", "ul", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary", "figure", "figcaption",
+    "svg", "g", "defs", "path", "rect", "line", "polyline", "polygon", "circle", "text", "tspan", "use", "clippath", "marker", "pattern", "desc",
+}  # fmt: skip
+MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;{{ 7*7 }}{% raw %}"
+
+
+class Node:
+    """An element: its tag, attributes and what stands in it."""
+
+    def __init__(self, tag: str, attributes: dict[str, str], parent: Node | None) -> None:
+        self.tag, self.attributes, self.parent = tag, attributes, parent
+        self.inside: list[Node | str] = []
+
+    def all(self, *tags: str) -> Iterator[Node]:
+        for child in self.inside:
+            if isinstance(child, Node):
+                if not tags or child.tag in tags:
+                    yield child
+                yield from child.all(*tags)
+
+    @property
+    def text(self) -> str:
+        return "".join(child if isinstance(child, str) else child.text for child in self.inside)
+
+    def within(self, tag: str) -> bool:
+        return self.parent is not None and (self.parent.tag == tag or self.parent.within(tag))
+
+
+class Reader(HTMLParser):
+    """A page as a tree. Every element must be closed where it was opened."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.root = self.at = Node("", {}, None)
+        self.feed(html)
+        self.close()
+        assert self.at is self.root, f"<{self.at.tag}> is not closed"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len({name for name, _ in attrs}) == len(attrs), f"<{tag}> has an attribute twice"
+        node = Node(tag, {name: value or "" for name, value in attrs}, self.at)
+        self.at.inside.append(node)
+        if tag not in VOID:
+            self.at = node
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.at.tag == tag, f"</{tag}> closes <{self.at.tag}>"
+        assert self.at.parent is not None
+        self.at = self.at.parent
+
+    def handle_data(self, data: str) -> None:
+        self.at.inside.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(f"a comment: {data}")
+
+
+def read(html: str) -> Node:
+    return Reader(html).root
+
+
+@pytest.fixture(scope="module")
+def one() -> Node:
+    return read(report(["deepseek-v3"]))
+
+
+@pytest.fixture(scope="module")
+def several() -> Node:
+    return read(report(["gpt2-small", "deepseek-v3", "jamba-v0.1", "gpt-4"], estimates=True))
+
+
+@pytest.fixture(params=["one", "several", "plain"])
+def any_page(request: pytest.FixtureRequest) -> Node:
+    if request.param == "plain":
+        return read(report([{"model_type": "llama", "num_hidden_layers": 2}]))
+    found: Node = request.getfixturevalue(request.param)
+    return found
+
+
+# ---- self-contained and passive
+
+
+def test_nothing_on_a_page_is_fetched_or_run(any_page: Node) -> None:
+    for node in any_page.all():
+        assert node.tag in PASSIVE
+        for name, value in node.attributes.items():
+            assert not name.startswith("on") and name not in ("src", "srcset", "data", "action", "formaction", "background", "ping")
+            if name in ("href", "xlink:href"):
+                assert value.startswith("#") or (node.tag == "a" and value.startswith("https://huggingface.co/"))
+            assert "javascript:" not in value.casefold()
+            assert not re.search(r"url\((?!#)", value)
+    for style in any_page.all("style"):
+        assert not re.search(r"@import|url\(|expression|</", style.text)
+    policies = [node.attributes["content"] for node in any_page.all("meta") if node.attributes.get("http-equiv") == "Content-Security-Policy"]
+    assert policies == ["default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"]
+
+
+def test_the_same_models_give_the_same_page() -> None:
+    assert report(["gpt2-small", "mixtral-8x7b"]) == report(["gpt2-small", "mixtral-8x7b"])
+
+
+def fields(text: str) -> dict[str, Any]:
+    """An entry all of whose texts are `text`."""
+    entry = zoo.entry("mixtral-8x7b")
+    return {
+        "id": text, "name": text, "family": text, "publisher": text, "hf": text, "aliases": [text], "architecture": entry.architecture,
+        "config": entry.sizes.model_dump(), "checked": {"reference": text, "total": 1},
+        "sources": [{"id": text, "kind": "paper", "ref": text, "accessed": "2026-01-01"}],
+        "published": [{"what": "active", "value": "13B", "exact": False, "source": text}], "notes": [text],
+    }  # fmt: skip
+
+
+def test_a_hostile_entry_is_text_and_nothing_else() -> None:
+    hostile, usual = zoo.from_mapping(fields(MARKUP)), zoo.from_mapping(fields("usual"))
+    both = read(page([hostile, hostile.model_copy(update={"id": "b"})]))
+    expected = read(page([usual, usual.model_copy(update={"id": "b"})]))
+    for found, plain in ((read(page([hostile])), read(page([usual]))), (both, expected)):
+        assert [node.tag for node in found.all()] == [node.tag for node in plain.all()]
+        assert [list(node.attributes) for node in found.all()] == [list(node.attributes) for node in plain.all()]
+    texts = {node.text for node in both.all("h2", "dd", "th", "td", "li", "a")}
+    assert MARKUP in texts
+    assert "49" not in texts
+    for link in both.all("a"):
+        assert link.attributes["href"].startswith(("#", "https://huggingface.co/%3Cscript%3E"))
+
+
+def test_control_characters_of_a_folders_name_are_escapes(tmp_path: Path) -> None:
+    folder = tmp_path / "evil\x1b[2J\u202e<b>"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
+    html = report([folder, "gpt2-small"])
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", html)
+    assert "evil\\x1b[2J\\u202e<b>" in {node.text for node in read(html).all("h2")}
+
+
+# ---- in order for those who listen
+
+
+def test_headings_go_down_by_one_and_there_is_one_title(any_page: Node) -> None:
+    levels = [int(node.tag[1]) for node in any_page.all("h1", "h2", "h3", "h4")]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(b <= a + 1 for a, b in itertools.pairwise(levels))
+
+
+def test_every_reference_has_its_place_and_every_id_is_one(any_page: Node) -> None:
+    ids = [node.attributes["id"] for node in any_page.all() if "id" in node.attributes]
+    assert len(ids) == len(set(ids))
+    for node in any_page.all():
+        targets = node.attributes.get("aria-labelledby", "").split()
+        targets += [value[1:] for name, value in node.attributes.items() if name == "href" and value[0] == "#"]
+        targets += [target for value in node.attributes.values() for target in re.findall(r"url\(#([^)]+)\)", value)]
+        assert set(targets) <= set(ids)
+
+
+def test_tables_have_captions_and_their_headings_say_of_what(any_page: Node) -> None:
+    tables = list(any_page.all("table"))
+    assert tables
+    for table in tables:
+        assert next(iter(table.all("caption"))).text.strip()
+        assert all(heading.attributes.get("scope") in ("col", "row", "rowgroup") for heading in table.all("th"))
+        assert table.parent is not None and table.parent.attributes["class"] == "scroll"
+        widths = {sum(int(cell.attributes.get("colspan", 1)) for cell in row.all("th", "td")) for row in table.all("tr")}
+        assert len(widths) == 1
+
+
+def test_pictures_and_what_scrolls_have_names_and_the_page_has_its_landmarks(any_page: Node) -> None:
+    for node in any_page.all():
+        if node.tag == "svg":
+            assert node.attributes["role"] == "img" and ("aria-label" in node.attributes) != ("aria-labelledby" in node.attributes)
+        if node.attributes.get("class") == "scroll":
+            assert node.attributes["tabindex"] == "0" and node.attributes["aria-label"].strip()
+    (html,) = any_page.all("html")
+    assert html.attributes["lang"] == "en"
+    for tag in ("main", "header", "nav", "footer", "h1", "title"):
+        assert len([node for node in any_page.all(tag) if not node.within("svg")]) == 1
+    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in [node.attributes for node in any_page.all("meta")]
+    first = next(iter(any_page.all("a")))
+    assert (first.attributes["class"], first.attributes["href"]) == ("skip", "#content")
+
+
+# ---- what it says
+
+
+def table_of(node: Node, caption: str) -> list[list[str]]:
+    (found,) = [table for table in node.all("table") if next(iter(table.all("caption"))).text.startswith(caption)]
+    return [[cell.text.strip() for cell in row.all("th", "td")] for row in found.all("tr")]
+
+
+def number(text: str) -> int:
+    return int(text.replace(",", "").replace("− ", "-"))
+
+
+def test_the_components_are_those_of_the_count_and_sum_to_the_total(one: Node) -> None:
+    heading, *rows, total = table_of(one, "Parameters by component")
+    assert heading == ["component", "parameters", "share", "active", "arithmetic"]
+    assert (number(total[1]), number(total[3])) == (671_026_404_352, 37_552_282_624)
+    assert (sum(number(row[1]) for row in rows), sum(number(row[3]) for row in rows)) == (671_026_404_352, 37_552_282_624)
+    assert ["router", "106,430,464", "0.0%", "106,430,464", "58 × 256 × 7,168"] in rows
+
+
+def test_the_formulas_sum_to_the_total_and_the_visits_to_what_is_active(one: Node) -> None:
+    _, *rows, total = table_of(one, "In named sizes, then in numbers")
+    assert sum(number(row[4]) for row in rows) == number(total[4]) == 671_026_404_352
+    assert ["embedding", "", "vocab_size · d_model", "129,280 · 7,168", "926,679,040"] in rows
+    rows = table_of(one, "experts: a token visits 8 of 256 in 58 moe layers")
+    assert ["not visited", "58 layers × 248 experts × 3 × 7,168 × 2,048", "633,474,121,728"] in rows
+    assert "active = 671,026,404,352 − 633,474,121,728 = 37,552,282,624" in one.text
+    assert ["vocab_size", "129,280", "rows of the token table", "vocab_size"] in table_of(one, "The sizes that the formulas name")
+
+
+def test_the_trace_marks_the_widths_that_meet_and_names_the_weights(one: Node) -> None:
+    rows = table_of(one, "The forward pass in shapes")
+    assert ["output head", "[7168] · [7168, 129280] = [129280]", "lm_head.weight"] in rows
+    assert ["58 × moe model.layers.{layer}   3–60"] in rows
+    (head,) = [row for row in one.all("tr") if row.text.strip().startswith("output head")]
+    assert [mark.text for mark in head.all("b")] == ["7168", "7168"]
+    assert "‹" not in one.text
+
+
+def test_published_figures_stand_with_their_verdict_source_and_reason(one: Node) -> None:
+    rows = table_of(one, "Published figures")
+    assert ["reference", "671,026,404,352", "671,026,404,352", "exact", "", "transformers 5.23.0 DeepseekV3ForCausalLM"] in rows
+    assert ["active", "36.7B", "37,552,282,624", "differs", "not reproducible, −852,282,624 left over", "card-2"] in rows
+    (without,) = [row for row in rows if row[0] == "active without input table"]
+    assert without[1:4] == ["36.6B", "36,625,603,584", "rounded"]
+    assert re.fullmatch("active 37,552,282,624 − .* 926,679,040 .* = 36,625,603,584", without[4])
+    sources = table_of(one, "Where the numbers come from")
+    assert {row[0] for row in sources[1:]} >= {row[5] for row in rows[2:]}
+    assert all(re.fullmatch(r"20\d\d-\d\d-\d\d", row[3]) for row in sources[1:])
+
+
+def test_every_model_has_a_drawing_and_several_have_bars(one: Node, several: Node) -> None:
+    assert len(list(one.all("svg"))) == 1
+    assert len(list(several.all("svg"))) == 1 + 3
+    (bars,) = [node for node in several.all("figure") if node.attributes.get("class") == "bars"]
+    assert "124 M" in bars.text and "active 37.6 B" in bars.text
+
+
+def test_several_are_compared_first_and_an_estimate_has_claims_and_no_count(several: Node) -> None:
+    rows = table_of(several, "Totals and sizes")
+    assert [row[0] for row in rows] == ["model", "gpt2-small", "deepseek-v3", "jamba-v0.1", "gpt-4"]
+    assert rows[2][1] == "671,026,404,352" and rows[4][1].startswith("~")
+    articles = list(several.all("article"))
+    assert [next(iter(article.all("h2"))).text for article in articles] == ["GPT-2 small", "DeepSeek-V3", "Jamba v0.1", zoo.entry("gpt-4").name]
+    assert "claims, never counts" in articles[3].text and "1.8T" in articles[3].text
+    assert "Drawn to scale" not in articles[3].text
+
+
+def test_a_what_if_says_what_is_set_and_claims_no_proof(run: Runner) -> None:
+    done = run("report", "gpt2-small", "--set", "n_layers=40")
+    assert done.code == 0
+    text = read(done.out).text
+    assert "322,900,224" in text and "n_layers 12 → 40" in text
+    assert "= published" not in text and "Nothing was checked or published of it." in text
+
+
+def test_a_table_of_positions_that_is_shorter_than_the_usual_text_is_no_obstacle() -> None:
+    text = read(report([{"model_type": "gpt2", "n_positions": 3}])).text
+    assert "3 tokens go through the model" in text and "not traced" not in text
+
+
+def test_ten_models_take_seconds() -> None:
+    models = [
+        "gpt2-xl",
+        "llama-3.1-405b",
+        "mixtral-8x22b",
+        "deepseek-r1",
+        "jamba-v0.1",
+        "qwen3-next-80b-a3b",
+        "gpt-oss-120b",
+        "t5-small",
+        "kimi-k2",
+        "gemma-3-1b",
+    ]
+    before = time.process_time()
+    html = report(models)
+    assert time.process_time() - before < 10
+    assert len(html) < 10 * 300_000
+
+
+# ---- the command
+
+
+def test_the_page_goes_to_a_file_or_to_the_screen(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("report", "gpt2-small", "-o", "out.HTML") == (0, "", "")
+    html = Path("out.HTML").read_text(encoding="utf-8")
+    assert run("report", "gpt2-small").out == html == report(["gpt2-small"])
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["gpt2-small", "-o", "out.pdf"], "-o: no report has the ending '.pdf' (accepted: .html, .htm)"),
+        (["gpt2-small", "-o", "out"], "-o: no report has the ending 'none' (accepted: .html, .htm)"),
+        (["gpt2-small", "-o", "out.hmtl"], "-o: no report has the ending '.hmtl' (accepted: .html, .htm); did you mean .html or .htm?"),
+        (["no-such", "-o", "out.pdf"], "-o: no report has the ending '.pdf' (accepted: .html, .htm)"),
+        (["gpt2-small", "-o", "nowhere/out.html"], "-o nowhere/out.html: cannot be written: No such file or directory"),
+        (
+            ["gpt-4", "-o", "out.html"],
+            "gpt-4: is an estimate: claims and no sizes, so there is nothing to count (accepted: paramcount gpt-4 --estimates shows the claims)",
+        ),
+        ([], "Missing argument 'MODEL...'."),
+    ],
+)
+def test_what_cannot_be_reported_is_refused(
+    args: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command_refusal(capsys, "report", *args) == message
+
+
+def test_too_many_models_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert re.fullmatch(r"\d+ models in one report \(accepted: at most 50\)", command_refusal(capsys, "report", "*"))
+    with pytest.raises(pc.ParamcountError, match=r"^no models to report on \(accepted: at least one\)$"):
+        report([])
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert command_refusal(capsys, "report", "gpt2-small") == "reports need the [plot] extra (accepted: pip install 'paramcount[plot]')"

@@ -1,0 +1,442 @@
+"""Safetensors files: those of the format's own library are read as it reads them, and whatever is wrong with one is one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from safetensors import SafetensorError
+
+from paramcount import safetensors_files
+from paramcount.errors import ParamcountError
+from paramcount.safetensors_files import BITS, LARGEST_HEADER, NUMPY, Stored, array, bits, read_header, tensors_of
+from tests.refusing import assert_one_line
+
+deserialize: Any = safetensors.deserialize
+EXAMPLES = int(os.environ.get("EXAMPLES", "200"))
+LIBRARY_TYPES = {
+    "F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "I16": np.int16, "I8": np.int8,
+    "U64": np.uint64, "U32": np.uint32, "U16": np.uint16, "U8": np.uint8,
+}  # fmt: skip
+
+
+def made(header: object, data: bytes = b"") -> bytes:
+    """A file of this header, as JSON or as it stands, and these values."""
+    text = header if isinstance(header, bytes) else header.encode() if isinstance(header, str) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def entry(start: int, stop: int, dtype: str = "F32", shape: object = (1,)) -> dict[str, Any]:
+    return {"dtype": dtype, "shape": shape, "data_offsets": [start, stop]}
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(ParamcountError) as caught:
+        read_header(path)
+    assert_one_line(str(caught.value))
+    return str(caught.value).removeprefix(f"{path}: ")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "model.safetensors"
+
+
+# ---- what the format's library writes
+
+
+@pytest.mark.parametrize("dtype", LIBRARY_TYPES)
+def test_values_that_the_library_wrote_are_read_as_they_were(dtype: str, file: Path) -> None:
+    values = np.array([[0, 1, 2], [100, 101, 127]], LIBRARY_TYPES[dtype])
+    safetensors.numpy.save_file({"odd": np.array([7], np.uint8), "b": values, "a": values[:, 1].copy()}, file)
+    header = read_header(file)
+    assert header.tensors["b"][:2] == (dtype, (2, 3))
+    assert header.tensors["a"].shape == (2,)
+    for name, expected in (("b", values), ("a", values[:, 1])):
+        found = array(header, name)
+        assert found.dtype == LIBRARY_TYPES[dtype]
+        assert np.array_equal(found, expected)
+
+
+def test_bf16_is_the_upper_half_of_a_float32(file: Path) -> None:
+    values = np.array([0.0, -0.0, 1.0, -1.5, 2.0**-126, 2.0**-133, 3.3895313892515355e38, np.inf, -np.inf], np.float32)
+    halves = values.view(np.uint32) >> 16
+    file.write_bytes(made({"x": entry(0, 18, "BF16", [9])}, halves.astype("<u2").tobytes()))
+    header = read_header(file)
+    assert (header.tensors["x"].dtype, bits(header, "x").tolist()) == ("BF16", halves.tolist())
+    found = array(header, "x")
+    assert found.dtype == np.float32
+    assert found.tobytes() == values.tobytes()
+
+
+def test_a_bf16_that_is_no_number_stays_none(file: Path) -> None:
+    file.write_bytes(made({"x": entry(0, 4, "BF16", (2,))}, struct.pack("<HH", 0x7FC0, 0xFF81)))
+    assert np.isnan(array(read_header(file), "x")).all()
+
+
+def test_scalars_and_tensors_without_values_are_read(file: Path) -> None:
+    safetensors.numpy.save_file({"scalar": np.array(1.5), "none": np.empty((0, 3), np.float32), "last": np.empty((2, 0))}, file)
+    header = read_header(file)
+    assert array(header, "scalar").shape == ()
+    assert float(array(header, "scalar")) == 1.5
+    assert (array(header, "none").shape, array(header, "last").shape) == ((0, 3), (2, 0))
+    assert array(header, "none").dtype == np.float32
+
+
+def test_metadata_are_the_writer_s_texts(file: Path) -> None:
+    safetensors.numpy.save_file({"a": np.ones(2)}, file, metadata={"format": "np", "a{b": "}\n\u00e9\x1b"})
+    assert read_header(file).metadata == {"format": "np", "a{b": "}\n\u00e9\x1b"}
+
+
+def test_values_are_read_only_and_not_aligned_ones_too(file: Path) -> None:
+    file.write_bytes(
+        made('{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}}', b"\7" + struct.pack("<2f", 1, 2))
+    )
+    found = array(read_header(file), "b")
+    assert found.tolist() == [1, 2]
+    with pytest.raises(ValueError, match="read-only"):
+        found[0] = 3
+
+
+@pytest.mark.parametrize("dtype", BITS)
+def test_the_library_gives_every_type_as_many_bits(dtype: str, file: Path) -> None:
+    data = made({"x": entry(0, BITS[dtype], dtype, (8,))}, bytes(BITS[dtype]))
+    assert second_opinion(data) == {"x": (dtype, (8,), bytes(BITS[dtype]))}
+    file.write_bytes(data)
+    assert read_header(file).tensors == {"x": Stored(dtype, (8,), 0, BITS[dtype])}
+
+
+@pytest.mark.parametrize("dtype", sorted(set(BITS) - set(NUMPY)))
+def test_a_type_that_numpy_has_not_is_refused_when_its_values_are_asked_for(dtype: str, file: Path) -> None:
+    file.write_bytes(made({"x": entry(0, BITS[dtype], dtype, (8,))}, bytes(BITS[dtype])))
+    header = read_header(file)
+    with pytest.raises(ParamcountError, match=f"model.safetensors: tensor x: its values are of type {dtype} \\(accepted: F64, F32, F16, BF16, I64, "):
+        array(header, "x")
+
+
+def test_a_header_may_be_spaced_in_any_order_and_end_in_blanks(file: Path) -> None:
+    header = '{ "b" :\n{"data_offsets" :[ 4,\t8 ], "shape": [ 1 ],"dtype":"F32" } ,"\\u0061":{"dtype":"\\u0046\\u0033\\u0032","shape":[],"data_offsets":[0,4]}}\r\n  '
+    file.write_bytes(made(header, bytes(8)))
+    assert list(read_header(file).tensors.items()) == [("b", Stored("F32", (1,), 4, 8)), ("a", Stored("F32", (), 0, 4))]
+
+
+def test_a_header_that_begins_like_a_pickle_is_a_header(file: Path) -> None:
+    data = made('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}'.ljust(640))
+    assert data.startswith(b"\x80\x02")
+    file.write_bytes(data)
+    assert list(read_header(file).tensors) == ["a"]
+
+
+def test_a_file_may_hold_nothing(file: Path) -> None:
+    file.write_bytes(made({}))
+    assert read_header(file).tensors == {}
+
+
+def test_a_link_is_followed(file: Path, tmp_path: Path) -> None:
+    safetensors.numpy.save_file({"a": np.ones(2)}, file)
+    (tmp_path / "link").symlink_to(file)
+    assert array(read_header(tmp_path / "link"), "a").tolist() == [1, 1]
+
+
+def test_a_header_is_read_without_numpy(file: Path) -> None:
+    safetensors.numpy.save_file({"a": np.ones(2)}, file)
+    code = f"import sys, pathlib, paramcount.safetensors_files as s; s.read_header(pathlib.Path({str(file)!r})); print('numpy' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"
+
+
+# ---- what is wrong
+
+TENSOR = 'tensor a: is described by something else (accepted: {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]})'
+KEYS = "(accepted: dtype, shape, data_offsets)"
+SHAPE = "(accepted: a list of at most 32 whole numbers from 0)"
+OFFSETS = "(accepted: where its values begin and end, two whole numbers from 0)"
+SIZE = "(accepted: as many bytes as its values take)"
+GAP = "no gap, nothing twice)"
+WRONG: list[tuple[object, int, str]] = [
+    ("[]", 0, "header: is not JSON at character 0 (accepted: {)"),
+    (" {}", 0, "header: is not JSON at character 0 (accepted: {)"),
+    ("\ufeff{}", 0, "header: is not JSON at character 0 (accepted: {)"),
+    ("{} x", 0, "header: goes on at character 3 (accepted: blanks behind the JSON object)"),
+    ("{}{}", 0, "header: goes on at character 2 (accepted: blanks behind the JSON object)"),
+    ("{}\0", 0, "header: goes on at character 2 (accepted: blanks behind the JSON object)"),
+    ('{"a"', 0, "header: ends in the middle (accepted: :)"),
+    ('{"a":', 0, TENSOR),
+    ('{"a ', 0, "header: is not JSON at character 1 (accepted: a text in quotes)"),
+    ('{"a\n":{}}', 0, "header: is not JSON at character 3 (accepted: a text in quotes)"),
+    ("{a:1}", 0, "header: is not JSON at character 1 (accepted: a text in quotes)"),
+    ("{'a':1}", 0, "header: is not JSON at character 1 (accepted: a text in quotes)"),
+    ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},}', 0, "header: is not JSON at character 53 (accepted: a text in quotes)"),
+    ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]} "b"', 0, "header: is not JSON at character 53 (accepted: ,)"),
+    (b'{"\xff":1}', 0, "its header is not text at byte 2 (accepted: JSON in UTF-8)"),
+    ('{"a":1}', 0, TENSOR), ('{"a":null}', 0, TENSOR), ('{"a":["F32",[1],[0,4]]}', 4, TENSOR), ('{"a":{"dtype":{}}}', 0, TENSOR), ('{"a":{' + " " * 5000 + "}}", 0, TENSOR),
+    ('{"a":' + "[" * 100_000, 0, TENSOR), ('{"a":{"dtype":' + "[" * 3000 + "}}", 0, "tensor a: is nested too deep (accepted: a JSON object)"),
+    ('{"a":{dtype}}', 0, "tensor a: line 1 column 2: is not JSON: Expecting property name enclosed in double quotes (accepted: a JSON object)"),
+    ({"a": {}}, 0, f"tensor a: dtype: is missing {KEYS}"),
+    ({"a": {"dtype": "F32", "shape": [1]}}, 4, f"tensor a: data_offsets: is missing {KEYS}"),
+    ({"a": entry(0, 4) | {"Shape": [1]}}, 4, f"tensor a: unknown key 'Shape' {KEYS}; did you mean shape?"),
+    ('{"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}}', 4, "tensor a: the key dtype a second time (accepted: every key once)"),
+    ({"a": entry(0, 4, "F33")}, 4, f"tensor a: dtype = the text 'F33' (accepted: {', '.join(BITS)}); did you mean F32?"),
+    ({"a": entry(0, 4, shape=1)}, 4, f"tensor a: shape = 1 {SHAPE}"),
+    ({"a": entry(0, 4, shape=[-1])}, 4, f"tensor a: shape = [-1] {SHAPE}"),
+    ({"a": entry(0, 4, shape=[1.0])}, 4, f"tensor a: shape = [1.0] {SHAPE}"),
+    ({"a": entry(0, 4, shape=[True])}, 4, f"tensor a: shape = [true] {SHAPE}"),
+    ({"a": entry(0, 4, shape=["1"])}, 4, f"tensor a: shape = [the text '1'] {SHAPE}"),
+    ({"a": entry(0, 0, shape=[0, 2**63])}, 0, f"tensor a: shape = [0, 9223372036854775808] {SHAPE}"),
+    ({"a": entry(0, 4, shape=[1] * 33)}, 4, f"tensor a: shape = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,…, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1] {SHAPE}"),
+    ({"a": entry(0, 4, shape=[10**200])}, 4, "tensor a: a number of 201 digits (accepted: at most 100)"),
+    ({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4, 4]}}, 4, f"tensor a: data_offsets = [0, 4, 4] {OFFSETS}"),
+    ({"a": {"dtype": "F32", "shape": [1], "data_offsets": {}}}, 4, TENSOR),
+    ({"a": entry(4, 0)}, 4, f"tensor a: data_offsets = [4, 0] {OFFSETS}"),
+    ({"a": entry(-4, 0)}, 4, f"tensor a: data_offsets = [-4, 0] {OFFSETS}"),
+    ({"a": entry(2**63, 2**63 + 4)}, 4, f"tensor a: data_offsets = [9223372036854775808, 9223372036854775812] {OFFSETS}"),
+    ({"a": entry(0, 4, shape=[2])}, 4, f"tensor a: F32 [2] takes 8 bytes, its offsets hold 4 {SIZE}"),
+    ({"a": entry(0, 4, "F16")}, 4, f"tensor a: F16 [1] takes 2 bytes, its offsets hold 4 {SIZE}"),
+    ({"a": entry(0, 2, "F4", [3])}, 2, f"tensor a: F4 [3] takes no whole number of bytes, its offsets hold 2 {SIZE}"),
+    ({"a": entry(0, 0, shape=[2**62, 2**62])}, 0, f"tensor a: F32 [4611686018427387904, 4611686018427387904] takes more than 2^63 bytes, its offsets hold 0 {SIZE}"),
+    ({"a": entry(0, 2**62 * 4 % 2**64, shape=[2**62])}, 0, f"tensor a: F32 [4611686018427387904] takes more than 2^63 bytes, its offsets hold 0 {SIZE}"),
+    ({"a": entry(0, 4), "b": entry(2, 6)}, 6, f"tensor b: its values begin at byte 2 (accepted: byte 4, behind 'a': {GAP}"),
+    ({"a": entry(0, 4), "b": entry(0, 4)}, 4, f"tensor b: its values begin at byte 0 (accepted: byte 4, behind 'a': {GAP}"),
+    ({"b": entry(5, 9), "a": entry(0, 4)}, 9, f"tensor b: its values begin at byte 5 (accepted: byte 4, behind 'a': {GAP}"),
+    ({"a": entry(4, 8)}, 8, f"tensor a: its values begin at byte 4 (accepted: byte 0, at first: {GAP}"),
+    ({"a": entry(0, 4)}, 3, "its tensors end after 4 bytes of values, the file after 3 (accepted: as many as its tensors take)"),
+    ({"a": entry(0, 4)}, 5, "its tensors end after 4 bytes of values, the file after 5 (accepted: as many as its tensors take)"),
+    ({"a": entry(0, 2**40, shape=[2**38])}, 4, "its tensors end after 1,099,511,627,776 bytes of values, the file after 4 (accepted: as many as its tensors take)"),
+    ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"\\u0061":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}', 0, "header: the name 'a' a second time (accepted: every name once)"),
+    ('{"__metadata__":{},"__metadata__":{}}', 0, "header: the name '__metadata__' a second time (accepted: every name once)"),
+    ('{"__metadata__":{"a":"b","a":"b"}}', 0, "header: the name 'a' a second time (accepted: every name once)"),
+    ({"__metadata__": {"a": 1}}, 0, "header: is not JSON at character 23 (accepted: a text in quotes)"),
+    ({"__metadata__": {"a": {}}}, 0, "header: is not JSON at character 23 (accepted: a text in quotes)"),
+    ({"__metadata__": None}, 0, "header: is not JSON at character 17 (accepted: {)"),
+    ({"\x1b[31m": entry(0, 4)}, 4, r"header: the name '\x1b[31m' (accepted: names of printable characters)"),
+    ({"a\nb": entry(0, 4)}, 4, r"header: the name 'a\nb' (accepted: names of printable characters)"),
+    ({"a\u202eb": entry(0, 4)}, 4, r"header: the name 'a\u202eb' (accepted: names of printable characters)"),
+    ('{"\\ud800":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}', 0, r"header: '\ud800' holds half a character (accepted: Unicode)"),
+    ('{"__metadata__":{"a":"\\udfff"}}', 0, r"header: '\udfff' holds half a character (accepted: Unicode)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("header", "n", "message"), WRONG, ids=[f"{i}: {message[:60]}" for i, (*_, message) in enumerate(WRONG)])
+def test_a_wrong_header_is_refused_in_one_line(header: object, n: int, message: str, file: Path) -> None:
+    file.write_bytes(made(header, bytes(n)))
+    assert refusal(file) == message
+
+
+HEADED = "(accepted: a safetensors file, its header of at most 33,554,432 bytes)"
+BEGINNINGS: list[tuple[bytes, str]] = [
+    (b"", "is empty (accepted: a safetensors file)"),
+    (b"\0", "ends after 1 bytes, within the length of its header (accepted: a safetensors file)"),
+    (bytes(7), "ends after 7 bytes, within the length of its header (accepted: a safetensors file)"),
+    (bytes(8), "says that its header has 0 bytes (accepted: a safetensors file, its header a JSON object)"),
+    (bytes(100_000), "says that its header has 0 bytes (accepted: a safetensors file, its header a JSON object)"),
+    (struct.pack("<Q", 1) + b"{", "says that its header has 1 bytes (accepted: a safetensors file, its header a JSON object)"),
+    (struct.pack("<Q", 3) + b"{}", "ends within its header, after 2 of 3 bytes (accepted: a whole file)"),
+    (struct.pack("<Q", 2**63) + b"{}", f"says that its header has 9,223,372,036,854,775,808 bytes {HEADED}"),
+    (struct.pack("<Q", 2**64 - 1) + b"{}", f"says that its header has 18,446,744,073,709,551,615 bytes {HEADED}"),
+    (struct.pack("<Q", LARGEST_HEADER + 1) + b"{}", f"says that its header has 33,554,433 bytes {HEADED}"),
+    (struct.pack("<Q", LARGEST_HEADER) + b"{}", "ends within its header, after 2 of 33,554,432 bytes (accepted: a whole file)"),
+    (b"GGUF\3\0\0\0\0\0", f"is a GGUF file {HEADED}"),
+    (b"PK\3\4\0\0\x08\x08\0\0", f"is a zip archive, as PyTorch writes checkpoints {HEADED}"),
+    (b"\x80\x02}q\0(X\1\0", f"is a pickle {HEADED}"),
+    (b"version https://git-lfs.github.com/spec/v1\n", f"is a Git LFS pointer: the file itself was not fetched {HEADED}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "message"), BEGINNINGS, ids=[message[:60] for _, message in BEGINNINGS])
+def test_a_file_that_begins_wrong_is_refused(data: bytes, message: str, file: Path) -> None:
+    file.write_bytes(data)
+    assert refusal(file) == message
+
+
+def test_a_file_cut_at_any_byte_is_refused_and_so_is_one_with_a_byte_more(file: Path) -> None:
+    whole = safetensors.numpy.save({"a": np.ones((2, 3), np.float32), "b": np.array(2, np.int8)}, metadata={"format": "np"})
+    for n in range(len(whole)):
+        file.write_bytes(whole[:n])
+        assert refusal(file)
+    file.write_bytes(whole + b"\0")
+    assert refusal(file) == "its tensors end after 25 bytes of values, the file after 26 (accepted: as many as its tensors take)"
+    file.write_bytes(whole)
+    assert set(read_header(file).tensors) == {"a", "b"}
+
+
+def test_more_entries_than_the_most_are_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(safetensors_files, "MOST_TENSORS", 3)
+    for n, fits in ((3, True), (4, False)):
+        for header in ({str(i): entry(0, 0, shape=[0]) for i in range(n)}, {"__metadata__": {str(i): "" for i in range(n)}}):
+            file.write_bytes(made(header))
+            if fits:
+                assert len(read_header(file).tensors) in (0, n)
+            else:
+                assert refusal(file) == "header: more than 3 entries (accepted: at most 3)"
+
+
+HOSTILE = {
+    "lists": '{"a":' + "[[]," * (1 << 20),
+    "lists in a list": '{"a":{"dtype":[' + "[]," * (1 << 20) + "[]]}}",
+    "numbers": '{"a":{"dtype":"F32","data_offsets":[0,4],"shape":[' + "1," * (1 << 20) + "1]}}",
+    "digits": '{"a":{"dtype":"F32","data_offsets":[0,4],"shape":[' + "1" * (1 << 21) + "]}}",
+    "lists as metadata": '{"__metadata__":{"a":[' + "[]," * (1 << 20),
+    "a name": '{"' + "a" * (1 << 21),
+    "escapes": '{"' + "\\u0061" * (1 << 19),
+    "blanks": "{" + " " * (1 << 21),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_header_takes_little_more_memory_than_it_is_long(kind: str, file: Path) -> None:
+    data = made(HOSTILE[kind])
+    file.write_bytes(data)
+    tracemalloc.start()
+    try:
+        assert refusal(file)
+        assert tracemalloc.get_traced_memory()[1] < 4 * len(data)
+    finally:
+        tracemalloc.stop()
+
+
+def test_zeros_of_a_terabyte_are_refused_at_once(file: Path) -> None:
+    file.touch()
+    os.truncate(file, 1 << 40)
+    assert refusal(file) == "says that its header has 0 bytes (accepted: a safetensors file, its header a JSON object)"
+
+
+def test_the_header_of_a_terabyte_is_read_alone(file: Path) -> None:
+    data = made({"a": entry(0, 1 << 40, shape=[1 << 19, 1 << 19])})
+    file.write_bytes(data)
+    os.truncate(file, len(data) + (1 << 40))
+    header = read_header(file)
+    assert header.tensors["a"].shape == (1 << 19, 1 << 19)
+    assert array(header, "a")[-1, -1] == 0
+
+
+def test_what_is_no_regular_file_is_refused(tmp_path: Path, file: Path) -> None:
+    assert refusal(tmp_path) == "is not a file (accepted: a safetensors file)"
+    os.mkfifo(file)
+    assert refusal(file) == "is not a file (accepted: a safetensors file)"
+    assert refusal(Path("/dev/zero")) == "is not a file (accepted: a safetensors file)"
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    assert refusal(tmp_path / "a") == "cannot be read: Too many levels of symbolic links"
+    (tmp_path / "c").symlink_to(tmp_path / "none")
+    assert refusal(tmp_path / "c") == "is a broken link"
+    assert refusal(tmp_path / "none") == "cannot be read: No such file or directory"
+    with pytest.raises(ParamcountError, match=r"^a\\x00b: cannot be read: no file can have this name$"):
+        read_header(Path("a\0b"))
+
+
+def test_a_file_that_is_another_by_now_is_not_read_by_an_old_header(file: Path) -> None:
+    safetensors.numpy.save_file({"a": np.ones(2)}, file)
+    header = read_header(file)
+    other = file.with_name("other")
+    safetensors.numpy.save_file({"a": np.zeros(2)}, other)
+    other.replace(file)
+    with pytest.raises(ParamcountError, match=r"model\.safetensors: is another file by now \(accepted: a file that stays as it is\)$"):
+        array(header, "a")
+    file.unlink()
+    with pytest.raises(ParamcountError, match=r"model\.safetensors: cannot be read: No such file or directory$"):
+        array(header, "a")
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_bytes(made({"a": entry(0, 4)}, bytes(4)))
+    monkeypatch.setattr(safetensors_files, "_header_length", lambda *_: 1000)
+    assert refusal(file) == "became shorter while it was read (accepted: a safetensors file)"
+
+
+# ---- mutated files, with the library as the second opinion
+
+SCRAPS = (
+    b"", b" ", b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b"\0", b"\x1b", b"\xff", b"\xed\xa0\x80", b"0", b"1", b"-1", b"4", b"24", b"1.0", b"1e3", b"01", b"true", b"null",
+    b"NaN", b"9223372036854775807", b"18446744073709551615", b"18446744073709551616", b'"F32"', b'"BF16"', b'"F4"', b'"U8"', b'"x"', b'"shape"', b'"dtype"', b'"data_offsets"',
+    b'"__metadata__"', b"[0,0]", b"[[]]", b"{}", b'{"a":"b"}', b'"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},', b"\\u0061", b"\\ud800", b"a" * 5000,
+)  # fmt: skip
+VALID = [
+    made({"a": entry(0, 24, shape=[2, 3]), "b": entry(24, 26, "BF16"), "c": entry(26, 26, "I8", [0, 7]), "d": entry(26, 34, "I64", [])}, bytes(range(34))),
+    made({"__metadata__": {"format": "pt", "k": "{\u00e9}"}, "h.0.ln_1.weight": entry(4, 8), "wte": entry(0, 4)}, bytes(8)),
+    made('{"x" : {"shape":[ 3 ,2],"data_offsets":[0, 6],"dtype":"U8"} }  ', b"abcdef"),
+    made({str(i): entry(4 * i, 4 * i + 4) for i in range(9)}, bytes(36)),
+]
+
+
+def spoilt(rng: random.Random) -> bytes:
+    """A valid file with pieces of its header exchanged, cut, doubled or moved; mostly with a length and values that fit again."""
+    whole = rng.choice(VALID)
+    length = int.from_bytes(whole[:8], "little")
+    header, data = whole[8 : 8 + length], whole[8 + length :]
+    for _ in range(rng.randint(1, 3)):
+        start = rng.randint(0, len(header))
+        stop = min(len(header), start + rng.choice((0, 0, 1, 1, 2, 5, 20)))
+        match rng.randint(0, 5):
+            case 0:
+                header = header[:start] + header[stop:]
+            case 1:
+                header = header[:start] + 2 * header[start:stop] + header[stop:]
+            case 2:
+                header = header[:start] + bytes([rng.randrange(256)]) + header[start + 1 :]
+            case 3:
+                places = [i for i, c in enumerate(header) if chr(c).isdigit()] or [0]
+                start = rng.choice(places)
+                header = header[:start] + rng.choice(SCRAPS) + header[start + 1 :]
+            case _:
+                header = header[:start] + rng.choice(SCRAPS) + header[stop:]
+    length = rng.choice((len(header),) * 12 + (length, rng.getrandbits(64), len(header) + 8, 2**63))
+    data = rng.choice((data,) * 8 + (data[:-1], data + b"\0", b""))
+    whole = length.to_bytes(8, "little") + header + data
+    return whole if rng.random() < 0.9 else whole[: rng.randint(0, len(whole))]
+
+
+def second_opinion(data: bytes) -> dict[str, tuple[str, tuple[int, ...], bytes]] | None:
+    """What the library finds; None where it refuses."""
+    try:
+        return {name: (found["dtype"], tuple(found["shape"]), bytes(found["data"])) for name, found in deserialize(data)}
+    except SafetensorError:
+        return None
+
+
+def compared(data: bytes, file: Path) -> str:
+    """Whether a file was read or refused. What is read, the library reads alike; any exception but our own goes through."""
+    file.write_bytes(data)
+    try:
+        header = read_header(file)
+    except ParamcountError as error:
+        assert_one_line(str(error))
+        return "refused"
+    found = {name: (t.dtype, t.shape, data[header.begins + t.start : header.begins + t.stop]) for name, t in header.tensors.items()}
+    assert found == second_opinion(data), data
+    for name, (dtype, _, stored) in found.items():
+        if dtype in NUMPY:
+            assert bits(header, name).tobytes() == stored
+    return "read"
+
+
+@pytest.mark.parametrize("data", VALID, ids=range(len(VALID)))
+def test_a_valid_file_is_read_as_the_library_reads_it(data: bytes, file: Path) -> None:
+    assert compared(data, file) == "read"
+
+
+def test_spoilt_files_are_refused_or_read_as_the_library_reads_them(file: Path) -> None:
+    rng = random.Random(EXAMPLES)  # noqa: S311 not for secrets
+    verdicts = [compared(spoilt(rng), file) for _ in range(10 * EXAMPLES)]
+    assert {"refused", "read"} == set(verdicts)
+
+
+def test_spoilt_texts_of_headers_are_tensors_or_refused() -> None:
+    rng = random.Random(EXAMPLES)  # noqa: S311 not for secrets
+    for _ in range(10 * EXAMPLES):
+        text = "".join(rng.choice(SCRAPS[:40]).decode("utf-8", "replace") for _ in range(rng.randint(1, 12)))
+        try:
+            tensors, metadata, end = tensors_of("{" + text)
+        except ParamcountError as error:
+            assert_one_line(str(error))
+        else:
+            assert end >= 0 and isinstance(tensors, dict) and isinstance(metadata, dict)

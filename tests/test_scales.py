@@ -1,0 +1,188 @@
+"""Quantisation scales, from the declaration: block by block as the releases store them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.counting import Tensor
+from paramcount.scales import SCHEMES, Scheme, scales_in, scales_of, scheme_of
+from tests.running import Runner
+
+DATA = Path(__file__).parent / "data"
+FP8 = {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
+NO_BLOCKS: list[Any] = [None, [128], [128, 0], [True, 128], [-1, 1], "128", [128, 1e2], [2**40, 1], {}]
+QWEN = {"model_type": "qwen3_moe", "num_hidden_layers": 4}
+
+
+def config_of(name: str) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads((DATA / "config_truth" / f"{name}.json").read_text(encoding="utf-8"))["config"]
+    return config
+
+
+def scaled(count: pc.Count, scheme: Scheme) -> dict[str, Tensor]:
+    """{name of a tensor: its scales}"""
+    return {tensor.name: found for tensor in count.tensors if (found := scales_of(tensor, scheme))}
+
+
+# ---- whole releases
+
+
+@pytest.mark.parametrize(
+    ("id", "items"),
+    [  # tests/data/published_totals.csv; of Kimi K2 by hand, as below
+        ("deepseek-v3", {"scales": 40_838_232, "mtp_scales": 702_264}),
+        ("deepseek-r1", {"scales": 40_838_232, "mtp_scales": 702_264}),
+        ("gpt-oss-20b", {"scales": 597_196_800}),
+        ("gpt-oss-120b", {"scales": 3_583_180_800}),
+        ("kimi-k2", {"scales": 62_495_192}),
+        ("llama-3.1-8b", {}),
+    ],
+)
+def test_a_release_holds_the_scales_that_its_publisher_counted(id: str, items: dict[str, int]) -> None:
+    assert {name: n for name, n in pc.count(id).release.items() if name.endswith("scales")} == items
+
+
+def test_the_scales_of_deepseek_v3_and_kimi_k2_are_their_blocks_counted_by_hand() -> None:
+    def attention(heads: int) -> int:  # q down, q up, kv down (576 rows, the last block half full), kv up, output
+        return 12 * 56 + heads * 192 // 128 * 12 + 5 * 56 + heads * 256 // 128 * 4 + 56 * heads
+
+    dense, expert = 3 * 144 * 56, 3 * 16 * 56
+    assert 61 * attention(128) + 3 * dense + 58 * 257 * expert == pc.count("deepseek-v3").release["scales"]
+    assert attention(128) + 257 * expert == pc.count("deepseek-v3").release["mtp_scales"]
+    assert 61 * attention(64) + 1 * dense + 60 * 385 * expert == pc.count("kimi-k2").release["scales"]
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [  # safetensors totals of the hub: github sammcj/llmfit hf_models.json
+        ("DeepSeek-V3.2", 685_396_921_376),
+        ("MiniMax-M2.5", 228_703_644_928),
+    ],
+)
+def test_a_config_json_that_says_fp8_has_the_scales_of_its_release(name: str, published: int) -> None:
+    model = pc.load(config_of(name))
+    count, scheme = pc.count(model), scheme_of(model)
+    assert scheme is not None
+    assert count.total + count.buffers + count.mtp + count.mtp_buffers + count.mtp_copies + sum(scales_in(count.tensors, scheme).values()) == published
+
+
+def test_what_a_release_holds_is_exact_with_its_scales(run: Runner) -> None:
+    v3 = pc.count("deepseek-v3")
+    assert v3.checkpoint == sum(v3.release.values()) == v3.to_dict()["checkpoint"] == 684_531_386_000
+    assert pc.count("gpt-oss-20b").checkpoint == 21_511_953_984
+    lines = run("verify", "deepseek-v3").out.splitlines()
+    assert [line.split() for line in lines if line.startswith("checkpoint")] == [
+        ["checkpoint", "684,531,386,000", "684,531,386,000", "exact", "weights"],
+        ["checkpoint", "685B", "684,531,386,000", "rounded", "card"],
+    ]
+
+
+def test_the_overview_names_the_scales(run: Runner) -> None:
+    text = " ".join(run("deepseek-v3").out.split())
+    assert "released files 684,531,386,000 = total 671,026,404,352 + buffers 14,848 + MTP 11,610,067,968" in text
+    assert "+ FP8 scales 40,838,232 + MTP FP8 scales 702,264" in text
+    assert "= total 20,914,757,184 + MXFP4 scales 597,196,800" in " ".join(run("gpt-oss-20b").out.split())
+
+
+# ---- tensor by tensor
+
+
+def test_a_block_at_the_edge_has_a_scale_as_any_other() -> None:
+    rows = [found for tensor in pc.count("deepseek-v3").tensors if (found := scales_of(tensor, SCHEMES["fp8"]))]
+    narrow = [found for found in rows if "kv_a_proj" in found.name]  # 576 × 7,168
+    assert {found.name for found in narrow} == {"model.layers.{layer}.self_attn.kv_a_proj_with_mqa.weight_scale_inv"}
+    assert [(found.shape, found.copies, found.elements) for found in narrow] == [((5, 56), n, n * 5 * 56) for n in (3, 58, 1)]
+    assert {(found.role, found.parameters) for found in rows} == {("scale", 0)}
+    assert {found.copies for found in rows if ".experts." in found.name} == {58 * 256, 256}
+
+
+def test_tables_head_router_norms_and_what_joins_an_mtp_layer_stay_as_they_are() -> None:
+    count = pc.count("deepseek-v3")
+    kept = {tensor.name.rpartition("}.")[2] for tensor in count.tensors} - {name.rpartition("}.")[2] for name in scaled(count, SCHEMES["fp8"])}
+    assert kept == {
+        "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight", "input_layernorm.weight", "post_attention_layernorm.weight",
+        "self_attn.q_a_layernorm.weight", "self_attn.kv_a_layernorm.weight", "mlp.gate.weight", "mlp.gate.e_score_correction_bias",
+        "embed_tokens.weight", "enorm.weight", "hnorm.weight", "eh_proj.weight", "shared_head.norm.weight", "shared_head.head.weight",
+        "self_attn.rotary_emb.inv_freq",
+    }  # fmt: skip
+
+
+def test_of_an_indexer_two_matrices_are_quantised_and_the_weights_of_its_heads_are_not() -> None:
+    names = [name.rpartition("indexer.")[2] for name in scaled(pc.count(config_of("DeepSeek-V3.2")), SCHEMES["fp8"]) if "indexer" in name]
+    assert sorted(set(names)) == ["wk.weight", "wq_b.weight"]
+
+
+def test_mxfp4_quantises_experts_alone_along_their_inputs() -> None:
+    scales = scaled(pc.count("gpt-oss-20b"), SCHEMES["mxfp4"])
+    assert {(found.name.rpartition(".")[2], found.shape, found.copies) for found in scales.values()} == {
+        ("gate_up_proj_scales", (32, 5760, 90), 12),
+        ("down_proj_scales", (32, 2880, 90), 12),
+    }
+
+
+def test_a_tower_and_what_is_no_matrix_have_no_scales() -> None:
+    for document in ({"model_type": "qwen3_vl"}, {"model_type": "mamba"}, {"model_type": "qwen3_next"}):
+        for name in scaled(pc.count(document), SCHEMES["fp8"]):
+            assert not any(word in name for word in ("visual", "bias", "conv1d", "A_log", "norm", "embed"))
+            assert name.endswith(".weight")
+
+
+# ---- what a config.json says
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (FP8, Scheme("fp8", (128, 128))),
+        (FP8 | {"weight_block_size": [64, 256]}, Scheme("fp8", (64, 256))),
+        (FP8 | {"modules_to_not_convert": ["lm_head", 7, None, ""]}, Scheme("fp8", (128, 128), ("lm_head",))),
+        (FP8 | {"modules_to_not_convert": "lm_head"}, Scheme("fp8", (128, 128))),
+        ({"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn"]}, SCHEMES["mxfp4"]),
+        *[(FP8 | {"weight_block_size": block}, None) for block in NO_BLOCKS],
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, None),
+        ({"quant_method": ["fp8"]}, None),
+        ({}, None),
+        ("fp8", None),
+        (None, None),
+    ],
+)
+def test_a_config_json_says_how_it_is_quantised_or_nothing_is_said(said: Any, expected: Scheme | None) -> None:
+    document = QWEN | {"quantization_config": said}
+    assert scheme_of(pc.load(document)) == expected
+    assert pc.count(document).total == pc.count(QWEN).total
+    assert (pc.count(document).remarks, pc.count(document).release) == ((), {})  # nobody said what the files hold
+
+
+@pytest.mark.parametrize(
+    ("kept", "layers"),
+    [
+        ([], 4),
+        (["lm_head", "model.embed_tokens"], 4),
+        (["model.layers.1.self_attn.q_proj"], 3),
+        (["model.layers.0", "model.layers.3.self_attn"], 2),
+        (["q_proj"], 0),
+        (["model.layers.*.self_attn"], 0),
+        (["model.layers.*.self_attn.k_proj"], 4),
+        ([f"model.layers.{i}.self_attn.q_proj" for i in range(4)], 0),
+        (["model.layers.1"] * 2, 3),
+        (["model.layers.1*"], 3),
+        (["("], 4),
+    ],
+)
+def test_modules_that_are_not_converted_have_no_scales(kept: list[str], layers: int) -> None:
+    count = pc.count(QWEN)
+    found = scaled(count, Scheme("fp8", (128, 128), tuple(kept))).get("model.layers.{layer}.self_attn.q_proj.weight")
+    assert (found.copies if found else 0) == layers
+
+
+def test_the_layers_that_are_converted_are_named() -> None:
+    scheme = Scheme("fp8", (128, 128), ("model.layers.1.mlp", "model.layers.3"))
+    found = scaled(pc.count(QWEN), scheme)
+    assert found["model.layers.{layer}.self_attn.q_proj.weight"].repeats[0].indices == (0, 1, 2)
+    experts = found["model.layers.{layer}.mlp.experts.{expert}.up_proj.weight"]
+    assert (experts.repeats[0].indices, experts.copies) == ((0, 2), 2 * 128)

@@ -1,0 +1,509 @@
+"""Why a published figure is what it is: every cause, unit by unit, from the declaration."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount import zoo
+from paramcount.explaining.causes import candidates, stand_together
+from paramcount.explaining.published import Account, Why, terms
+from paramcount.figures import fits, parse
+from paramcount.scales import SCHEMES
+from tests.model_types import MODEL_TYPES, ModelType
+from tests.refusing import command_refusal
+from tests.running import Runner
+
+DATA = Path(__file__).parent / "data"
+IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+TINY = {"model_type": "llama", "vocab_size": 1000, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+
+
+def one(model: object, number: str | int) -> Why:
+    (answer,) = pc.why(model, number)
+    return answer
+
+
+def causes(answer: Why) -> list[tuple[str, int]]:
+    """The causes of the one explanation."""
+    (account,) = answer.accounts
+    return [(cause.name, cause.units) for cause in account.causes]
+
+
+def checked(account: Account) -> None:
+    """Every sum in an account is one, and every arithmetic comes to its number."""
+    assert account.value == account.count + sum(cause.units for cause in account.causes)
+    for cause in account.causes:
+        assert cause.units == sum(item.units for item in cause.items) != 0
+        for item in cause.items:
+            assert re.fullmatch(r"[\d ,+×()]+", item.arithmetic)
+            assert eval(item.arithmetic.replace(",", "").replace("×", "*")) == abs(item.units)  # noqa: S307
+
+
+# ---- tests/data/published_totals.csv: published figures that differ from the count, with every unit of the difference
+
+with (DATA / "published_totals.csv").open(encoding="utf-8", newline="") as file:
+    CLAIMS: dict[str, list[dict[str, str]]] = {}
+    for row in csv.DictReader(file):
+        CLAIMS.setdefault(row["model"], []).append(row)
+
+PIECES = {  # the words of a cause in that file: our cause, and those of its items that they mean
+    "causal-mask buffers": ("legacy buffers", {""}),
+    "inv_freq buffers": ("legacy buffers", {""}),
+    "58 x 256 e_score_correction_bias (buffers)": ("buffers", {""}),
+    "multi-token-prediction layer, its own tensors": ("MTP layer", {"own tensors", "buffers"}),
+    "its stored copies of embedding and head": ("MTP layer", {"copies of table and head"}),
+    "block scales of the main layers": ("FP8 scales", {"main layers"}),
+    "block scales of the multi-token-prediction layer": ("FP8 scales", {"MTP layers"}),
+    "MXFP4 scales": ("MXFP4 scales", {""}),
+    "stored copy of the tied head": ("tied head a second time", {""}),
+    "an untied output head": ("tied head a second time", {""}),
+    "position table left out": ("position table", {""}),
+    "biases and norms left out": ("biases and norms", {"biases", "norms"}),
+}
+
+
+@pytest.mark.parametrize("model", CLAIMS)
+def test_a_figure_that_is_no_count_comes_out_cause_by_cause_and_unit_by_unit(model: str) -> None:
+    rows = CLAIMS[model]
+    answer = one(model, rows[0]["published"])
+    (account,) = answer.accounts
+    checked(account)
+    assert (answer.verdict, answer.left_over, account.value) == ("exact", 0, int(rows[0]["published"]))
+    assert (answer.base, answer.true) == ("total", int(rows[0]["model_parameters"]))
+    found = {(cause.name, item.name): item.units for cause in account.causes for item in cause.items}
+    claimed = set()
+    for row in rows:
+        ((name, items),) = [piece for words, piece in PIECES.items() if words in row["cause"]]
+        assert sum(found[name, item] for item in items) == int(row["units"])
+        claimed |= {(name, item) for item in items}
+    assert set(found) == claimed
+
+
+@pytest.mark.parametrize("model", CLAIMS)
+@pytest.mark.parametrize("off", [-1, 1])
+def test_a_whole_number_is_met_exactly_or_not_at_all(model: str, off: int) -> None:
+    answer = one(model, int(CLAIMS[model][0]["published"]) + off)
+    assert (answer.verdict, answer.accounts) == ("not reproducible", ())
+
+
+# ---- active figures follow different conventions
+
+
+@pytest.mark.parametrize(
+    ("id", "figure", "fit", "value", "left_out"),
+    [  # as published: see the entries' sources
+        ("mixtral-8x7b", "12.9B", "rounded", 12_879_925_248, []),
+        ("qwen3-30b-a3b", "3.3B", "truncated", 3_353_032_704, []),
+        ("qwen1.5-moe-a2.7b", "2.7B", "rounded", 2_689_173_504, []),
+        ("gpt-oss-20b", "3.6B", "rounded", 3_608_307_264, ["one table"]),
+        ("gpt-oss-120b", "5.1B", "rounded", 5_132_849_472, ["one table"]),
+        ("deepseek-v2-lite", "2.4B", "truncated", 2_451_435_008, ["one table"]),
+        ("deepseek-v3", "36.6B", "rounded", 36_625_603_584, ["one table"]),
+        ("glm-4.5", "32B", "rounded", 32_080_359_424, ["both tables"]),
+        ("glm-4.5-air", "12B", "rounded", 12_182_609_920, ["both tables"]),
+    ],
+)
+@pytest.mark.parametrize("how", ["entry", "mapping"])
+def test_an_active_figure_says_which_tables_it_counts(id: str, figure: str, fit: str, value: int, left_out: list[str], how: str) -> None:
+    model = pc.load(id)
+    answer = one(model if how == "entry" else {"architecture": model.architecture, "config": model.sizes.model_dump()}, figure)
+    (account,) = answer.accounts
+    assert (answer.base, answer.true, answer.verdict) == ("active", pc.count(id).active, fit)
+    assert (account.value, [cause.name for cause in account.causes]) == (value, left_out)
+
+
+def test_two_tables_of_one_size_are_one_explanation_that_names_both() -> None:
+    (cause,) = one("gpt-oss-20b", "3.6B").accounts[0].causes
+    assert (cause.name, cause.units, cause.note) == ("one table", -579_133_440, "input embedding or output head, equally large")
+    assert cause.items[0].arithmetic == "201,088 × 2,880"
+
+
+def test_a_withdrawn_figure_is_not_reproducible() -> None:
+    answer = one("gpt2-small", "117M")
+    assert (answer.verdict, answer.ok, answer.accounts, answer.true, answer.left_over) == ("not reproducible", False, (), 124_439_808, -7_439_808)
+
+
+def test_a_figure_that_contradicts_its_own_card_is_not_reproducible() -> None:
+    """36.7B "including 0.9B for Embedding and 0.9B for the output Head" (README_WEIGHTS.md): with both it would be 37.6."""
+    answer = one("deepseek-v3", "36.7B")
+    assert (answer.what, answer.verdict, answer.base, answer.left_over) == ("active", "not reproducible", "active", 36_700_000_000 - 37_552_282_624)
+
+
+# ---- every cause, against figures that others print or that are derived by hand
+
+
+@pytest.mark.parametrize(
+    ("model", "figure", "expected"),
+    [
+        ("gpt2-small", "123.65M", [("position table", -1024 * 768)]),  # nanoGPT prints it of its own GPT-2
+        ("gpt2-small", 124_475_904, [("vocabulary padded to 50,304 rows", 47 * 768)]),  # nanoGPT, whose table is padded
+        ("gpt2-small", 163_037_184, [("tied head a second time", 50257 * 768)]),  # a GPT-2 whose head is untied
+        ("gpt2-small", 85_056_000, [("token table", -50257 * 768), ("position table", -1024 * 768)]),
+        ("gpt2-small", 124_439_808 - 38_400, [("norms", -(12 * 4 * 768 + 2 * 768))]),
+        ("gpt2-small", 124_439_808 - 12 * (3 * 768 + 768 + 3072 + 768), [("biases", -12 * (3 * 768 + 768 + 3072 + 768))]),
+        ("llama-2-7b", 6_738_415_616 - 2 * 32000 * 4096, [("both tables", -2 * 32000 * 4096)]),
+        ("llama-3.1-8b", 8_030_261_248 + 2 * 256 * 4096, [("vocabulary padded to 128,512 rows", 2 * 256 * 4096)]),
+        ("llama-3.2-1b", 1_235_814_400 - 128_256 * 2048, [("token table", -128_256 * 2048)]),
+        ("deepseek-v3", 671_026_404_352 + 14_848, [("buffers", 58 * 256)]),
+        ("deepseek-v3", 682_636_472_320, [("MTP layer", 11_610_067_968)]),
+        ("deepseek-v3", 682_636_472_320 - 7168 * 14336, [("MTP layer", 11_610_067_968 - 7168 * 14336)]),  # without eh_proj
+        ("deepseek-v3", 671_026_404_352 + 40_838_232, [("FP8 scales", 40_838_232)]),  # none of a layer that is not there
+    ],
+)
+def test_a_cause_is_found_and_named(model: str, figure: str | int, expected: list[tuple[str, int]]) -> None:
+    answer = one(model, figure)
+    assert causes(answer) == expected
+    checked(answer.accounts[0])
+
+
+def test_the_tables_of_each_layer_are_a_cause_of_their_own() -> None:
+    document = {"model_type": "gemma3n_text", "num_hidden_layers": 5, "layer_types": ["full_attention"] * 5, "num_kv_shared_layers": 0}
+    count = pc.count(document)
+    assert count.components["other_embedding"] == 262_144 * 5 * 256
+    assert causes(one(document, count.total - 262_144 * 5 * 256)) == [("other tables", -262_144 * 5 * 256)]
+
+
+def test_towers_are_left_out_one_by_one_or_together() -> None:
+    count = pc.count("llama-3.2-11b-vision")
+    vision, projector = count.components["vision"], count.components["projector"]
+    assert causes(one("llama-3.2-11b-vision", count.total - vision)) == [("vision tower", -vision)]
+    assert causes(one("llama-3.2-11b-vision", count.language_model)) == [("vision tower and projector", -vision - projector)]
+
+
+def test_unequal_tables_are_told_apart() -> None:
+    count = pc.count("llama-3.2-11b-vision")  # eight rows of the table have no place in the head
+    assert count.embedding - count.lm_head == 8 * 4096
+    assert causes(one("llama-3.2-11b-vision", count.total - count.embedding)) == [("input embedding", -count.embedding)]
+    assert causes(one("llama-3.2-11b-vision", count.total - count.lm_head)) == [("output head", -count.lm_head)]
+
+
+def test_an_mtp_layer_with_buffers_and_copies_is_one_cause_with_its_items() -> None:
+    answer = one("deepseek-r1", 684_489_845_504)
+    assert causes(answer) == [("buffers", 14_848), ("MTP layer", 13_463_426_304)]
+    items = answer.accounts[0].causes[1].items
+    assert [(item.name, item.units) for item in items] == [("own tensors", 11_610_067_968), ("buffers", 256), ("copies of table and head", 1_853_358_080)]
+    assert items[2].arithmetic == "2 × 129,280 × 7,168"
+
+
+def test_a_config_json_with_scales_comes_out_exactly() -> None:
+    document = json.loads((DATA / "config_truth" / "DeepSeek-V3.2.json").read_text(encoding="utf-8"))["config"]
+    answer = one(document, 685_396_921_376)  # safetensors total of the hub: github sammcj/llmfit hf_models.json
+    assert causes(answer) == [("buffers", 14_848), ("MTP layer", 13_477_385_728), ("FP8 scales", 41_591_584)]
+    glm = json.loads((DATA / "config_truth" / "GLM-4.5.json").read_text(encoding="utf-8"))["config"]
+    assert causes(one(glm, 358_337_791_296)) == [("buffers", 14_240), ("MTP layer", 5_539_962_272)]
+    assert causes(one(glm, "32B")) == [("both tables", -1_551_892_480)]
+
+
+def test_causes_are_read_off_the_declaration() -> None:
+    """Another size, and every cause that holds it is another number."""
+    model = pc.what_if("gpt2-small", vocab_size=50_304, n_positions=2048)
+    assert causes(one(model, pc.count(model).total + 50_304 * 768 - 2048 * 768)) == [("tied head a second time", 50_304 * 768), ("position table", -2048 * 768)]
+
+
+# ---- which explanation is given
+
+
+def test_rounding_goes_before_cutting_off() -> None:
+    answer = one("deepseek-v3", "37B")
+    assert (answer.verdict, causes(answer)) == ("rounded", [("one table", -926_679_040)])
+    assert answer.plainer is not None
+    assert (answer.plainer.base, answer.plainer.value, answer.plainer.fit, answer.plainer.causes) == ("active", 37_552_282_624, "truncated", ())
+
+
+def test_then_the_fewest_causes_go_first() -> None:
+    answer = one("deepseek-v3", "671B")
+    assert (causes(answer), answer.plainer) == ([], None)  # with buffers, scales or norms it would be 671B too
+
+
+def test_what_the_source_says_it_counts_decides() -> None:
+    said = one("glm-4.5-air", "106B")  # Table 1 of the paper counts no tables; the total itself becomes 106B only where it is cut off
+    assert (said.what, said.verdict, causes(said)) == ("non_embedding", "rounded", [("both tables", -1_241_513_984)])
+    xl = one("gpt2-xl", "1.5B")  # of the total, which is cut off; without the table it would be 1.48
+    assert (xl.what, xl.verdict, causes(xl)) == ("total", "truncated", [])
+    mapping = {"architecture": "gpt2", "config": pc.load("gpt2-xl").sizes.model_dump()}  # of which nobody says anything
+    assert (one(mapping, "1.5B").verdict, causes(one(mapping, "1.5B"))) == ("rounded", [("token table", -50257 * 1600)])
+    r1 = one("deepseek-v3", "685B")  # what the files hold is one cause more than would do
+    assert (r1.what, [name for name, _ in causes(r1)]) == ("checkpoint", ["buffers", "MTP layer", "FP8 scales"])
+
+
+def test_equally_good_explanations_of_different_values_are_listed_and_none_is_claimed() -> None:
+    answer = one("glm-4.5", "355B")
+    assert (answer.verdict, answer.ok, answer.left_over) == ("several", True, 0)
+    assert [account.value for account in answer.accounts] == [355_181_563_136, 355_233_991_936]
+    without = [[item.name for item in account.causes[1].items] for account in answer.accounts]
+    assert without == [["own tensors without eh_proj"], ["own tensors"]]
+
+
+def test_explanations_of_one_value_are_one_that_names_both() -> None:
+    document = {"model_type": "gpt2", "vocab_size": 1000, "n_positions": 1000, "n_embd": 64, "n_layer": 2, "n_head": 4}
+    (account,) = one(document, pc.count(document).total - 64_000).accounts
+    assert ([cause.name for cause in account.causes], [[cause.name for cause in also] for also in account.also]) == (["token table"], [["position table"]])
+    assert account.terms == "− token table 64,000 (input embedding and output head in one), or − position table 64,000"
+
+
+def test_what_only_files_hold_explains_no_count_of_parameters() -> None:
+    """GPT-3's 96 causal masks of 2,048 × 2,048 would make 175.0B of its total, which is what Table 2.1 says it counts."""
+    assert one("gpt-3", "175.0B").verdict == "not reproducible"
+    assert one("gpt-3", 174_604_259_328 + 96 * 2048 * 2048).verdict == "exact"
+
+
+@pytest.mark.parametrize("id", ["gpt2-small", "deepseek-v3", "gpt-oss-20b", "llama-3.2-11b-vision", "qwen3-0.6b"])
+def test_causes_that_exclude_each_other_never_stand_together(id: str) -> None:
+    found = candidates(pc.count(id).tensors, SCHEMES["fp8"])
+    groups = (
+        {"input embedding", "output head", "one table", "both tables", "token table", "tied head a second time"},
+        {"biases", "norms", "biases and norms"},
+        {"vision tower", "projector", "vision tower and projector"},
+        {"MTP layer"},
+        {"FP8 scales"},
+    )
+    for a in found:
+        for b in found:
+            alike = a is b or any(a.name in group and b.name in group for group in groups)
+            padded = {a.name, b.name} & groups[0] and any(c.name.startswith("vocabulary") for c in (a, b))
+            if alike or padded or (a.name.startswith("vocabulary") and b.name.startswith("vocabulary")):
+                assert not stand_together((a, b))
+
+
+def test_no_more_than_three_causes_explain_a_figure() -> None:
+    count = pc.count("deepseek-v3")
+    three = count.total + count.buffers + count.mtp + 40_838_232 + 702_264
+    assert len(causes(one("deepseek-v3", three))) == 3
+    assert one("deepseek-v3", three - 61 * (2 * 7168 + 2048) - 7168).verdict == "not reproducible"  # without norms, too
+    both = pc.count("gpt-oss-20b")
+    assert one("gpt-oss-20b", both.active - both.embedding - both.lm_head).verdict == "exact"  # with `active` for one of them
+
+
+# ---- every model
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_every_published_figure_has_an_answer_that_adds_up(id: str) -> None:
+    model = zoo.entry(id)
+    answers = pc.why(id)
+    assert [answer.published for answer in answers] == [f"{said.value:,}" if isinstance(said.value, int) else said.value for said in model.published]
+    refs = {source.id: source.ref for source in model.sources}
+    for answer, said in zip(answers, model.published, strict=True):
+        figure = parse(said.value)
+        assert (answer.value, answer.step, answer.what, answer.source) == (*figure, said.what, refs[said.source])
+        for account in answer.accounts:
+            checked(account)
+            assert fits(account.value, figure) == account.fit
+            assert account.count == getattr(pc.count(id), account.base)
+        assert bool(answer.accounts) == (answer.left_over == 0) == answer.ok
+        json.dumps(answer.to_dict())
+
+
+@pytest.mark.parametrize(("name", "truth"), MODEL_TYPES.items(), ids=list(MODEL_TYPES))
+def test_every_architecture_explains_its_total_and_what_lacks_a_table(name: str, truth: ModelType) -> None:
+    model_type, _, cls = name.partition(".")
+    document = {"model_type": model_type, **({"architectures": [cls]} if cls else {}), **(truth.vary.get("=") or {})}
+    model = pc.load(document)
+    count = pc.count(model)
+    answer = one(model, count.total)
+    assert (answer.verdict, causes(answer)) == ("exact", [])
+    for number in (count.total - count.embedding, "3B", "1.7T"):
+        for account in one(model, number).accounts:
+            checked(account)
+    assert one(model, count.total - count.embedding).ok
+
+
+# ---- what may be asked
+
+
+@pytest.mark.parametrize(("figure", "value", "step"), [("7B", 7 * 10**9, 10**9), ("~1.04T", 1_040 * 10**9, 10**10), ("124,439,808", 124_439_808, 1)])
+def test_a_figure_may_be_written_as_people_write_it(figure: str, value: int, step: int) -> None:
+    answer = one("gpt2-small", figure)
+    assert (answer.published, answer.value, answer.step) == (figure, value, step)
+
+
+@pytest.mark.parametrize("number", ["", "x", "7X", "0", "-7B", "7.4.5B", "1e9", 0, -1, True, 1.5, 10**31, "9" * 5000, "1" + ",000" * 2000, None])
+def test_what_is_no_figure_is_refused(number: Any) -> None:
+    if number is None:
+        assert len(pc.why("gpt2-small", number)) == 3
+        return
+    with pytest.raises(pc.ParamcountError, match="is not a figure"):
+        pc.why("gpt2-small", number)
+
+
+def test_an_estimate_and_an_unknown_model_are_refused() -> None:
+    for model in ("gpt-4", "gpt-5"):
+        with pytest.raises(pc.ParamcountError):
+            pc.why(model, "1.8T")
+
+
+def test_a_model_of_which_nothing_is_published_has_no_answers() -> None:
+    assert pc.why(TINY) == ()
+
+
+# ---- the command line
+
+
+def test_a_figure_is_a_sum_whose_terms_can_be_checked(run: Runner) -> None:
+    done = run("why", "gpt-oss-20b", "3.6B")
+    assert (done.code, done.err) == (0, "")
+    first = "3.6 B = 3,608,307,264 = active 4,187,440,704 − one table 579,133,440 (input embedding or output head, equally large)"
+    assert " ".join(done.out.split()).startswith(first)
+    assert "one table   −579,133,440  201,088 × 2,880\nrounded\n" in done.out
+    assert "the source counts active without the input table: github" in done.out
+
+
+def test_the_items_of_a_cause_stand_below_it(run: Runner) -> None:
+    out = run("why", "gpt-3", "175,181,291,520").out
+    assert out == (
+        "175,181,291,520 = total 174,604,259,328 + tied head a second time 617,558,016 −\n"
+        "  position table 25,165,824 − biases and norms 15,360,000\n"
+        "total                    174,604,259,328\n"
+        "tied head a second time     +617,558,016  50,257 × 12,288\n"
+        "position table               −25,165,824  2,048 × 12,288\n"
+        "biases and norms             −15,360,000\n"
+        "  biases                     −10,616,832  96 × (36,864 + 2 × 12,288 + 49,152)\n"
+        "  norms                       −4,743,168  96 × 4 × 12,288 + 2 × 12,288\n"
+        "exact\n"
+    )
+
+
+def test_what_is_not_reproducible_says_what_is_left_over(run: Runner) -> None:
+    done = run("why", "gpt2-small", "117M")
+    assert (done.code, done.out) == (1, "117 M: Not reproducible, 7.4 M left over\npublished  117,000,000\ntotal      124,439,808\n")
+    assert run("why", "gpt2-small", "124439809").out.startswith("124,439,809: Not reproducible, 1 left over\n")
+    lines = run("why", "qwen2-7b", "5.98B").out.splitlines()  # held against what its source says it counts
+    assert lines[:3] == [
+        "5.98 B: Not reproducible, 546 M left over",
+        "published                 5,980,000,000",
+        "total without the tables  6,525,621,760",
+    ]
+
+
+def test_several_explanations_are_listed_with_exit_code_0(run: Runner) -> None:
+    done = run("why", "glm-4.5", "355B")
+    assert done.code == 0
+    assert done.out.startswith("355 B: 2 explanations fit equally well, none is claimed\n355,181,563,136  total 352,797,814,784 − both tables")
+    assert "\n355,233,991,936  total" in done.out
+
+
+def test_without_a_number_every_published_figure_stands_with_its_source(run: Runner) -> None:
+    done = run("why", "deepseek-v3")
+    assert done.code == 1  # 36.7B
+    lines = done.out.splitlines()
+    assert lines[0] == "DeepSeek-V3   671,026,404,352 parameters"
+    assert lines[1].split() == ["published", "true", "source", "why"]
+    assert lines[3].split() == ["671", "B", "671,026,404,352", "card", "total,", "rounded"]
+    assert any(line.split()[:6] == ["36.7", "B", "37,552,282,624", "card-2", "Not", "reproducible,"] for line in lines)
+    assert "card-2: github deepseek-ai/DeepSeek-V3@0b39205aed0d:README_WEIGHTS.md" in done.out
+    assert run("why", "falcon3-1b").out.splitlines()[-1] == "falcon3-1b: its entry lists no published figure"
+
+
+def test_figures_belong_to_the_model_before_them(run: Runner) -> None:
+    done = run("why", "mixtral-8x7b", "12.9B", "qwen3-30b-a3b", "3.3B", "30B", "gpt2", "117M", "--csv")
+    rows = list(csv.DictReader(done.out.splitlines()))
+    assert done.code == 1
+    assert [(row["model"], row["published"], row["true"], row["verdict"]) for row in rows] == [
+        ("mixtral-8x7b", "12.9B", "12879925248", "rounded"),
+        ("qwen3-30b-a3b", "3.3B", "3353032704", "truncated"),
+        ("qwen3-30b-a3b", "30B", "30532122624", "truncated"),
+        ("gpt2-small", "117M", "124439808", "not reproducible"),
+    ]
+    assert rows[3]["left_over"] == "-7439808"
+    assert run("why", "mixtral-8x7b", "12.9B", "qwen3-30b-a3b", "3.3B").code == 0
+
+
+def test_a_figure_may_begin_with_a_sign_that_paths_begin_with(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("why", "kimi-k2", "~1.03T").out.startswith("1.03 T = total 1,026,408,209,408\n")
+    (tmp_path / "7b.json").write_text(json.dumps(TINY), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert run("why", "7b.json", str(pc.count(TINY).total)).code == 0
+
+
+def test_a_model_without_a_number_among_others_shows_its_published_figures(run: Runner) -> None:
+    rows = list(csv.DictReader(run("why", "gpt2", "qwen2-7b", "7.07B", "--csv").out.splitlines()))
+    assert [row["published"] for row in rows] == ["124M", "124,439,808", "137,022,720", "7.07B"]
+
+
+def test_json_holds_what_python_has(run: Runner) -> None:
+    data = json.loads(run("why", "deepseek-v3", "684531386000", "--json").out)
+    assert data["schema_version"] == 1
+    (figure,) = data["figures"]
+    assert figure == json.loads(json.dumps(one("deepseek-v3", "684531386000").to_dict()))
+    assert [(cause["name"], cause["units"]) for cause in figure["accounts"][0]["causes"]] == [
+        ("buffers", 14_848), ("MTP layer", 13_463_426_304), ("FP8 scales", 41_540_496)
+    ]  # fmt: skip
+
+
+def test_a_markdown_table_has_four_columns(run: Runner) -> None:
+    lines = run("why", "gpt-oss-20b", "3.6B", "gpt2", "117M", "--markdown").out.splitlines()
+    assert [re.split(r"\s*\|\s*", line.strip("| ")) for line in (lines[0], *lines[2:])] == [
+        ["model", "published", "true", "why"],
+        ["gpt-oss-20b", "3.6 B", "4,187,440,704", "active − one table 579,133,440 (input embedding or output head, equally large), rounded"],
+        ["gpt2-small", "117 M", "124,439,808", "Not reproducible, 7.4 M left over"],
+    ]
+
+
+@pytest.mark.parametrize("format", ["table", "markdown", "latex", "html", "csv", "json"])
+@pytest.mark.parametrize(
+    "args", [["gpt2", "117M"], ["glm-4.5", "355B"], ["deepseek-v3", "684531386000"], ["deepseek-v3"], ["falcon3-1b"], ["gpt2", "llama-2-7b"]]
+)
+def test_every_answer_has_every_format(run: Runner, args: list[str], format: str) -> None:
+    done = run("why", *args, "--format", format)
+    assert (done.code in (0, 1), done.err, bool(done.out)) == (True, "", True)
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_every_answer_is_readable_in_80_columns(run: Runner, id: str) -> None:
+    lines = run("why", id).out.splitlines() + run("why", id, "1.7B").out.splitlines()
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_what_if_is_said_and_asked_for_as_changed(run: Runner) -> None:
+    done = run("why", "gpt2", "--set", "n_layers=13", "131527680")
+    assert done.code == 0
+    assert done.out.splitlines()[:2] == ["131,527,680 = total 131,527,680", "what if n_layers 12 → 13: 124,439,808 + 7,087,872 = 131,527,680"]
+    data = json.loads(run("why", "gpt2", "--set", "n_layers=13", "131527680", "--json").out)
+    assert data["figures"][0]["set"] == {"n_layers": [12, 13]}
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["gpt2", "7X"], "the text '7X' is not a figure (accepted: 7B, 124M, 7.61B, ~1.04T or a whole number)"),
+        (["gpt2", "1e9"], "the text '1e9' is not a figure (accepted: 7B, 124M, 7.61B, ~1.04T or a whole number)"),
+        (["gpt2", "0"], "the text '0' is not a figure (accepted: 7B, 124M, 7.61B, ~1.04T or a whole number from 1)"),
+        (["7B"], "'7B' stands before any model (accepted: MODEL NUMBER)"),
+        (["gpt2", "117M", "nonesuch"], "unknown model 'nonesuch' (accepted: what `paramcount list` names, or a path such as ./model.yaml)"),
+        (["gpt2", "\x1b[31m7B"], "unknown model '\\x1b[31m7B' (accepted: what `paramcount list` names, or a path such as ./model.yaml)"),
+        (["gpt2", "~7\x1bB"], "the text '~7\\x1bB' is not a figure (accepted: 7B, 124M, 7.61B, ~1.04T or a whole number)"),
+        (
+            ["gpt-4", "1.8T"],
+            "gpt-4: is an estimate: claims and no sizes, so there is nothing to count (accepted: paramcount gpt-4 --estimates shows the claims)",
+        ),
+        ([], "Missing argument 'MODEL [NUMBER]...'."),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_one_line(
+    args: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command_refusal(capsys, "why", *args) == message
+
+
+def test_a_file_is_written_whole_whatever_the_exit_code(run: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "why.md"
+    done = run("why", "gpt2", "117M", "llama-2-7b", "-o", str(path))
+    assert (done.code, done.out) == (1, "")
+    assert path.read_text(encoding="utf-8") == run("why", "gpt2", "117M", "llama-2-7b", "--markdown").out
+
+
+def test_no_name_of_the_zoo_looks_like_a_figure() -> None:
+    assert [name for id in zoo.ids() for name in zoo.names_of(id) if name[0].isdigit() and "/" not in name] == []
+
+
+def test_terms_say_their_signs() -> None:
+    (account,) = one("gpt-3", 175_181_291_520).accounts
+    assert terms(account.causes) == "+ tied head a second time 617,558,016 − position table 25,165,824 − biases and norms 15,360,000"
