@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paramcount.cli.options import File, download_option, emit, load_changed, model_argument, output_options, remark, remark_on, set_option
+from paramcount.cli.options import File, download_option, emit, load_changed, model_argument, noted, output_options, remark, remark_on, set_option
 from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ def command(
 
     Widths that must be equal in a product are marked alike: [5, ‹768›] · [‹768›, 64] = [5, 64]. Equal layers are folded.
     """
-    from paramcount.changing import said
     from paramcount.tracing.sending import trace
     from paramcount.tracing.telling import table, with_every_layer
 
@@ -67,7 +66,7 @@ def command(
     found = trace(model, tokens=len(real.ids) if real else tokens, pad=pad, batch=batch, past=past, source=source)
     for remarked in (*model.reading.remarks, *found.remarks):
         remark(remarked)
-    told = table(with_every_layer(found) if full else found, above=said(model))
+    told = noted(table(with_every_layer(found) if full else found), model)
     emit(lambda chosen: with_words(told, real) if real else told, format, flags, output)
 
 

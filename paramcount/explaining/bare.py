@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import types
 from collections.abc import Hashable, Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from paramcount.architectures import architecture
 from paramcount.architectures.composites import TOWERS
 from paramcount.errors import ParamcountError, near, printable, shown
+from paramcount.reading import read
 from paramcount.polynomials import Polynomial, symbols
 from paramcount.sizes import Sizes, Tower, inner_configs
 from paramcount.summing import Sums, walked
@@ -66,7 +68,17 @@ class Open:
         kind = kind_of(cls, name, path)
         if kind is None:
             return symbols(path)[0]
-        raise Asked(path, kind)
+        usual = defaults(cls).get(name)  # real words of layers lead to where their flags are asked for
+        raise Asked(path, kind._replace(tried=(usual, *kind.tried)) if kind in (WORDS, INDICES, WORD) and usual is not None else kind)
+
+
+@cache
+def defaults(cls: type[Sizes]) -> Mapping[str, Any]:
+    """What a config.json that says nothing means; nothing where it has to say something."""
+    try:
+        return read(cls, {}).values
+    except ParamcountError:
+        return {}
 
 
 def asked_for(known: Known, path: str, kind: Kind) -> Any:
@@ -173,7 +185,7 @@ def result(cls: type[Sizes], known: Known) -> Result:
             size = stuck_on(cls, c._known)
             if not size:
                 return Result(None, f"{error}", asked, tuple(numbers))
-            numbers[size] = TRIAL
+            numbers[size] = usual_number(cls, size)
         else:
             said = frozenset(found.found.items()), tuple(found.beside.items()), found.tied, found.spare
             return Result(found, said, asked, tuple(numbers))
@@ -186,13 +198,18 @@ def stuck_on(cls: type[Sizes], known: Known) -> str:
     """The size that has to be a number for a declaration to go on; "" where it is no single one."""
     for path in sorted(sizes_of(cls, known), key=lambda path: not path.rpartition(".")[2].startswith("n_")):
         try:
-            walked(Open(cls, {**known, path: TRIAL}), True)  # type: ignore[arg-type]
+            walked(Open(cls, {**known, path: usual_number(cls, path)}), True)  # type: ignore[arg-type]
         except Asked:
             return path
         except NO_WALK:
             continue
         return path
     return ""
+
+
+def usual_number(cls: type[Sizes], path: str) -> int:
+    n: int = defaults(cls).get(path, TRIAL)
+    return n
 
 
 def sizes_of(cls: type[Sizes], known: Known, prefix: str = "") -> Iterator[str]:

@@ -111,8 +111,8 @@ def with_every_layer(trace: Trace) -> Trace:
     return trace._replace(steps=tuple(unfolded(trace.steps)))
 
 
-def table(trace: Trace, above: Sequence[str] = (), below: Sequence[str] = ()) -> Table:
-    """A row for each step. `above`, `below`: further lines."""
+def table(trace: Trace) -> Table:
+    """A row for each step."""
     columns = [
         Column("step", "step", right=False),
         Column("how", "how", right=False, only="people"),
@@ -122,7 +122,7 @@ def table(trace: Trace, above: Sequence[str] = (), below: Sequence[str] = ()) ->
     for what, how, step in rows(trace.steps):
         cells.append([what, how, *(csv_cells(step) if step else [None] * 10)])
     data = {"schema_version": SCHEMA_VERSION, **trace.to_dict()}
-    return Table(columns, cells, data, above=[*headline(trace), *above], below=[*ending(trace), *below], headings=False, wraps=True)
+    return Table(columns, cells, data, above=[headline(trace)], below=ending(trace), headings=False, wraps=True)
 
 
 def csv_cells(step: Step) -> list[object]:
@@ -130,7 +130,7 @@ def csv_cells(step: Step) -> list[object]:
     return [step.part, step.op, step.name, prod(under.copies for under in step.under), step.heads, *shapes, written(step.out), step.note]
 
 
-def headline(trace: Trace) -> list[str]:
+def headline(trace: Trace) -> str:
     what = f"{trace.tokens:,} token{'s' if trace.tokens != 1 else ''}"
     if trace.past is not None:
         what += f" after {trace.past:,} in the cache"
@@ -138,7 +138,7 @@ def headline(trace: Trace) -> list[str]:
         what += f", padded to {trace.pad:,}"
     if trace.batch is not None:
         what += f", {trace.batch:,} texts at once"
-    return [f"{printable(trace.name)}   {what}"]
+    return f"{printable(trace.name)}   {what}"
 
 
 def ending(trace: Trace) -> list[str]:
