@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from paramcount.drawing.bars import plot
     from paramcount.drawing.reports import report
     from paramcount.errors import ParamcountError
+    from paramcount.explaining.explained import explain
+    from paramcount.explaining.explanation import Explanation
+    from paramcount.explaining.formulated import formula
     from paramcount.explaining.published import why
     from paramcount.names import load
     from paramcount.tracing.sending import trace
@@ -24,12 +27,15 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Count": "counting",
     "Difference": "differing",
+    "Explanation": "explaining.explanation",
     "Model": "zoo",
     "ParamcountError": "errors",
     "Tensor": "counting",
     "compare": "comparing",
     "count": "counting",
     "diff": "differing",
+    "explain": "explaining.explained",
+    "formula": "explaining.formulated",
     "load": "names",
     "plot": "drawing.bars",
     "report": "drawing.reports",
@@ -40,6 +46,7 @@ _PUBLIC = {
 __all__ = [
     "Count",
     "Difference",
+    "Explanation",
     "Model",
     "ParamcountError",
     "Tensor",
@@ -47,6 +54,8 @@ __all__ = [
     "compare",
     "count",
     "diff",
+    "explain",
+    "formula",
     "load",
     "plot",
     "report",

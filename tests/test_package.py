@@ -93,7 +93,9 @@ def test_importing_the_package_loads_nothing_of_it() -> None:
     assert loaded_by("import paramcount") & {"numpy", "pandas", "pydantic", "yaml", "click", "tabulate"} == set()
 
 
-@pytest.mark.parametrize("line", [["gpt2-small"], ["deepseek-v3", "--json"], ["compare", "llama", "--csv"], ["list"], ["verify", "mixtral-8x7b"], ["why", "deepseek-v3"]])
+@pytest.mark.parametrize(
+    "line", [["gpt2-small"], ["deepseek-v3", "--json"], ["compare", "llama", "--csv"], ["list"], ["verify", "mixtral-8x7b"], ["why", "deepseek-v3"]]
+)
 def test_the_commands_load_neither_numpy_nor_pandas(line: list[str]) -> None:
     assert loaded_by(command(line)) & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"} == set()
 

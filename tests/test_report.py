@@ -164,6 +164,8 @@ def test_control_characters_of_a_folders_name_are_escapes(tmp_path: Path) -> Non
     html = report([folder, "gpt2-small"])
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", html)
     assert "evil\\x1b[2J\\u202e<b>" in {node.text for node in read(html).all("h2")}
+    model = zoo.entry("gpt2-small").model_copy(update={"notes": ("a\x00b\u2028c",)})
+    assert [node.text for node in read(page([model])).all("li")][-1] == "a\\x00b\\u2028c"
 
 
 # ---- in order for those who listen
@@ -284,7 +286,7 @@ def test_a_what_if_says_what_is_set_and_claims_no_proof(run: Runner) -> None:
     assert done.code == 0
     text = read(done.out).text
     assert "322,900,224" in text and "n_layers 12 → 40" in text
-    assert "= published" not in text and "Nothing was checked or published of it." in text
+    assert "= published" not in text and "unverified" not in text and "Nothing was checked or published of it." in text
 
 
 def test_a_table_of_positions_that_is_shorter_than_the_usual_text_is_no_obstacle() -> None:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from paramcount.drawing.items import Item
-from paramcount.drawing.placing import laid
+from paramcount.drawing.placing import in_rows, laid, spread
 from paramcount.drawing.sections import Band, Section, heading
 from paramcount.drawing.shapes import Arrow, Frame, Group, Point, Text
+from paramcount.tracing.traces import Step
 
 PAD = 26.0  # inside a frame
 APART = 30.0  # between the rows of a section
@@ -38,9 +39,9 @@ def row_of(band: Band, scale: float) -> tuple[Group, Point, Point]:
     return group, (inner.way_in[0] - left, inner.way_in[1] + down), (inner.way_out[0] - left, inner.way_out[1] + down)
 
 
-def standing(section: Section, bands: Sequence[Band], scale: float, parts: int) -> Standing:
+def standing(section: Section, bands: Sequence[Band], steps: Sequence[Step], scale: float, parts: int) -> Standing:
     """A section: its heading, its rows, a frame if it is a layer."""
-    rows = [row_of(band, scale) for band in bands]
+    rows = [Band("" if i else band.name, items) for band in bands for i, items in enumerate(in_rows(band.items, steps, scale))]
     framed = bool(section.layers)
     group, y = Group(), 0.0
     text = heading(section, parts)
@@ -54,12 +55,12 @@ def standing(section: Section, bands: Sequence[Band], scale: float, parts: int) 
     left, right = PAD if framed else 0.0, 0.0
     ways: list[tuple[Point, Point]] = []
     frame_top = HEADING + 10
-    for i, (one, way_in, way_out) in enumerate(rows):
+    for row in rows:
+        one, way_in, way_out = row_of(row, scale)
         here = one.moved(left, y)
         way_in, way_out = (way_in[0] + left, way_in[1] + y), (way_out[0] + left, way_out[1] + y)
         if ways:
-            step = bands[i].items[0].step
-            group = group.with_(Group(arrows=(back(ways[-1][1], way_in, right, y - APART / 2, left - TURN, step),)))
+            group = group.with_(Group(arrows=(back(ways[-1][1], way_in, right, y - APART / 2, left - TURN, row.items[0].step),)))
         group = group.with_(here)
         ways.append((way_in, way_out))
         right = here.box[2]
@@ -78,12 +79,12 @@ def back(start: Point, end: Point, right: float, between: float, left: float, st
     return Arrow((start, (right, start[1]), (right, between), (left, between), (left, end[1]), end), step, step)
 
 
-def assembled(sections: Sequence[tuple[Section, Sequence[Band]]], scale: float, parts: int) -> Group:
+def assembled(sections: Sequence[tuple[Section, Sequence[Band]]], steps: Sequence[Step], scale: float, parts: int) -> Group:
     """All sections one below another."""
     group, y = Group(), 0.0
     before: tuple[Standing, float] | None = None
     for section, bands in sections:
-        one = standing(section, bands, scale, parts)
+        one = standing(section, bands, steps, scale, parts)
         left = 0.0 if section.layers else PAD
         here = one.group.moved(left, y)
         if before and one.first == before[0].last:
@@ -98,6 +99,11 @@ def assembled(sections: Sequence[tuple[Section, Sequence[Band]]], scale: float, 
         y = here.box[3] + BETWEEN
     width = max((frame.width for frame in group.frames if frame.role == "layer"), default=0.0)
     return group._replace(frames=tuple(frame._replace(width=width) if frame.role == "layer" else frame for frame in group.frames))
+
+
+def breadth(sections: Sequence[tuple[Section, Sequence[Band]]], scale: float) -> float:
+    """How wide the widest band would be in one row."""
+    return max(max(spread(band.items, scale).rights) for _, bands in sections for band in bands)
 
 
 def everything(items: Sequence[Item]) -> list[Item]:

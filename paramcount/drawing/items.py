@@ -156,7 +156,9 @@ class Reader:
                     self.add(Item("source", j, (OUTSIDE,) if self.inside else (), of_data(shape, j, column=self.is_column(j))))
             self.take(index)
             i += 1
-        return Flow(named(self.items, self.owner), self.owner)
+        items = named(self.items, self.owner)
+        read = {step for item in items for step in item.reads}
+        return Flow(tuple(item for item in items if item.reads or item.kind != "source" or item.step in read), self.owner)
 
     def source_of(self, step: int) -> int:
         while step in self.same:
@@ -176,7 +178,7 @@ class Reader:
     def take(self, i: int) -> None:
         """The item of a step, if it has one of its own."""
         step = self.steps[i]
-        if i in self.cut or (step.op in SILENT and step.reads and alike(step.inputs[0], step.out)):
+        if i in self.cut or (step.op in (*SILENT, "split") and step.reads and step.reads[0] not in self.cut and alike(step.inputs[0], step.out)):
             self.same[i] = step.reads[0]
         elif step.op == "split" and step.reads[0] in self.cut:
             self.slice(i)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from paramcount.changing import said
 from paramcount.counting import counted
-from paramcount.drawing.assembling import assembled, everything
+from paramcount.drawing.assembling import assembled, breadth, everything
 from paramcount.drawing.items import Item
 from paramcount.drawing.pieces import CARDS, LONGEST, THINNEST
 from paramcount.drawing.sections import Band, Section, bands, of_layer, sections, states
@@ -21,7 +21,7 @@ from paramcount.zoo import Model
 USUAL = 1024  # tokens: as many as GPT-2 reads at once, so that data can be seen beside weights
 WIDEST = 1300.0  # for what is wider, a coarser scale is tried
 SCALES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024)
-COARSER = 3  # so many of them are tried
+COARSER, WORTH = 3, 0.92  # so many of them are tried, as long as each saves so much of the width
 MARGIN = 28.0
 COLOURS = 10
 SWATCHES = 130.0  # room for what stands before the words of the legend
@@ -54,7 +54,8 @@ def drawn(model: Model, *, tokens: int | None = None, layer: int | None = None) 
     carried = states(trace)
     rows = [(section, bands(trace, section, carried)) for section in (found if layer is None else of_layer(found, layer, model.id))]
     items = [item for _, in_rows in rows for band in in_rows for item in everything(band.items)]
-    scale, body = fitted(rows, parts)
+    scale = fitted(rows)
+    body = assembled(rows, trace.steps, scale, parts)
     colours = {n: i % COLOURS for i, n in enumerate(inner_sizes(items))}
     left, top, right, _ = body.box
     head = header(model, trace, layer)
@@ -90,16 +91,16 @@ def usual(model: Model) -> int:
     return min([USUAL, *(n for n in limits if type(n) is int and n > 0)])
 
 
-def fitted(rows: Sequence[tuple[Section, Sequence[Band]]], parts: int) -> tuple[float, Group]:
-    """The finest scale at which no matrix of a layer is broken and the picture is not too wide, and the picture."""
-    most = max(longest(rows), 1)
-    fine = [scale for scale in SCALES if most / scale <= LONGEST] or [SCALES[-1]]
-    bodies = []
-    for scale in fine[:COARSER]:
-        bodies.append((scale, assembled(rows, scale, parts)))
-        if bodies[-1][1].box[2] <= WIDEST:
-            return bodies[-1]
-    return bodies[0]
+def fitted(rows: Sequence[tuple[Section, Sequence[Band]]]) -> float:
+    """The finest scale at which no matrix of a layer is broken; a coarser one where that makes a wide picture much less wide."""
+    most = longest(rows)
+    scale, *coarser = [scale for scale in SCALES if most / scale <= LONGEST] or SCALES[-1:]
+    wide = breadth(rows, scale)
+    for other in coarser[:COARSER]:
+        if wide <= WIDEST or (less := breadth(rows, other)) > WORTH * wide:
+            break
+        scale, wide = other, less
+    return scale
 
 
 def longest(rows: Sequence[tuple[Section, Sequence[Band]]]) -> int:

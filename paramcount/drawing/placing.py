@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from paramcount.drawing.items import OUTSIDE, Item
+from paramcount.drawing.items import OUTSIDE, Item, of_data
 from paramcount.drawing.pieces import JOINT, SMALL, Piece, piece
 from paramcount.drawing.routing import Lines, Port
 from paramcount.drawing.shapes import CARD, Arrow, Frame, Group, Point, Text
+from paramcount.tracing.traces import Step
 
 GAP = 22.0  # between two pieces, for the arrow
 CLOSE = 6.0  # before and behind words, whose line is the arrow
 APART = 20.0  # between lanes
 PAD = 14.0  # inside a frame
+ROW, LEAST = 2000.0, 0.35  # how wide a row may be, and what share of that it should be at least
 SHOWN = 12  # experts that are drawn behind one another
 
 
@@ -33,35 +35,63 @@ class Edge(NamedTuple):
     operand: bool
 
 
-def laid(items: Sequence[Item], scale: float, *, inside: bool = False) -> Laid:
-    """Items in their places. `inside`: what comes from outside enters at the left edge."""
+class Spread(NamedTuple):
+    """Items at a scale, in lanes and from left to right."""
+
+    pieces: list[Piece]
+    edges: list[Edge]
+    lanes: list[int]
+    xs: list[float]
+
+    @property
+    def rights(self) -> list[float]:
+        """Where each ends."""
+        return [x + piece.width for x, piece in zip(self.xs, self.pieces)]
+
+
+def spread(items: Sequence[Item], scale: float, *, inside: bool = False) -> Spread:
+    """The lane of each item and its place from the left: behind all that goes into it. `inside`: what comes from outside enters at the left edge."""
     pieces = [composite(item, scale) if item.kind == "experts" else piece(item, scale) for item in items]
-    entry = None
+    entry = len(pieces) if inside else None
     if inside:
-        entry = len(pieces)
         pieces.append(Piece(Item("entry", OUTSIDE, ()), Group(), 0, (0, 0), (0, 0)))
-    owner = {item.step: i for i, item in enumerate(items)}
-    edges = list(edges_of(items, owner, entry))
-    lanes, xs = spread(pieces, edges, entry)
+    edges = list(edges_of(items, entry))
+    into: dict[int, list[Edge]] = {}
+    for edge in edges:
+        into.setdefault(edge.end, []).append(edge)
+    tails = [] if entry is None else [entry]
+    lanes, xs = [0] * len(pieces), [0.0] * len(pieces)
+    for i in range(len(items)):
+        given = into.get(i, [])
+        before = next((edge.start for edge in given if not edge.operand and edge.start in tails), None)
+        lanes[i] = len(tails) if before is None else lanes[before]
+        tails[lanes[i] : lanes[i] + 1] = [i]
+        xs[i] = max((xs[edge.start] + pieces[edge.start].width + gap(pieces[edge.start], pieces[i]) for edge in given), default=0.0)
+    return Spread(pieces, edges, lanes, xs)
+
+
+def laid(items: Sequence[Item], scale: float, *, inside: bool = False) -> Laid:
+    """Items in their places."""
+    pieces, edges, lanes, xs = spread(items, scale, inside=inside)
     ys = heights(pieces, edges, lanes, xs)
     placed = [p.group.moved(x, ys[lane]) for p, x, lane in zip(pieces, xs, lanes)]
     lines = Lines(placed)
-    follows = {edge for edge in edges if not edge.operand and lanes[edge.start] == lanes[edge.end] and next_in_lane(edge, lanes, xs)}
-    ends: dict[int, Point] = {}
-    for edge in sorted(edges, key=lambda e: (e not in follows, abs(xs[e.end] - xs[e.start]), e.end)):
+    straight = {edge for edge in edges if not edge.operand and lanes[edge.start] == lanes[edge.end] and next_in_lane(edge, lanes, xs)}
+    for edge in sorted(edges, key=lambda e: (e not in straight, abs(xs[e.end] - xs[e.start]), e.end)):
         start, end = pieces[edge.start], pieces[edge.end]
         here = at(start.way_out, xs[edge.start], ys[lanes[edge.start]])
-        lines.draw(here, ports(end, xs[edge.end], ys[lanes[edge.end]], edge), start.item.step, end.item.step, end.item.kind not in ("words", "sign") or edge not in follows)
-    group = Group().with_(*placed, Group(arrows=tuple(lines.arrows)))
-    last = max((i for i in range(len(items))), default=0)
-    return Laid(group, (0.0, 0.0), at(pieces[last].way_out, xs[last], ys[lanes[last]]) if items else (0.0, 0.0))
+        head = edge not in straight or end.item.kind not in ("words", "sign")
+        lines.draw(here, ports(end, xs[edge.end], ys[lanes[edge.end]], edge), start.item.step, end.item.step, head)
+    last = len(items) - 1
+    return Laid(Group().with_(*placed, Group(arrows=tuple(lines.arrows))), (0.0, 0.0), at(pieces[last].way_out, xs[last], ys[lanes[last]]))
 
 
 def at(point: Point, x: float, y: float) -> Point:
     return point[0] + x, point[1] + y
 
 
-def edges_of(items: Sequence[Item], owner: dict[int, int], entry: int | None) -> Iterator[Edge]:
+def edges_of(items: Sequence[Item], entry: int | None) -> Iterator[Edge]:
+    owner = {item.step: i for i, item in enumerate(items)}
     for i, item in enumerate(items):
         reads = dict.fromkeys((owner.get(step, entry), step == item.operand) for step in item.reads)
         for start, operand in reads:
@@ -69,30 +99,6 @@ def edges_of(items: Sequence[Item], owner: dict[int, int], entry: int | None) ->
                 yield Edge(start, i, operand)
         if item.operand is not None and len(item.reads) == 1 and (start := owner.get(item.operand, entry)) is not None:
             yield Edge(start, i, False)  # multiplied with itself
-
-
-def spread(pieces: Sequence[Piece], edges: Sequence[Edge], entry: int | None) -> tuple[list[int], list[float]]:
-    """The lane of each piece and its place from the left: behind all that goes into it."""
-    tails: list[int] = []
-    lanes, xs = [0] * len(pieces), [0.0] * len(pieces)
-    into: dict[int, list[Edge]] = {}
-    for edge in edges:
-        into.setdefault(edge.end, []).append(edge)
-    if entry is not None:
-        tails.append(entry)
-    for i, one in enumerate(pieces):
-        if i == entry:
-            continue
-        given = into.get(i, [])
-        before = next((edge.start for edge in given if not edge.operand and edge.start in tails), None)
-        if before is None:
-            lanes[i] = len(tails)
-            tails.append(i)
-        else:
-            lanes[i] = lanes[before]
-            tails[lanes[i]] = i
-        xs[i] = max((xs[edge.start] + pieces[edge.start].width + gap(pieces[edge.start], one) for edge in given), default=0.0)
-    return lanes, xs
 
 
 def gap(before: Piece, after: Piece) -> float:
@@ -151,3 +157,35 @@ def composite(item: Item, scale: float) -> Piece:
     )
     group = inner.group.moved(shift, 0).with_(Group(frames=(frame,), texts=(heading,), arrows=lines))
     return Piece(item, group, frame.box[2], way_in, (frame.width + CARD * cards, ending[1]))
+
+
+# ---- rows
+
+
+def in_rows(items: Sequence[Item], steps: Sequence[Step], scale: float) -> Iterator[tuple[Item, ...]]:
+    """Items in rows that are not too wide, cut where the least data go on: those stand at the beginning of the next row again."""
+    rights = spread(items, scale).rights
+    ends = [right for i, right in enumerate(rights) if LEAST * ROW < right < ROW and whole(items, i)]
+    if max(rights) <= ROW or not ends:
+        yield tuple(items)
+        return
+    cuts = [i for i, right in enumerate(rights[:-1]) if right in ends]
+    cut = min(cuts, key=lambda i: (len(crossing(items, i)), -rights[i]))
+    main, *others = sorted(crossing(items, cut), key=lambda step: step != items[cut].step)
+    rest = [Item("source", main, (), of_data(steps[main].out, main)), *items[cut + 1 :]]
+    for step in others:
+        at = next(i for i, item in enumerate(rest) if step in item.reads)
+        rest.insert(at, Item("source", step, (), of_data(steps[step].out, step, label="from above")))
+    yield tuple(items[: cut + 1])
+    yield from in_rows(rest, steps, scale)
+
+
+def crossing(items: Sequence[Item], cut: int) -> set[int]:
+    """The steps up to an item that items behind it read."""
+    before = {item.step for item in items[: cut + 1]}
+    return {step for item in items[cut + 1 :] for step in item.reads if step in before}
+
+
+def whole(items: Sequence[Item], cut: int) -> bool:
+    """Whether the line of flow goes through an item, and what follows is worth a row."""
+    return items[cut].step in crossing(items, cut) and any(item.kind in ("product", "experts") for item in items[cut + 1 :])

@@ -203,14 +203,14 @@ def _inner(text: str, safe: type[Markup]) -> Markup:
 
 
 def _bars(rows: Sequence[dict[str, Any]], safe: Callable[[str], Markup]) -> Markup:
-    """The bars of all models, as an element of the page: without what a file of its own needs, its ids and its style for everything."""
+    """The bars of all models, as an element of the page: without the names and the style that a file of its own has."""
     from paramcount.drawing.bars import picture
 
     totals = [row["total"] for row in rows if not row["estimate"]]
     root = ET.fromstring(picture(rows, scale="log" if max(totals) > FAR_APART * min(totals) else "linear", paper=False))  # noqa: S314
     for element in list(root.iter()):
         element.tag = element.tag.rpartition("}")[2]
-        element.attrib = {key.rpartition("}")[2]: value for key, value in element.attrib.items() if key != "id" or element.tag == "clipPath"}
+        element.attrib = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag in ("metadata", "style", "title"):

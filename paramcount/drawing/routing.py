@@ -9,6 +9,9 @@ from paramcount.drawing.shapes import Arrow, Box, Group, Point
 
 STEP = 6.0  # between two lines side by side
 OUT = 9.0  # how far a line goes before it turns
+TRACKS, NEAREST = 5, 16  # heights that are tried: above and below everything, and beside what is near
+BLOCKED = 100.0  # what it costs to go through something
+SLACK = 0.5  # by which lines may touch
 
 
 class Port(NamedTuple):
@@ -29,61 +32,45 @@ class Lines:
         for group in groups:
             for arrow in group.arrows:
                 for (a, b), (c, d) in zip(arrow.points, arrow.points[1:]):
-                    self.boxes.append((min(a, c), min(b, d) - 1, max(a, c), max(b, d) + 1))
+                    self.boxes.append((min(a, c), min(b, d) - 2, max(a, c), max(b, d) + 2))
+        self.boxes = [(a + SLACK, b + SLACK, c - SLACK, d - SLACK) for a, b, c, d in self.boxes]
         self.top = min((box[1] for box in self.boxes), default=0.0)
         self.bottom = max((box[3] for box in self.boxes), default=0.0)
         self.used: list[tuple[Point, Point, int]] = []
 
     def draw(self, start: Point, ports: Sequence[Port], step: int, end: int, head: bool) -> None:
         """An arrow from a point to the port that is reached best."""
-        best: tuple[float, tuple[Point, ...]] | None = None
+        least, best = float("inf"), (start, start)
         for rank, port in enumerate(ports):
             for points in ways(start, port, self.channels(start, port)):
-                cost = self.cost(points, step, best[0] if best else float("inf")) + 0.5 * rank
-                if best is None or cost < best[0]:
-                    best = cost, points
-            if best and best[0] < 20:
-                break
-        assert best  # noqa: S101 - there is a way to every port
-        points = tidy(best[1])
+                cost = self.cost(points, step, least - rank / 2) + rank / 2
+                if cost < least:
+                    least, best = cost, points
+        points = tidy(best)
         self.used += [(a, b, step) for a, b in zip(points, points[1:])]
         self.arrows.append(Arrow(points, step, end, head))
 
-    def channels(self, start: Point, port: Port) -> Iterator[float]:
-        """Heights at which a line may run for long: above everything, below everything, and right above and below single things."""
-        for i in range(6):
-            yield self.top - OUT - i * STEP
-        near = sorted(
-            {
-                y
-                for left, top, right, bottom in self.boxes
-                if right > start[0] and left < port.x and (left, right) != (start[0], port.x)
-                for y in (top - 7, bottom + 7)
-            },
-            key=lambda y: abs(y - port.y) + abs(y - start[1]),
-        )
-        yield from near[:24]
-        for i in range(6):
-            yield self.bottom + OUT + i * STEP
+    def channels(self, start: Point, port: Port) -> list[float]:
+        """Heights at which a line may run for long: above everything, below everything, right above and below single things."""
+        between = {y for left, top, right, bottom in self.boxes if right > start[0] and left < port.x for y in (top - 7, bottom + 7)}
+        near = sorted(between, key=lambda y: abs(y - port.y) + abs(y - start[1]))[:NEAREST]
+        return [*(self.top - OUT - i * STEP for i in range(TRACKS)), *near, *(self.bottom + OUT + i * STEP for i in range(TRACKS))]
 
     def cost(self, points: Sequence[Point], step: int, most: float) -> float:
-        """What is against a way: things in it, lines on it and across it, its length and its corners."""
+        """What is against a way: its length and its corners, things in it, lines on it and across it. Not to the end where it is over `most`."""
         found = 2.0 * len(points) + sum(abs(a - c) + abs(b - d) for (a, b), (c, d) in zip(points, points[1:])) / 40
-        for a, b in zip(points, points[1:]):
-            left, right = min(a[0], b[0]), max(a[0], b[0])
-            top, bottom = min(a[1], b[1]), max(a[1], b[1])
-            for x, y, x2, y2 in self.boxes:
-                if left < x2 - 0.5 and x + 0.5 < right and top < y2 - 0.5 and y + 0.5 < bottom:
-                    found += 100
-                elif left == right and x + 0.5 < left < x2 - 0.5 and top < y2 - 0.5 and y + 0.5 < bottom:
-                    found += 100
-                elif top == bottom and y + 0.5 < top < y2 - 0.5 and left < x2 - 0.5 and x + 0.5 < right:
-                    found += 100
-            if found > most:
+        for (a, b), (c, d) in zip(points, points[1:]):
+            if found >= most:
                 return found
-            for c, d, other in self.used:
-                if other != step:
-                    found += meeting(a, b, c, d)
+            left, right, top, bottom = (a, c, b, d) if a <= c and b <= d else (min(a, c), max(a, c), min(b, d), max(b, d))
+            if top == bottom:
+                found += BLOCKED * sum(1 for x, y, x2, y2 in self.boxes if y < top < y2 and left < x2 and x < right)
+            else:
+                found += BLOCKED * sum(1 for x, y, x2, y2 in self.boxes if x < left < x2 and top < y2 and y < bottom)
+        for a, b in zip(points, points[1:]):
+            if found >= most:
+                return found
+            found += sum(meeting(a, b, c, d) for c, d, other in self.used if other != step)
         return found
 
 
@@ -98,7 +85,7 @@ def meeting(a: Point, b: Point, c: Point, d: Point) -> float:
     return 4.0 if low < c[i] < high and min(c[1 - i], d[1 - i]) < a[1 - i] < max(c[1 - i], d[1 - i]) else 0.0
 
 
-def ways(start: Point, port: Port, channels: Iterator[float]) -> Iterator[tuple[Point, ...]]:
+def ways(start: Point, port: Port, channels: Sequence[float]) -> Iterator[tuple[Point, ...]]:
     """Ways to a port, simple ones first."""
     (x, y), end = start, (port.x, port.y)
     if port.side == "left":

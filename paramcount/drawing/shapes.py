@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 Point: TypeAlias = tuple[float, float]
@@ -169,6 +170,7 @@ LETTERS = {c: width for letters, width in ((" .,:;|'!iIjlt", 0.4), ("()[]{}/fr-\
 OTHER, CAPITAL, FOREIGN = 0.65, 0.78, 1.1
 
 
+@cache
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """How wide a text is at most, in pixels.
 

@@ -3,23 +3,42 @@ tells which flags its weights depend on."""
 
 from __future__ import annotations
 
-import types
+import re
 from collections.abc import Hashable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from types import FunctionType, MethodType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from paramcount.architectures import architecture
 from paramcount.architectures.composites import TOWERS
 from paramcount.errors import ParamcountError, near, printable, shown
-from paramcount.reading import read
 from paramcount.polynomials import Polynomial, symbols
+from paramcount.reading import read
 from paramcount.sizes import Sizes, Tower, inner_configs
 from paramcount.summing import Sums, walked
 
 TRIAL = 6  # a number in the place of a size that the structure depends on, while it is found out which that is
 NO_WALK = (ParamcountError, TypeError, AttributeError, LookupError, ValueError)
 Known = Mapping[str, Any]  # {path of a field: its value}
+
+
+class Kind(NamedTuple):
+    """How a field that is no plain size may be given."""
+
+    accepted: str
+    tried: tuple[Any, ...]  # values that tell whether weights depend on it
+
+
+FLAG = Kind("True or False", (False, True))
+WORDS = Kind("a word for each layer", (("?",), ()))
+INDICES = Kind("a list of numbers", ((0,), (1,), ()))
+WORD = Kind("a word", ("?", "!"))
+LANGUAGE = Kind("the name of an architecture", ("llama",))  # any will do to find what else is asked for
+TOWER = Kind(f"one of {', '.join(TOWERS)}", (next(iter(TOWERS)),))
+OPTIONAL_PART = Kind("None, or True: there is one", (None, True))
+OPTIONAL_SIZE = "None, True: there is one, or a number"
+NUMBER = Kind("a number: the structure depends on it", ())
 
 
 class Asked(Exception):
@@ -30,20 +49,6 @@ class Asked(Exception):
         self.path, self.kind = path, kind
 
 
-class Kind(NamedTuple):
-    """What a field that is no plain size may be."""
-
-    accepted: str
-    tried: tuple[Any, ...]  # values that tell whether weights depend on it
-
-
-FLAG = Kind("True or False", (False, True))
-WORDS = Kind("a word for each layer, or for what it tells apart", (("?",), ()))
-INDICES = Kind("numbers of layers, or a number for each", ((0,), (1,), ()))
-WORD = Kind("a word", ("?", "!"))
-PART = Kind("the name of an architecture", ("?", "!"))
-
-
 class Open:
     """Stands for the config of an architecture: given fields, symbols for the sizes, a question for everything else."""
 
@@ -51,52 +56,31 @@ class Open:
         self._cls, self._known, self._prefix = cls, known, prefix
 
     def __getattr__(self, name: str) -> Any:
-        path, cls = self._prefix + name, self._cls
+        path, cls, known = self._prefix + name, self._cls, self._known
         if name not in cls.model_fields:
             if name.startswith("_") or not hasattr(cls, name):
                 raise AttributeError(name)
             found = getattr(cls, name)
-            return types.MethodType(found, self) if isinstance(found, types.FunctionType) else found
-        if name in inner_configs(cls):
-            value = self._known.get(path, True) if inner_configs(cls)[name] not in (Sizes, Tower) else asked_for(self._known, path, PART)
-            if optional(cls, name) and path not in self._known:
-                raise Asked(path, Kind("True (there is one) or None", (None, True)))
-            return None if value is None else Open(class_of(cls, name, value, path), self._known, f"{path}.")
-        if path in self._known:
-            value = self._known[path]
-            return symbols(path)[0] if value is True and kind_of(cls, name, path) not in (FLAG, None) else value
+            return MethodType(found, self) if isinstance(found, FunctionType) else found
         kind = kind_of(cls, name, path)
-        if kind is None:
-            return symbols(path)[0]
-        usual = defaults(cls).get(name)  # real words of layers lead to where their flags are asked for
-        raise Asked(path, kind._replace(tried=(usual, *kind.tried)) if kind in (WORDS, INDICES, WORD) and usual is not None else kind)
+        if path not in known and kind is not None:
+            raise Asked(path, kind)
+        if name in inner_configs(cls):
+            return None if known.get(path, True) is None else Open(class_of(cls, name, path, known), known, f"{path}.")
+        value = known.get(path, True)
+        return symbols(path)[0] if value is True and kind is not FLAG else value
 
 
-@cache
-def defaults(cls: type[Sizes]) -> Mapping[str, Any]:
-    """What a config.json that says nothing means; nothing where it has to say something."""
-    try:
-        return read(cls, {}).values
-    except ParamcountError:
-        return {}
-
-
-def asked_for(known: Known, path: str, kind: Kind) -> Any:
-    if path not in known:
-        raise Asked(path, kind)
-    return known[path]
-
-
-def class_of(cls: type[Sizes], name: str, value: Any, path: str) -> type[Sizes]:
+def class_of(cls: type[Sizes], name: str, path: str, known: Known) -> type[Sizes]:
     """The class of an inner config; where any may stand there, the one that is named."""
-    inner = inner_configs(cls)[name]
+    inner, value = inner_configs(cls)[name], known.get(path)
     if inner is Sizes:
         try:
             return architecture(value)
         except ParamcountError as error:
             raise error.at(path) from None
     if inner is Tower:
-        if value not in TOWERS:
+        if not isinstance(value, str) or value not in TOWERS:
             raise ParamcountError(f"= {shown(value)}", where=path, accepted=", ".join(TOWERS), nearest=near(value, TOWERS))
         module, tower = TOWERS[value]
         found: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), tower)
@@ -104,28 +88,60 @@ def class_of(cls: type[Sizes], name: str, value: Any, path: str) -> type[Sizes]:
     return inner
 
 
-def annotations(cls: type[Sizes], name: str) -> tuple[Any, ...]:
-    """The kinds of value of a field, without their limits."""
-    annotation = cls.model_fields[name].annotation
-    kinds = getattr(annotation, "__args__", ()) if annotation is not None and getattr(annotation, "__origin__", None) is not tuple else ()
-    return tuple(getattr(kind, "__origin__", kind) for kind in kinds) or (annotation,)
+# ---- what fields there are
 
 
-def optional(cls: type[Sizes], name: str) -> bool:
-    return type(None) in annotations(cls, name)
-
-
+@cache
 def kind_of(cls: type[Sizes], name: str, path: str) -> Kind | None:
-    """How a field may be given; None of a size, which may be left a symbol."""
-    kinds = annotations(cls, name)
+    """How a field may be given; None of a size or an inner config, which need not be."""
+    annotation = cls.model_fields[name].annotation
+    listed = getattr(annotation, "__origin__", None) is tuple
+    inside = getattr(annotation, "__args__", None) or (annotation,)
+    kinds = [getattr(kind, "__origin__", kind) for kind in inside]  # without their limits
+    if name in inner_configs(cls):
+        return {Sizes: LANGUAGE, Tower: TOWER}.get(inner_configs(cls)[name], OPTIONAL_PART if type(None) in kinds else None)
+    if listed:
+        return told_apart(cls, name, WORDS if kinds[0] is str else INDICES)
     if bool in kinds:
         return FLAG
-    if int in kinds:
-        return Kind("None, True (there is one) or a number", (None, symbols(path)[0])) if type(None) in kinds else None
     if str in kinds:
-        return WORD
-    item = getattr(cls.model_fields[name].annotation, "__args__", (int,))[0]
-    return WORDS if getattr(item, "__origin__", item) is str else INDICES
+        return told_apart(cls, name, WORD)
+    return Kind(OPTIONAL_SIZE, (None, symbols(path)[0])) if type(None) in kinds else None
+
+
+def told_apart(cls: type[Sizes], name: str, kind: Kind) -> Kind:
+    """A field with the values that it usually has and those that the architecture knows among what is tried of it."""
+    usual, known = defaults(cls).get(name), words(cls, name)
+    tried = [usual] if usual is not None else []
+    tried += known if kind is WORD else [known] if known else []
+    accepted = f"{kind.accepted}: {', '.join(known)}" if known else kind.accepted
+    return Kind(accepted, tuple(dict.fromkeys([*tried, *(kind.tried if kind is not WORD or not known else ())])))
+
+
+@cache
+def defaults(cls: type[Sizes]) -> Mapping[str, Any]:
+    """What a config.json that says nothing means; nothing where it has to say something."""
+    try:
+        return read(cls, {}).values
+    except NO_WALK:
+        return {}
+
+
+@cache
+def words(cls: type[Sizes], name: str) -> tuple[str, ...]:
+    """The words that a field may hold: as the architecture says them of one that it does not know, else those of its usual layers.
+    None where neither tells."""
+    for value in ("?", ("?",)):
+        try:
+            cls.check(SimpleNamespace(**{**defaults(cls), name: value}))  # type: ignore[arg-type]
+        except NO_WALK as error:
+            if isinstance(error, ParamcountError) and error.where in (name, f"{name}.0") and error.found.startswith("= "):
+                said = re.split(r", (?:or )?| or ", error.accepted)
+                if all(re.fullmatch("[a-z0-9_-]+", word) for word in said):
+                    return tuple(said)
+    usual = defaults(cls).get(name)
+    found = tuple(dict.fromkeys(usual)) if isinstance(usual, tuple) else ()
+    return found if len(found) > 1 and all(isinstance(word, str) for word in found) else ()
 
 
 # ---- trying
@@ -149,23 +165,25 @@ def sums(cls: type[Sizes], known: Known) -> Sums:
     first = result(cls, known)
     contexts: list[Known] = [known]
     met: set[str] = set()
-    while contexts:  # with none of the flags taken the other way, with each of them, with each that only then is asked for
+    while contexts:  # with each field as it is taken first, with each of them another way, with those that only then are asked for
         context = contexts.pop(0)
         base = result(cls, context)
         needed |= dict.fromkeys(base.numbers, NUMBER)
         for path, kind in base.asked.items():
             for value in kind.tried[1:]:
                 other = {**context, path: value}
-                found = result(cls, other)
-                needed |= dict.fromkeys(found.numbers, NUMBER)
-                if found.said != base.said:
+                if result(cls, other).said != base.said:
                     needed[path] = kind
                 if path not in met:
                     contexts.append(other)
             met.add(path)
+            if kind in (LANGUAGE, TOWER):
+                needed[path] = kind
+    parts = tuple(f"{path}." for path, kind in needed.items() if kind in (LANGUAGE, TOWER))
+    needed = {path: kind for path, kind in needed.items() if not path.startswith(parts)}  # what is in a part depends on which it is
     if needed:
-        listed = ", ".join(f"{path} ({kind.accepted})" for path, kind in needed.items())
-        raise ParamcountError("weights depend on what is not given", accepted=listed)
+        accepted = "; ".join(f"{path}: {kind.accepted}" for path, kind in needed.items())
+        raise ParamcountError(f"its weights depend on {', '.join(needed)}: give {'them' if len(needed) > 1 else 'it'}", accepted=accepted)
     if first.sums is None:
         raise ParamcountError(str(first.said))
     return first.sums
@@ -176,27 +194,24 @@ def result(cls: type[Sizes], known: Known) -> Result:
     asked: dict[str, Kind] = {}
     numbers: dict[str, int] = {}
     while True:
-        c = Open(cls, {**known, **{path: kind.tried[0] for path, kind in asked.items()}, **numbers})
+        taken = {**known, **{path: kind.tried[0] for path, kind in asked.items()}, **numbers}
         try:
-            found = walked(c, True)  # type: ignore[arg-type]
+            found = walked(Open(cls, taken), True)  # type: ignore[arg-type]
         except Asked as question:
             asked[question.path] = question.kind
         except NO_WALK as error:
-            size = stuck_on(cls, c._known)
+            size = stuck_on(cls, taken)
             if not size:
-                return Result(None, f"{error}", asked, tuple(numbers))
+                return Result(None, str(error), asked, tuple(numbers))
             numbers[size] = usual_number(cls, size)
         else:
             said = frozenset(found.found.items()), tuple(found.beside.items()), found.tied, found.spare
             return Result(found, said, asked, tuple(numbers))
 
 
-NUMBER = Kind("a number: the structure depends on it", ())
-
-
 def stuck_on(cls: type[Sizes], known: Known) -> str:
     """The size that has to be a number for a declaration to go on; "" where it is no single one."""
-    for path in sorted(sizes_of(cls, known), key=lambda path: not path.rpartition(".")[2].startswith("n_")):
+    for path in sorted(open_sizes(cls, known), key=lambda path: not path.rpartition(".")[2].startswith("n_")):
         try:
             walked(Open(cls, {**known, path: usual_number(cls, path)}), True)  # type: ignore[arg-type]
         except Asked:
@@ -212,13 +227,15 @@ def usual_number(cls: type[Sizes], path: str) -> int:
     return n
 
 
-def sizes_of(cls: type[Sizes], known: Known, prefix: str = "") -> Iterator[str]:
+def open_sizes(cls: type[Sizes], known: Known, prefix: str = "") -> Iterator[str]:
     """The paths of the sizes that are symbols."""
     for name in cls.model_fields:
         path = prefix + name
         if name in inner_configs(cls):
-            if known.get(path, True) is not None and (inner_configs(cls)[name] not in (Sizes, Tower) or path in known):
-                yield from sizes_of(class_of(cls, name, known.get(path), path), known, f"{path}.")
+            if path in known and known[path] is None:
+                continue
+            if path in known or kind_of(cls, name, path) is None:
+                yield from open_sizes(class_of(cls, name, path, known), known, f"{path}.")
         elif path not in known and kind_of(cls, name, path) is None:
             yield path
 
@@ -232,48 +249,48 @@ def given(cls: type[Sizes], structure: Mapping[str, Any]) -> dict[str, Any]:
     Raises: ParamcountError for a name that is no field, with the nearest, and for a value that is none.
     """
     known: dict[str, Any] = {}
-    for path, value in sorted(structure.items(), key=lambda item: item[0].count(".")):
-        known[path] = checked(cls, path, value, known)
-    words_fit(cls, known)
+    for path in sorted(structure, key=lambda path: path.count(".")):  # a part before what is in it
+        owner, name = cls, path
+        while "." in name:
+            part, _, name = name.partition(".")
+            if part not in inner_configs(owner):
+                raise unknown(owner, path, part)
+            owner = class_of(owner, part, path.removesuffix(f".{name}"), known)
+        if name not in owner.model_fields:
+            raise unknown(owner, path, name)
+        value = structure[path]
+        known[path] = tuple(value) if isinstance(value, list) else value
+        fits(owner, name, path, known)
     return known
 
 
-def checked(cls: type[Sizes], path: str, value: Any, known: Known, prefix: str = "") -> Any:
-    name, _, rest = path.partition(".")
-    if name not in cls.model_fields or (rest and name not in inner_configs(cls)):
-        names = [prefix + field for field in cls.model_fields]
-        raise ParamcountError(f"unknown name {printable(prefix + path, 60)}", accepted=", ".join(names), nearest=near(prefix + path, names))
-    if name in inner_configs(cls):
-        inner = class_of(cls, name, value if not rest else known.get(prefix + name, "none"), prefix + name) if value is not None else cls
-        return checked(inner, rest, value, known, f"{prefix}{name}.") if rest else value
-    kind, full = kind_of(cls, name, prefix + path), prefix + path
-    if isinstance(value, list):
-        value = tuple(value)
-    right = {
-        True: isinstance(value, bool),
-        False: False,
-    }[kind is FLAG]
-    if kind is None or (kind is not None and kind.tried[:1] == (None,)):
-        right = isinstance(value, Polynomial) or (type(value) is int and value >= 0) or (kind is not None and (value is None or value is True))
-        right = right or (kind is None and isinstance(value, tuple) and tuple in annotations(cls, name))
-    elif kind in (WORDS, INDICES):
-        right = isinstance(value, tuple) and all(type(item) is (str if kind is WORDS else int) for item in value)
-    elif kind is WORD:
-        right = isinstance(value, str) or (value is None and optional(cls, name))
-    if not right:
-        raise ParamcountError(f"= {shown(value)}", where=full, accepted=kind.accepted if kind else "a whole number or a symbol")
-    return value
+def unknown(owner: type[Sizes], path: str, name: str) -> ParamcountError:
+    within = path.removesuffix(name)
+    names = [within + field for field in owner.model_fields]
+    return ParamcountError(f"unknown name {printable(path, 60)}", accepted=", ".join(names), nearest=near(path, names))
 
 
-def words_fit(cls: type[Sizes], known: Known) -> None:
-    """Raises where a word is none that the architecture knows. What it checks of sizes that are symbols says nothing."""
-    lengths = [len(value) for path, value in known.items() if "." not in path and isinstance(value, tuple) and value and isinstance(value[0], str)]
-    try:
-        cls.check(Open(cls, {"n_layers": lengths[0] if lengths else 1, **known}))  # type: ignore[arg-type]
-    except Asked:
+def fits(owner: type[Sizes], name: str, path: str, known: Known) -> None:
+    """Raises where a value is none that the field may have."""
+    kind, value, usual = kind_of(owner, name, path), known[path], words(owner, name)
+    whole = type(value) is int and value >= 0
+    if kind in (LANGUAGE, TOWER):
+        class_of(owner, name, path, known)
         return
-    except NO_WALK as error:
-        if isinstance(error, ParamcountError) and any(error.where.startswith(f"{path}.") for path, value in known.items() if isinstance(value, tuple)):
-            raise
-
-
+    if name in inner_configs(owner):
+        right = value is None if kind else False
+        right = right or (kind is not None and value is True)
+    elif kind is FLAG:
+        right = isinstance(value, bool)
+    elif kind is None:
+        right = whole or isinstance(value, (Polynomial, tuple))
+    elif kind.accepted == OPTIONAL_SIZE:
+        right = whole or value is None or value is True or isinstance(value, Polynomial)
+    elif kind.accepted.startswith(WORDS.accepted):
+        right = isinstance(value, tuple) and all(isinstance(word, str) and (not usual or word in usual) for word in value)
+    elif kind.accepted.startswith(INDICES.accepted):
+        right = isinstance(value, tuple) and all(type(n) is int and n >= 0 for n in value)
+    else:
+        right = value is None or (isinstance(value, str) and (not usual or value in usual))
+    if not right:
+        raise ParamcountError(f"= {shown(value)}", where=path, accepted=kind.accepted if kind else "a whole number or a symbol")

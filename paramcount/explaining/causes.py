@@ -116,7 +116,7 @@ def tables(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
         yield from (inputs, output)
     if embedding and head:
         items = ((inputs.name, embedding), (output.name, head))
-        yield Candidate("both tables", -1, items, inputs.claims | output.claims, "input embedding and output head")
+        yield Candidate("both tables", -1, items, inputs.claims | output.claims)
     yield Candidate("tied head a second time", 1, (("", tied),), named((), "tables"))
     for name, words in (("position", "position table"), ("other_embedding", "other tables")):
         yield Candidate(words, -1, (("", of(tensors, name)),), named(of(tensors, name)))

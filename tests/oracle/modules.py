@@ -1,14 +1,10 @@
-"""What the reference's modules read and give while tokens go through, by the names that their weights are saved under."""
+"""What the reference does while tokens go through it: what its modules read and give, its experts' products, what its caches hold."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
-
-import torch
-from torch.overrides import TorchFunctionMode
 
 from tests.oracle import flaws
 
@@ -16,26 +12,36 @@ Shape = tuple[int, ...]
 
 
 class Call(NamedTuple):
-    """One module's last call."""
+    """What a module read and gave when it was last called."""
 
-    reads: Shape | None
+    reads: Shape | None  # None where that is no tensor
     gives: Shape
+
+
+class Cached(NamedTuple):
+    """What one layer keeps, for one text: tokens first, then heads."""
+
+    what: str  # keys and values, last inputs, state
+    shapes: tuple[Shape, ...]
 
 
 @contextmanager
 def watching(model: Any) -> Iterator[dict[str, Call]]:
-    """{module: its last call}, filled while the model runs: of every module that holds a weight of its own."""
+    """{module: its last call}, filled while the model runs: of every module that holds a weight of its own, under the name that the
+    weight is saved by."""
+    import torch
     from transformers.core_model_loading import revert_weight_conversion
 
     found: dict[str, Call] = {}
 
     def hook(name: str) -> Any:
-        def seen(module: Any, args: tuple[Any, ...], given: Mapping[str, Any], output: Any) -> None:
-            reads = next((x for x in (*args, *given.values()) if hasattr(x, "shape")), None)
+        def seen(module: Any, args: tuple[Any, ...], named: Mapping[str, Any], output: Any) -> None:
+            reads = next((x for x in (*args, *named.values()) if isinstance(x, torch.Tensor)), None)
             gives = output[0] if isinstance(output, tuple) else output
-            if hasattr(gives, "shape"):
-                padded = reads is not None and isinstance(module, torch.nn.Conv1d) and module.groups > 1  # a causal convolution: what it adds in front, it cuts off behind
-                found[name] = Call(None if reads is None else tuple(reads.shape), tuple((reads if padded else gives).shape))
+            if isinstance(gives, torch.Tensor):
+                if isinstance(module, torch.nn.Conv1d) and module.groups > 1 and reads is not None:
+                    gives = reads  # a causal convolution: what it adds in front, it cuts off behind
+                found[name] = Call(None if reads is None else tuple(reads.shape), tuple(gives.shape))
 
         return seen
 
@@ -54,45 +60,46 @@ def watching(model: Any) -> Iterator[dict[str, Call]]:
             handle.remove()
 
 
-class Products(TorchFunctionMode):
-    """The matrix products with a weight whose name has "experts" in it: {name: [(rows, in, out)]}."""
+@contextmanager
+def expert_products(model: Any) -> Iterator[dict[str, list[Shape]]]:
+    """{a weight of experts: (rows, width in, width out) of each product with one expert's share of it}, filled while the model runs."""
+    from torch.overrides import TorchFunctionMode
 
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        self.names = {p.untyped_storage().data_ptr(): name for name, p in model.named_parameters() if ".experts." in name}
-        self.found: dict[str, list[Shape]] = {}
+    found: dict[str, list[Shape]] = {}
+    names = {weight.untyped_storage().data_ptr(): name for name, weight in model.named_parameters() if ".experts." in name and weight.dim() == 3}
 
-    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
-        if len(args) > 1 and getattr(func, "__name__", "") in ("linear", "matmul", "__matmul__", "mm", "bmm", "einsum"):
-            tensors = [x for x in args if isinstance(x, torch.Tensor)]
-            if len(tensors) > 1:
-                name = self.names.get(tensors[1].untyped_storage().data_ptr())
-                if name:
-                    self.found.setdefault(name, []).append((tensors[0].numel() // tensors[0].shape[-1], tensors[0].shape[-1], out.shape[-1]))
-        return out
+    class Products(TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+            out = function(*args, **(kwargs or {}))
+            if getattr(function, "__name__", "") in ("linear", "matmul", "__matmul__"):
+                x, weight = args[:2]
+                if name := names.get(weight.untyped_storage().data_ptr()):
+                    found.setdefault(name, []).append((x.numel() // x.shape[-1], x.shape[-1], out.shape[-1]))
+            return out
+
+    with Products():
+        yield found
 
 
-def cached(cache: Any, batch: int) -> Counter[tuple[Shape, ...]]:
-    """What a cache holds of each layer for one text: tokens first, as the trace has them."""
-    found: Counter[tuple[Shape, ...]] = Counter()
-    if cache is None: return found
-    caches = [cache.self_attention_cache, cache.cross_attention_cache] if hasattr(cache, "self_attention_cache") else [cache]
-    for layer in (layer for each in caches for layer in each.layers):
-        held = [getattr(layer, name, None) for name in ("keys", "values", "indexer_keys")]
-        pair = tuple(by_token(x, batch) for x in held if x is not None and x.numel())
-        if pair:
-            found[pair] += 1
-        for states in (getattr(layer, "conv_states", None), getattr(layer, "recurrent_states", None)):
-            for x in (states or {}).values():
-                if x is not None:
-                    found[(tuple(x.shape[1:]),)] += 1
+def cached(model: Any, output: Mapping[str, Any]) -> list[Cached]:
+    """What the reference keeps for later tokens, layer by layer."""
+    found = []
+    cache = output.get("past_key_values", None) or output.get("cache_params", None)
+    for each in [] if cache is None else [cache.self_attention_cache, cache.cross_attention_cache] if hasattr(cache, "self_attention_cache") else [cache]:
+        for layer in each.layers:
+            held = [x for name, x in vars(layer).items() if name in ("keys", "values") or name.endswith("_keys")]
+            if pair := tuple(by_token(x) for x in held if x is not None and x.numel()):
+                found.append(Cached("keys and values", pair))
+            for what, states in (("last inputs", "conv_states"), ("state", "recurrent_states")):
+                found += [Cached(what, (tuple(x.shape[1:]),)) for x in getattr(layer, states, {}).values() if x is not None]
+    for module in model.modules():  # RecurrentGemma's states stand in its modules
+        for what, name in (("last inputs", "conv1d_state"), ("state", "recurrent_states")):
+            if getattr(module, name, None) is not None:
+                found.append(Cached(what, (tuple(getattr(module, name).shape[1:]),)))
     return found
 
 
-def by_token(x: Any, batch: int) -> Shape:
-    assert x.shape[0] == batch, x.shape
-    if x.dim() == 3:
-        return tuple(x.shape[1:])
-    _, heads, n, width = x.shape
-    return (n, heads, width)
+def by_token(x: Any) -> Shape:
+    """The shape for one text. Keys of every head stand [heads, tokens, width]; one for all heads is written without them."""
+    _, *heads, tokens, width = x.shape
+    return (tokens, width) if heads in ([], [1]) else (tokens, *heads, width)

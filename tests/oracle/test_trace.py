@@ -1,0 +1,353 @@
+"""The trace is the real one: what the modules of the reference read and give, its attention patterns and masks, the rows its experts
+get, its logits, and what its caches hold, over a whole text, several at once, and token by token behind a cache."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+from math import prod
+from typing import Any, NamedTuple
+
+import pytest
+
+from paramcount.config_json import from_config
+from paramcount.tracing.sending import traced
+from paramcount.tracing.traces import Shape, Step, Trace
+from paramcount.tracing.walking import Asked
+from tests import cases
+from tests.model_types import MODEL_TYPES
+from tests.oracle import differential
+from tests.oracle.modules import Cached, Call, cached, expert_products, watching
+
+pytestmark = pytest.mark.oracle
+pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
+pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
+
+TOKENS, SOURCE, TEXTS, PAST = 6, 7, 2, 9
+ASKED = [
+    Asked(TOKENS),
+    Asked(TOKENS, batch=TEXTS),
+    Asked(1, past=PAST),
+    Asked(1, past=PAST, batch=TEXTS),
+    Asked(3, past=PAST),
+]  # fmt: skip
+
+# No two of these sizes are equal, so that no shape fits by chance; the window is shorter than the past.
+USUAL = {
+    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 10,
+    "intermediate_size": 44, "max_position_embeddings": 64,
+}  # fmt: skip
+SLIDING = {**USUAL, "sliding_window": 5}
+NO_WIDTH = {key: size for key, size in USUAL.items() if key != "head_dim"}
+MOE = {**USUAL, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 3}
+LATENT = {
+    **USUAL, "num_key_value_heads": 4, "q_lora_rank": 20, "kv_lora_rank": 16, "qk_nope_head_dim": 12, "qk_rope_head_dim": 6, "v_head_dim": 8, "head_dim": 6,
+    "first_k_dense_replace": 1, "n_routed_experts": 8, "num_experts_per_tok": 3, "n_shared_experts": 2, "moe_intermediate_size": 14, "n_group": 2,
+    "topk_group": 2, "topk_method": "greedy", "routed_scaling_factor": 1.0,
+}  # fmt: skip
+MAMBA = {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 6, "conv_kernel": 4, "expand": 2}
+CONFIGS: dict[str, dict[str, Any]] = {
+    "gpt2": {"vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 44},
+    "llama": USUAL,
+    "qwen2": USUAL,
+    "qwen2_moe": {**MOE, "shared_expert_intermediate_size": 18, "decoder_sparse_step": 1, "mlp_only_layers": [0]},
+    "qwen3": USUAL,
+    "qwen3_moe": {**MOE, "mlp_only_layers": [1]},
+    "deepseek_v2": LATENT,
+    "deepseek_v3": {**LATENT, "num_nextn_predict_layers": 1},
+    "mistral": SLIDING,
+    "mixtral": {**SLIDING, "num_local_experts": 8, "num_experts_per_tok": 3},
+    "gpt_oss": {**SLIDING, "num_local_experts": 8, "num_experts_per_tok": 3, "layer_types": ["sliding_attention", "full_attention"]},
+    "t5": {"vocab_size": 96, "d_model": 32, "d_kv": 10, "d_ff": 44, "num_layers": 2, "num_decoder_layers": 3, "num_heads": 4, "relative_attention_num_buckets": 8},
+    "gemma3_text": {**SLIDING, "num_hidden_layers": 3, "layer_types": ["sliding_attention", "sliding_attention", "full_attention"]},
+    "mamba": MAMBA,
+    "mamba2": {**MAMBA, "num_heads": 8, "head_dim": 8, "n_groups": 2},
+    "jamba": {
+        **USUAL, "num_hidden_layers": 4, "attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1, "num_experts": 8,
+        "num_experts_per_tok": 3, "mamba_d_state": 6, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_dt_rank": 5, "use_mamba_kernels": False,
+    },
+    "qwen3_next": {
+        **MOE, "num_hidden_layers": 4, "shared_expert_intermediate_size": 18, "linear_num_key_heads": 2, "linear_key_head_dim": 12,
+        "linear_num_value_heads": 4, "linear_value_head_dim": 8, "linear_conv_kernel_dim": 4,
+    },
+    "bart": {
+        "vocab_size": 96, "d_model": 32, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4, "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 44, "decoder_ffn_dim": 40, "max_position_embeddings": 64,
+    },
+    "falcon": {**NO_WIDTH, "multi_query": True},
+    "falcon, grouped": {**NO_WIDTH, "num_kv_heads": 2, "new_decoder_architecture": True},
+    "gpt_bigcode": {"vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 44, "multi_query": True},
+    "bloom": {"vocab_size": 96, "hidden_size": 32, "n_layer": 2, "n_head": 4},
+    "zamba2": {
+        **USUAL, "num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"], "hybrid_layer_ids": [1, 3], "num_mem_blocks": 2,
+        "attention_head_dim": 16, "head_dim": 16, "num_key_value_heads": 4, "adapter_rank": 12, "mamba_d_state": 6, "mamba_d_conv": 4, "mamba_expand": 2,
+        "n_mamba_heads": 8, "mamba_headdim": 8, "mamba_ngroups": 2, "use_shared_attention_adapter": False,
+    },
+    "recurrent_gemma": {**USUAL, "num_hidden_layers": 3, "head_dim": 8, "attention_window_size": 5, "lru_width": 40, "conv1d_width": 4},
+    "mllama.MllamaForCausalLM": {"text_config": {**USUAL, "hidden_size": 40, "head_dim": 10, "cross_attention_layers": [1], "num_hidden_layers": 3, "pad_token_id": 1}},
+    "gemma3n_text": {
+        **SLIDING, "num_hidden_layers": 6, "num_kv_shared_layers": 2, "vocab_size_per_layer_input": 96, "hidden_size_per_layer_input": 6, "altup_num_inputs": 3,
+        "laurel_rank": 7, "layer_types": ["sliding_attention", "full_attention"] * 3,
+    },
+    "deepseek_v32": {**LATENT, "index_n_heads": 2, "index_head_dim": 18, "index_topk": 16},
+    "bert": {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 44, "max_position_embeddings": 64},
+}  # fmt: skip
+
+# Keys and values that the reference copies for every head that shares them before it keeps them.
+KEPT_TIMES = {"falcon, grouped": 2}
+
+# Weights that the reference reads without calling their module: a state-space mixer's own products, a convolution of one token.
+UNCALLED = re.compile(r"\.(dt_proj|conv1d|conv_1d|conv)$")
+
+
+class Ran(NamedTuple):
+    """The trace, and what the reference did with the same tokens."""
+
+    trace: Trace
+    calls: Mapping[str, Call]
+    products: Mapping[str, list[tuple[int, ...]]]
+    output: Any
+    kept: list[Cached]
+
+
+def document(name: str) -> dict[str, Any]:
+    """Its config.json. A name has the model type before the comma."""
+    return {"model_type": re.split("[.,]", name)[0], "architectures": [class_of(name)], **CONFIGS[name]}
+
+
+def class_of(name: str) -> str:
+    return MODEL_TYPES[name.partition(",")[0]].cls
+
+
+@cache
+def model_of(name: str) -> Any:
+    model = differential.build(document(name), class_of(name), "cpu").eval()
+    model.set_attn_implementation("eager")
+    model.set_experts_implementation("eager")
+    return model
+
+
+@cache
+def ran(name: str, asked: Asked) -> Ran:
+    """The same tokens through both: those before them first, if there are any."""
+    model, texts = model_of(name), asked.batch or 1
+    trace = traced(from_config(document(name)), asked._replace(source=SOURCE))
+    beside = read_beside(model, trace, texts)
+    if asked.past is not None:
+        output = forward(model, asked.past, texts, beside)
+        beside = {key: kept for key, kept in (*beside.items(), *output.items()) if key in ("past_key_values", "cache_params")}
+        if model.config.is_encoder_decoder:
+            beside["encoder_outputs"] = (output.encoder_last_hidden_state,)
+    with watching(model) as calls, expert_products(model) as products:
+        output = forward(model, asked.tokens, texts, beside)
+    prefix = model.base_model_prefix + "."
+    return Ran(trace, {module.removeprefix(prefix): call for module, call in calls.items()}, products, output, cached(model, output | beside))
+
+
+def read_beside(model: Any, trace: Trace, texts: int) -> dict[str, Any]:
+    """What the reference takes beside its tokens: another text, an encoder's output, a cache that it does not make itself."""
+    import torch
+    from transformers import DynamicCache
+
+    if model.config.is_encoder_decoder:
+        return {"input_ids": token_ids(SOURCE, texts)}
+    if any(step.part == "cross_attention" for step in trace.steps):
+        return {"cross_attention_states": torch.ones((texts, SOURCE, model.config.hidden_size))}
+    return {"past_key_values": DynamicCache(config=model.config)} if model.config.model_type == "recurrent_gemma" else {}
+
+
+def forward(model: Any, n: int, texts: int, beside: Mapping[str, Any]) -> Any:
+    import torch
+
+    name = "decoder_input_ids" if model.config.is_encoder_decoder else "input_ids"
+    with torch.no_grad():
+        return model(**{name: token_ids(n, texts)}, **beside, output_attentions=True, use_cache=True)
+
+
+def token_ids(n: int, texts: int) -> Any:
+    import torch
+
+    return (7 * torch.arange(n * texts).reshape(texts, n)) % 89 + 3
+
+
+def copies(step: Step) -> Iterator[tuple[tuple[int, ...], str]]:
+    """(indices, name) of a step in every layer that it stands in."""
+    around = [under for under in step.under if under.axis != "expert"]
+    for indices in itertools.product(*([first + i for first, n in under.runs for i in range(n)] for under in around)):
+        name = step.name
+        for under, index in zip(around, indices):
+            name = name.replace("{" + under.axis + "}", str(index), 1)
+        yield indices, name
+
+
+def modules(run: Ran, name: str) -> dict[str, Step]:
+    prefix = model_of(name).base_model_prefix + "."
+    return {module.removeprefix(prefix): step for step in run.trace.steps if step.name for _, module in copies(step)}
+
+
+def numbered(shape: Shape) -> tuple[int, ...]:
+    return tuple(SOURCE if n in ("source", "patches") else int(n) for n in shape)
+
+
+def layouts(shape: Shape, asked: Asked, *, places: bool = False) -> set[tuple[int, ...]]:
+    """The ways in which the reference may hold the same numbers: heads before tokens or put together, texts put together, axes of 1
+    left out or put in. `places`: what is looked up for places, it may look up for one text alone."""
+    texts, widths = (numbered(shape)[:2], numbered(shape)[2:]) if asked.batch else (numbered(shape)[:1], numbered(shape)[1:])
+    ways = [(texts, widths)]
+    if len(widths) == 2:
+        ways.append(((*texts[:-1], widths[0], texts[-1]), widths[1:]))
+    found = {way for texts, widths in ways for way in ((*a, *b) for a in merged(texts) for b in merged(widths))}
+    if places and asked.batch:
+        found |= layouts(shape[1:], asked._replace(batch=None))
+    return {tuple(n for n in way if n != 1) for way in found}
+
+
+def merged(axes: tuple[int, ...]) -> set[tuple[int, ...]]:
+    """These axes, and with neighbours put together."""
+    if len(axes) < 2:
+        return {axes}
+    return {(axes[0], *rest) for rest in merged(axes[1:])} | merged((axes[0] * axes[1], *axes[2:]))
+
+
+def fits(shape: Shape, real: tuple[int, ...] | None, asked: Asked, step: Step) -> bool:
+    if real is None:
+        return True
+    if step.component == "lm_head" and step.op == "linear" and len(numbered(shape)) == len(real) - (1 if asked.batch else 2):
+        real = (*real[:-2], real[-1])  # the trace goes on with the last row
+    ways = {real, (*real[:-2], *real[:-3:-1])} if step.op == "convolve" else {real}  # channels before tokens
+    return any(tuple(n for n in way if n != 1) in layouts(shape, asked, places=step.component == "position") for way in ways)
+
+
+def runs(names: Mapping[str, Any] = CONFIGS) -> list[Any]:
+    """Every config in every way; an encoder has no later tokens."""
+    return [
+        pytest.param(name, asked, id=f"{name}-{asked.tokens}" + (f" after {asked.past}" if asked.past else "") + (f", {asked.batch} texts" if asked.batch else ""))
+        for name in names
+        for asked in ASKED
+        if name != "bert" or asked.past is None
+    ]
+
+
+@pytest.mark.parametrize(("name", "asked"), runs())
+def test_modules_read_and_give_what_the_trace_says(name: str, asked: Asked) -> None:
+    run = ran(name, asked)
+    steps = modules(run, name)
+    outside = {module: call for module, call in run.calls.items() if ".experts" not in module}
+    wrong = {
+        module: (steps[module].inputs, steps[module].out, call)
+        for module, call in outside.items()
+        if module in steps
+        and not (fits(steps[module].inputs[0], call.reads, asked, steps[module]) and fits(steps[module].out, call.gives, asked, steps[module]))
+    }
+    assert wrong == {}
+    assert [module for module in outside if module not in steps] == []
+    tables = {held.tied_to for step in run.trace.steps for held in step.weights}
+    expected = [
+        module
+        for module, step in steps.items()
+        if not any(under.axis == "expert" for under in step.under)
+        and not step.weights[0].tied_to
+        and step.weights[0].name.endswith(".weight")
+        and step.weights[0].name not in tables
+        and not UNCALLED.search(module)
+    ]
+    assert [module for module in expected if module not in outside] == []
+    assert len(outside) > 8
+
+
+def patterns(trace: Trace, *parts: str) -> list[tuple[Step, Step]]:
+    """(softmax, what it reads) of every attention in the order of the layers."""
+    found = [(indices, step) for step in trace.steps if step.op == "softmax" and step.part in parts and step.heads for indices, _ in copies(step)]
+    return [(step, trace.steps[step.reads[0]]) for _, step in sorted(found, key=lambda pair: pair[0])]
+
+
+def seen(mask: Step, rows: int, columns: int) -> list[list[bool]]:
+    """Which tokens each one sees, by what the trace says of it."""
+    causal, window = "itself and those before it" in mask.note, re.search(r"at most ([\d,]+)", mask.note)
+    reach = int(window[1].replace(",", "")) if window else columns
+    if mask.op != "mask":
+        return [[True] * columns] * rows
+    behind = columns - rows
+    return [[(not causal or j <= i + behind) and i + behind - j < reach for j in range(columns)] for i in range(rows)]
+
+
+@pytest.mark.parametrize(("name", "asked"), runs())
+def test_attention_patterns_and_what_is_masked_in_them_are_as_the_trace_says(name: str, asked: Asked) -> None:
+    run = ran(name, asked)
+    if name.startswith("falcon"):
+        pytest.skip("the reference gives the scores instead of the pattern")
+    keys = {"decoder_attentions": ("decoder",), "cross_attentions": ("cross_attention",), "encoder_attentions": ("encoder",)}
+    if "decoder_attentions" not in run.output:
+        keys = {"attentions": ("decoder", "encoder", "cross_attention")}
+    elif asked.past is not None:
+        keys.pop("encoder_attentions")
+    found = 0
+    for key, parts in keys.items():
+        real = [pattern for pattern in run.output.get(key) or () if pattern is not None]
+        expected = patterns(run.trace, *parts)
+        assert [tuple(pattern.shape) for pattern in real] == [numbered(step.out) if asked.batch else (1, *numbered(step.out)) for step, _ in expected]
+        for pattern, (_, mask) in zip(real, expected):
+            assert (pattern[-1].sum(0) > 0).tolist() == seen(mask, *pattern.shape[-2:])
+        found += len(real)
+    assert found or not any(step.op == "QKᵀ" for step in run.trace.steps)
+
+
+@pytest.mark.parametrize(("name", "asked"), runs())
+def test_the_last_step_gives_the_logits_of_the_last_token(name: str, asked: Asked) -> None:
+    run = ran(name, asked)
+    texts, rows, width = run.output.logits.shape
+    expected = (rows, width) if name == "bert" else (width,)  # which says a word for every token
+    assert run.trace.steps[-1].out == ((texts, *expected) if asked.batch else expected)
+
+
+@pytest.mark.parametrize(("name", "asked"), [each for each in runs() if "num_experts_per_tok" in CONFIGS[each.values[0]]])
+def test_experts_get_the_rows_of_the_tokens_that_chose_them(name: str, asked: Asked) -> None:
+    run = ran(name, asked)
+    found: dict[int, dict[int, int]] = {}  # {layer: {width in: widths out}}
+    for weight, products in run.products.items():
+        widths = found.setdefault(int(re.findall(r"\.(\d+)\.", weight)[0]), {})
+        ((_, d_in, d_out),) = {(0, *shape[1:]) for shape in products}
+        widths[d_in] = widths.get(d_in, 0) + d_out
+        active = {under.active for step in run.trace.steps for under in step.under if under.axis == "expert"}
+        assert {sum(rows for rows, *_ in products)} == {n * asked.tokens * (asked.batch or 1) for n in active}
+    expected: dict[int, dict[int, int]] = {}
+    for step in run.trace.steps:
+        if step.product and step.op == "linear" and any(under.axis == "expert" for under in step.under):
+            (d_in, d_out), rows = step.product.right, step.product.left[0]
+            assert rows == "routed"
+            for (layer,), _ in copies(step):
+                widths = expected.setdefault(layer, {})
+                widths[int(d_in)] = widths.get(int(d_in), 0) + int(d_out)
+    assert found == expected != {}
+
+
+@pytest.mark.parametrize(("name", "asked"), runs())
+def test_what_is_kept_for_later_tokens_is_what_the_caches_hold(name: str, asked: Asked) -> None:
+    run = ran(name, asked)
+    expected = Counter[Any]()
+    times = KEPT_TIMES.get(name, 1)
+    for kept in run.trace.cache:
+        expected[kept.what == "last inputs", tuple(repeated(numbered(shape), times) for shape in kept.shapes)] += kept.layers
+    found = Counter((each.what == "last inputs", without_one_more(each, expected)) for each in run.kept)
+    assert found == expected
+    assert run.trace.cached_elements is None or times * run.trace.cached_elements == sum(n * sum(map(prod, shapes)) for (_, shapes), n in found.items())
+
+
+def repeated(shape: tuple[int, ...], times: int) -> tuple[int, ...]:
+    """With so many copies of each head; one head for all has no axis of its own."""
+    if len(shape) != 3:
+        return shape
+    tokens, heads, width = shape
+    return (tokens, width) if heads == 1 else (tokens, times * heads, width)
+
+
+def without_one_more(each: Cached, expected: Mapping[Any, int]) -> tuple[tuple[int, ...], ...]:
+    """The reference may keep one input of a convolution more than a later token looks at."""
+    if each.what == "last inputs":
+        ((channels, n),) = each.shapes
+        fewer = ((channels, n - 1),)
+        return fewer if (True, fewer) in expected else each.shapes
+    return each.shapes
