@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from paramcount.counting import Count, Tensor, count
     from paramcount.differing import Difference, diff
     from paramcount.drawing.bars import plot
+    from paramcount.drawing.pictures import draw
     from paramcount.drawing.reports import report
+    from paramcount.drawing.shapes import Drawing
     from paramcount.errors import ParamcountError
     from paramcount.explaining.explained import explain
     from paramcount.explaining.explanation import Explanation
@@ -27,6 +29,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Count": "counting",
     "Difference": "differing",
+    "Drawing": "drawing.shapes",
     "Explanation": "explaining.explanation",
     "Model": "zoo",
     "ParamcountError": "errors",
@@ -34,6 +37,7 @@ _PUBLIC = {
     "compare": "comparing",
     "count": "counting",
     "diff": "differing",
+    "draw": "drawing.pictures",
     "explain": "explaining.explained",
     "formula": "explaining.formulated",
     "load": "names",
@@ -46,6 +50,7 @@ _PUBLIC = {
 __all__ = [
     "Count",
     "Difference",
+    "Drawing",
     "Explanation",
     "Model",
     "ParamcountError",
@@ -54,6 +59,7 @@ __all__ = [
     "compare",
     "count",
     "diff",
+    "draw",
     "explain",
     "formula",
     "load",

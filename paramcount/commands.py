@@ -7,6 +7,7 @@ COMMANDS = {
     "architectures": ("architectures", "What can be counted from a config.json."),
     "compare": ("compare", "Several models side by side."),
     "diff": ("diff", "What differs between two models, and where the parameters come from."),
+    "draw": ("draw", "A picture to scale: every matrix, data blue, weights grey."),
     "explain": ("explain", "Where the parameters come from: formulas, with a model's numbers in them."),
     "list": ("list_models", "The models of the zoo."),
     "report": ("report", "One HTML page: numbers, formulas, trace, drawing, sources."),

@@ -67,9 +67,8 @@ class Weights(Mapping[str, Array]):
 
     def __getitem__(self, name: str) -> Array:
         found = array(self.header, self.names[name])
-        with np.errstate(over="ignore", invalid="ignore"):
-            values: Array = found.astype(np.float32, copy=False)
-            least, most = values.min(), values.max()
+        values: Array = found.astype(np.float32, copy=False)
+        least, most = values.min(), values.max()
         if not np.isfinite(least) or not np.isfinite(most):
             what = "values that are no numbers (NaN)" if np.isnan(least) else "infinite values" if np.isinf(found).any() else "values too large for float32"
             raise ParamcountError(f"holds {what}", where=f"{printable(self.header.path)}: tensor {self.names[name]}", accepted="finite weights")

@@ -235,10 +235,12 @@ def _stored(fields: Mapping[str, Any]) -> Stored:
         raise ParamcountError(f"= {_listed(shape)}", where="shape", accepted=f"a list of at most {MOST_AXES} whole numbers from 0")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_size, offsets)) or offsets[0] > offsets[1]:
         raise ParamcountError(f"= {_listed(offsets)}", where="data_offsets", accepted="where its values begin and end, two whole numbers from 0")
+    if prod(n or 1 for n in shape) * BITS[dtype] >= 8 * LARGEST_NUMBER:  # as NumPy counts, where one is 0 too
+        raise ParamcountError(f"= {_listed(shape)} of {dtype}", where="shape", accepted="fewer than 2^63 bytes")
     start, stop = offsets
     size, rest = divmod(prod(shape) * BITS[dtype], 8)
     if rest or size != stop - start:
-        takes = "no whole number of bytes" if rest else f"{size:,} bytes" if size < LARGEST_NUMBER else "more than 2^63 bytes"
+        takes = "no whole number of bytes" if rest else f"{size:,} bytes"
         raise ParamcountError(f"{dtype} {_listed(shape)} takes {takes}, its offsets hold {stop - start:,}", accepted="as many bytes as its values take")
     return Stored(dtype, tuple(shape), start, stop)
 
@@ -271,7 +273,7 @@ def bits(header: Header, name: str) -> Array:
         if _state(file) != header.state:
             raise ParamcountError("is another file by now", where=printable(header.path), accepted="a file that stays as it is")
         if stored.start == stored.stop:
-            return np.empty(stored.shape, NUMPY[stored.dtype])  # no file maps nothing
+            return np.empty(stored.shape, NUMPY[stored.dtype])  # NumPy before 2.2 maps no empty piece where a page begins
         return np.memmap(file, NUMPY[stored.dtype], "r", header.begins + stored.start, stored.shape).view(np.ndarray)
 
 

@@ -56,7 +56,7 @@ def tokenized(path: Path, text: str, *, most: int) -> Tokenized:
 
 def _answered(asked: dict[str, Any], place: str) -> dict[str, Any]:
     """What the library says in a process of its own."""
-    quietly = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "RUST_BACKTRACE": "0"}
+    quietly = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
     command = [sys.executable, "-P", str(CHILD), str(MOST_MEMORY)]  # -P: no module of this directory or the current one is taken for another
     try:
         ran = subprocess.run(command, input=json.dumps(asked).encode(), capture_output=True, timeout=PATIENCE, env=quietly)  # noqa: S603 a file of this package

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 LEFT = 20  # columns of a terminal before a formula
 SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
-TEXT = re.compile(r"(?P<number>\d[\d,]*)(?: [A-Za-z_][\w/ -]*)?|(?P<name>[A-Za-z_][\w.]*)|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?P<sign>[·×+−()])|\s+")
+TEXT = re.compile(r"(?P<number>\d[\d,]*)(?: [A-Za-z_][A-Za-z_/ -]*)?|(?P<name>[A-Za-z_][A-Za-z0-9_.]*)|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?P<sign>[·×+−()])|\s+")
 LATEX = re.compile(
     r"(?P<number>\d+(?:\{,\}\d{3})*)(?:\\ \\text\{[^{}]*\})?"
     r"|(?P<name>[a-z]_\{\\mathrm\{(?:[A-Za-z0-9]|\\_)+\}\}|\\mathrm\{(?:[A-Za-z0-9.]|\\_)+\})"
@@ -112,7 +112,7 @@ def page(text: str) -> Page:
                 sizes[name] = whole(number)
     formulas, *others = blocks
     *rows, total = formulas.splitlines()
-    sums = [found for block in others if block.splitlines()[1].startswith("  one expert") for found in arithmetic(block.splitlines()[1:])]
+    sums = [found for block in others if "\n  one expert" in block for found in arithmetic(block.splitlines()[1:])]
     return Page(sizes, list(lines(rows)), whole(re.fullmatch(r"total +([\d,]+)", total)[1]), sums)  # type: ignore[index]
 
 
@@ -126,12 +126,12 @@ def lines(rows: list[str]) -> list[Row]:
     formula, numbers = "", ""
     for row in rows:
         right = row[LEFT:].rstrip()
-        if row[: LEFT - 1].strip() and not formula and not re.match(r"\S", right):
-            continue  # what several lines sum to, or a long label
+        if row[LEFT - 1 : LEFT].strip() or (row[:LEFT].strip() and not formula and not re.match(r"\S", right)):
+            continue  # a long label, or what several lines sum to
         if right.startswith("= "):
             numbers = right[2:]
         elif numbers:
-            numbers += " " + right.strip()
+            numbers += ("  " if right.startswith("   ") else " ") + right.strip()  # a value that had no room, or more of the numbers
         elif right:
             formula = f"{formula} {right.strip()}".strip()
         if numbers and (match := re.fullmatch(r"(.*?)\s{2,}([\d,]+)", numbers)):
@@ -148,7 +148,8 @@ def arithmetic(rows: list[str]) -> list[tuple[str, str, int]]:
     found: list[tuple[str, str, int]] = []
     what = sum_ = ""
     for row in rows:
-        what, sum_ = row[:LEFT].strip() or what, f"{sum_} {row[LEFT:].strip()}".strip()
+        right = row[LEFT:].rstrip()
+        what, sum_ = row[:LEFT].strip() or what, (sum_ + ("  " if right.startswith("   ") else " ") + right.strip()).strip()
         if match := re.fullmatch(r"(.*?)\s{2,}([\d,]+)", sum_):
             found.append((what, match[1], whole(match[2])))
             sum_ = ""

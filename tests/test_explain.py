@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
 import csv
 import io
 import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +20,413 @@ import paramcount as pc
 from paramcount import zoo
 from paramcount.config_json import from_config
 from paramcount.counting import count_sizes, counted
-from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.heads import attentions, matrices_of
 from paramcount.explaining.layers import stacks
-from paramcount.explaining.pieces import walk
-from paramcount.explaining.wording import latex, markdown, text
+from paramcount.explaining.pieces import value_of, walk
+from paramcount.explaining.wording import latex, text
 from tests import test_mutants
 from tests.cases import load
 from tests.printed import of_latex, of_text, page
-from tests.refusing import command_refusal
+from tests.refusing import assert_one_line, command_refusal
 from tests.running import Runner
 
 GOLDEN = Path(__file__).parent / "golden" / "explain"
 ZOO = [id for id in zoo.ids() if not zoo.entry(id).estimate]
-CASES = {f"{name}-{i}": case["config"] for name, cases in load().items() for i, case in list(built(cases))[:2]} if False else {}
+CASES = {name: [case["config"] for case in cases if not case.get("refused")][:2] for name, cases in load().items()}
+EVERY = [*ZOO, *(f"{name}-{len(configs) - 1}" for name, configs in CASES.items())]
+MORE = [*EVERY, *(f"{name}-0" for name, configs in CASES.items() if len(configs) > 1)]
+
+
+@cache
+def explained_of(id: str) -> pc.Explanation:
+    return pc.explain(model(id))
+
+
+@cache
+def model(id: str) -> zoo.Model:
+    if id in ZOO:
+        return zoo.entry(id)
+    name, _, i = id.rpartition("-")
+    return from_config(CASES[name][int(i)])
+
+
+# ---- every model, every architecture
+
+
+@pytest.mark.parametrize("id", MORE)
+def test_each_printed_value_is_that_of_its_printed_formula_and_of_its_numbers(id: str) -> None:
+    explained = explained_of(id)
+    printed = page(text(explained, 80))
+    assert printed.total == explained.total == sum(row.value for row in printed.rows)
+    assert [row.value for row in printed.rows] == [line.value for line in explained.lines if line.formula]
+    for row in printed.rows:
+        assert of_text(row.formula, printed.sizes) == of_text(row.numbers, {}) == row.value
+    for what, sum_, value in printed.sums:
+        assert of_text(sum_, {}) == value, what
+
+
+@pytest.mark.parametrize("id", EVERY)
+def test_each_value_is_that_of_its_formula_in_latex(id: str) -> None:
+    explained = explained_of(id)
+    sizes = {size.name: size.value for size in explained.sizes}
+    for line in explained.lines + tuple(line for component in explained.beside for line in component.lines):
+        if line.formula:
+            assert of_latex(line.latex, sizes) == of_latex(line.latex_numbers, {}) == line.value
+
+
+@pytest.mark.parametrize("id", EVERY)
+def test_components_sum_to_the_count_and_what_no_token_visits_makes_the_active_figure(id: str) -> None:
+    loaded = model(id)
+    explained, count = explained_of(id), counted(loaded)
+    assert {part.name: part.value for part in explained.components if part.value} == {name: n for name, n in count.components.items() if n}
+    assert {part.name: part.active for part in explained.components if part.value} == {name: count.active_components[name] for name, n in count.components.items() if n}
+    assert all(part.value == sum(line.value for line in part.lines) for part in explained.components)
+    assert (explained.total, explained.active) == (count.total, count.active)
+    assert count.active == count.total - sum(visit.rest for visit in explained.visits)
+    assert count.active_min == count.active - sum(visit.layers * (visit.visited - visit.least) * visit.one for visit in explained.visits)
+    for visit in explained.visits:
+        experts = visit.layers * visit.experts * visit.one, visit.layers * visit.visited * visit.one
+        assert (visit.all, visit.used, visit.rest) == (*experts, experts[0] - experts[1])
+    assert {part.name: part.value for part in explained.beside} == {name: n for name, n in (("MTP", count.mtp), ("buffers", count.buffers)) if n}
+
+
+@pytest.mark.parametrize("id", EVERY)
+def test_a_page_fits_80_columns_but_for_names_of_tensors(id: str) -> None:
+    explained = explained_of(id)
+    names = tuple(line.detail for line in explained.lines if "." in line.detail)
+    for row in text(explained, 80).splitlines():
+        assert len(row) <= 80 or row.strip().startswith(names)
+
+
+@pytest.mark.parametrize("id", EVERY)
+def test_layers_and_what_stands_outside_sum_to_the_total(id: str) -> None:
+    loaded = model(id)
+    found = walk(loaded.sizes, loaded.reading.head)
+    total = sum(found.at(piece.one) for piece in found.pieces if piece.owned and piece.layer is None)
+    for stack in stacks(found):
+        for runs in stack.runs:
+            one = pc.explain(loaded, layer=f"{stack.title}.{runs[0][0]}")
+            total += one.total * sum(n for _, n in runs) * ("in no total" not in one.subject)
+    assert total == counted(loaded).total
+
+
+@pytest.mark.parametrize("id", EVERY)
+def test_heads_and_what_they_share_sum_to_the_attention_of_a_layer(id: str) -> None:
+    loaded = model(id)
+    found = walk(loaded.sizes, loaded.reading.head)
+    every = list(attentions(loaded, found))
+    for attention in every:
+        layer = [piece for piece in found.pieces if (piece.stack, piece.layer) == (attention.stack, attention.layer) and piece.role == "parameter"]
+        held = [piece for piece in layer if piece.component.partition(".")[0] in ("qkv", "output_projection")]
+        if any(piece.expert for piece in held):
+            with pytest.raises(pc.ParamcountError, match="experts"):
+                pc.explain(loaded, head=True)
+            continue
+        beside = [other for other in every if (other.stack, other.layer) == (attention.stack, attention.layer)]
+        matrices = {(builtins.id(matrix.weight), matrix.component): matrix for other in beside for matrix in matrices_of(other)}
+        each = sum(found.at(matrix.each) * (1 if matrix.heads is None else found.at(matrix.heads)) for matrix in matrices.values())
+        assert each == sum(found.at(piece.one) for piece in held)
+
+
+# ---- what is known
+
+
+def test_llamas_queries_keys_and_values_are_written_as_people_write_them() -> None:
+    (qkv,) = next(part for part in pc.explain("llama-3.1-8b").components if part.name == "qkv").lines
+    assert f"{qkv.formula} = {qkv.numbers} = {qkv.value:,}" == (
+        "n_layers · d_model · d_head · (n_heads + 2·n_kv_heads) = 32 · 4,096 · 128 · (32 + 2·8) = 805,306,368"
+    )
+
+
+def test_the_active_figure_of_deepseek_v3_arises_expert_by_expert() -> None:
+    out = text(pc.explain("deepseek-v3"), 80)
+    assert re.search(r"all +58 layers × 256 experts × 3 × 7,168 × 2,048 +653,908,770,816\n", out)
+    assert re.search(r"active +671,026,404,352 − 633,474,121,728 +37,552,282,624\n", out)
+
+
+def test_biases_have_lines_of_their_own() -> None:
+    lines = {(line.component, line.of): line.formula for line in pc.explain("gpt2-small").lines}
+    assert lines["mlp", "weights"] == "n_layers · 2 · d_model · d_ff"
+    assert lines["mlp", "biases"] == "n_layers · (d_model + d_ff)"
+
+
+def test_a_tied_head_has_its_line() -> None:
+    (head,) = next(part for part in pc.explain("gpt2-small").components if part.name == "lm_head").lines
+    assert (head.value, head.note, head.formula) == (0, "tied to embedding", "")
+
+
+def test_a_hybrid_has_a_line_for_each_kind_of_layer_with_its_number_and_name() -> None:
+    norms = {line.layers: line.formula for line in pc.explain("jamba-v0.1").lines if line.component == "norm"}
+    assert norms == {
+        "28 mamba layers": "28 mamba layers · (2·d_model + 2·d_state + dt_rank)",
+        "4 attention layers": "4 attention layers · 2 · d_model",
+        "outside layers": "d_model",
+    }
+
+
+def test_an_encoder_decoder_has_lines_for_each_part() -> None:
+    lines = {line.part: line.formula for line in pc.explain("t5-small").lines if line.component == "qkv"}
+    assert lines == {
+        "decoder": "n_decoder_layers · 3 · d_model · n_heads · d_head",
+        "encoder": "n_layers · 3 · d_model · n_heads · d_head",
+        "cross_attention": "n_decoder_layers · 3 · d_model · n_heads · d_head",
+    }
+
+
+def test_the_legend_says_what_each_size_means_and_where_it_stands() -> None:
+    sizes = {size.name: size for size in pc.explain("llama-3.1-8b").sizes}
+    assert list(sizes) == ["vocab_size", "d_model", "n_layers", "n_heads", "n_kv_heads", "d_head", "d_ff"]
+    assert sizes["n_kv_heads"] == ("n_kv_heads", 8, "heads of keys and values", "num_key_value_heads")
+    read = pc.explain({"model_type": "gpt2", "n_embd": 96, "n_head": 3})
+    assert {size.name: size.key for size in read.sizes}["d_model"] == "n_embd"  # the key that this config.json has
+
+
+def test_sizes_on_which_the_structure_depends_stay_numbers_and_are_named() -> None:
+    explained = pc.explain("llama-3.2-11b-vision")
+    assert [(size.name, size.value) for size in explained.kept] == [("n_layers", 40)]
+    assert "numbers on which the structure depends: n_layers = 40" in text(explained, 80)
+
+
+def test_the_sizes_of_a_tower_are_read_from_its_section() -> None:
+    assert {size.name: size.key for size in pc.explain("llama-3.2-11b-vision").sizes}["vision.d_ff"] == "vision_config.intermediate_size"
+
+
+# ---- one head, one layer
+
+
+def test_a_head_of_gpt_3_is_four_matrices_of_12288_by_128() -> None:
+    """The seeds' arithmetic: Brown et al., arXiv:2005.14165, table 2.1: d_model 12,288 and 96 heads of 128."""
+    head = pc.explain("gpt-3", head=True)
+    assert [(part.name, part.value) for part in head.components] == [(name, 12_288 * 128) for name in ("Wq", "Wk", "Wv", "Wo")]
+    assert head.total == 4 * 1_572_864 == 6_291_456
+    assert {line.numbers for line in head.lines} == {"12,288 · 128"}
+    assert [part.name for part in head.beside] == ["biases of the head", "shared by all heads"]
+
+
+def test_with_grouped_queries_keys_and_values_are_shared() -> None:
+    assert pc.explain("llama-3.1-8b", head=True).remarks == ("Wk and Wv shared by 4 heads",)
+    assert pc.explain("gpt-3", head=True).remarks == ()
+
+
+def test_with_latent_attention_some_matrices_belong_to_a_head_and_some_to_all() -> None:
+    head = pc.explain("deepseek-v3", head=True)
+    assert [part.name for part in head.components] == ["Wq_up", "Wkv_up", "Wo"]
+    assert head.total == 1536 * (128 + 64) + 512 * (128 + 128) + 128 * 7168
+    assert [line.component for part in head.beside for line in part.lines] == ["Wq_down", "Wkv_down"]
+
+
+def test_one_query_head_may_share_its_keys_with_all_others() -> None:
+    falcon = {"model_type": "falcon", "multi_query": True, "new_decoder_architecture": False}
+    assert pc.explain(falcon, head=True).remarks == ("Wk and Wv shared by all 71 heads",)
+
+
+def test_a_head_is_of_the_first_layer_that_has_any() -> None:
+    assert pc.explain("jamba-v0.1", head=True).subject == "one of 32 heads of layer 4 of model.layers: attention dense, like 4, 12, 20, 28"
+
+
+def test_a_layer_says_its_kind_and_the_other_stacks() -> None:
+    assert pc.explain("deepseek-v3", layer=2).subject == "layer 2 of model.layers: dense, like 0–2"
+    assert pc.explain("deepseek-v3", layer=3).subject == "layer 3 of model.layers: moe, like 3–60"
+    assert pc.explain("t5-small", layer=0).remarks == ("other stacks: --layer encoder.block.0 (of 0–5)",)
+    assert pc.explain("t5-small", layer="encoder.block.3").subject == "layer 3 of encoder.block: like 1–5"
+
+
+def test_a_layer_beside_the_model_says_that_it_is_in_no_total() -> None:
+    mtp = pc.explain("deepseek-v3", layer=61)
+    assert (mtp.subject, mtp.total) == ("layer 61 of model.layers (in no total): mtp, the only one of its kind", 11_610_067_968)
+
+
+REFUSED = {
+    "no such layer": (["llama-3.1-8b", "--layer", "32"], "layer = 32 (accepted: 0–31)"),
+    "a negative layer": (["llama-3.1-8b", "--layer", "-1"], "layer = -1 (accepted: 0–31)"),
+    "no number": (["llama-3.1-8b", "--layer", "first"], "layer = first (accepted: 0–31)"),
+    "no such stack": (
+        ["t5-small", "--layer", "enocder.block.0"],
+        "layer = enocder.block.0 (accepted: 0–5 or encoder.block.0–5); did you mean encoder.block or decoder.block?",
+    ),
+    "an index of another stack": (["t5-small", "--layer", "encoder.block.6"], "layer = encoder.block.6 (accepted: 0–5 or encoder.block.0–5)"),
+    "a layer without attention": (["jamba-v0.1", "--head", "--layer", "3"], "layer = 3 of model.layers has no attention heads (accepted: 4, 12, 20, 28)"),
+    "a model without attention": (
+        ["codestral-mamba-7b", "--head"],
+        "codestral-mamba-7b: has no attention heads: no layer of it attends (accepted: a model with attention)",
+    ),
+    "tensors of a head": (["gpt2-small", "--tensors", "--head"], "--tensors and --head at once (accepted: one of them)"),
+    "tensors of a layer": (["gpt2-small", "--tensors", "--layer", "0"], "--tensors and --layer at once (accepted: one of them)"),
+    "an escape": (["llama-3.1-8b", "--layer", "\x1b[31m"], "layer = \\x1b[31m (accepted: 0–31)"),
+    "a very long layer": (["llama-3.1-8b", "--layer", "9" * 5000], f"layer = {'9' * 29}…{'9' * 30} (accepted: 0–31)"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_there_is_refused_with_what_is(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    line, message = REFUSED[name]
+    assert command_refusal(capsys, "explain", *line, "-o", "out.txt") == message
+
+
+@pytest.mark.parametrize("layer", [None, True, 1.5, "0.0.0", "²", "", [1]], ids=repr)
+def test_a_layer_that_is_none_is_refused_in_one_line(layer: Any) -> None:
+    if layer is None:
+        assert pc.explain("gpt2-small", layer=None).of == "model"
+        return
+    with pytest.raises(pc.ParamcountError) as caught:
+        pc.explain("gpt2-small", layer=layer)
+    assert_one_line(str(caught.value))
+
+
+def test_heads_that_are_experts_are_refused() -> None:
+    with pytest.raises(pc.ParamcountError, match=r"^unnamed: its heads are experts, of which a token visits some"):
+        pc.explain({"model_type": "jetmoe"}, head=True)
+
+
+# ---- from the declaration
+
+
+Patch = pytest.MonkeyPatch
+MUTATIONS: dict[str, tuple[str, Callable[[Patch], None], str, str]] = {
+    "an MLP without gate": ("llama-3.1-8b", test_mutants.mlp_without_gate, "mlp", "n_layers · 2 · d_model · d_ff"),
+    "a layer too many": ("llama-3.1-8b", test_mutants.a_layer_too_many, "output_projection", "(n_layers + 1) · d_model · n_heads · d_head"),
+    "an expert too few": ("mixtral-8x7b", test_mutants.an_expert_too_few, "experts", "n_layers · (n_routed_experts − 1) · 3 · d_model · d_expert"),
+    "keys and values for every head": ("llama-3.1-8b", test_mutants.keys_and_values_for_every_head, "qkv", "n_layers · 3 · d_model · n_heads · d_head"),
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_another_declaration_is_explained_otherwise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    id, mutate, component, formula = MUTATIONS[name]
+    before = {line.component: line.formula for line in pc.explain(id).lines}
+    mutate(monkeypatch)
+    after = pc.explain(id)
+    assert {line.component: line.formula for line in after.lines}[component] == formula != before[component]
+    assert after.total == count_sizes(zoo.entry(id).sizes).total
+
+
+def test_a_branch_on_a_comparison_of_sizes_is_no_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Symbols are unequal where numbers are equal: the walk with numbers decides, and what branches stays a number."""
+    from paramcount import flow
+    from paramcount.parts import attentions
+
+    original = attentions.attention
+
+    def attention(c: Any, x: flow.Data, prefix: str, **options: Any) -> flow.Data:
+        return original(c, x, prefix, **options) if c.n_heads * c.d_head == c.d_model else flow.linear(x, "odd", "other", 7)
+
+    test_mutants.everywhere(monkeypatch, original, attention)
+    explained = pc.explain("llama-3.1-8b")
+    assert explained.total == count_sizes(zoo.entry("llama-3.1-8b").sizes).total
+    assert explained.kept
+    assert all(of_text(line.formula, {size.name: size.value for size in explained.sizes}) == line.value for line in explained.lines)
+
+
+# ---- in every format
+
+
+@pytest.mark.parametrize("id", ["gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0.1"])
+def test_a_page_is_what_it_was(id: str, run: Runner) -> None:
+    for ending, options in ((".txt", []), (".tex", ["--format", "latex"])):
+        assert run("explain", id, *options).out == (GOLDEN / f"{id}{ending}").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("id", ZOO)
+def test_latex_is_well_formed_and_its_equations_hold(id: str) -> None:
+    walker = pytest.importorskip("pylatexenc.latexwalker")
+    explained = explained_of(id)
+    written = latex(explained)
+    nodes, _, _ = walker.LatexWalker(written, tolerant_parsing=False).get_latex_nodes()
+    blocks = [node for node in nodes if node.isNodeType(walker.LatexEnvironmentNode)]
+    assert {node.environmentname for node in blocks} == {"align*"}
+    assert len(blocks) == written.count(r"\begin{align*}")
+    sizes = {size.name: size.value for size in explained.sizes}
+    totals = []
+    for node in blocks[1:]:
+        equations: list[list[str]] = []
+        for row in node.latex_verbatim().removeprefix(r"\begin{align*}").removesuffix(r"\end{align*}").split(" \\\\\n"):
+            left, _, right = row.strip().partition("&= ")
+            if left:
+                equations.append([])
+            equations[-1] += right.partition(" && ")[0].split(" = ")
+        for sides in equations:
+            assert len({of_latex(side, sizes) for side in sides}) == 1
+            totals.append(of_latex(sides[-1], sizes))
+    assert totals[len(explained.lines)] == explained.total == sum(totals[: len(explained.lines)])
+
+
+def test_csv_and_json_hold_exact_integers(run: Runner) -> None:
+    rows = list(csv.DictReader(io.StringIO(run("explain", "llama-3.1-8b", "--csv").out)))
+    assert [row["component"] for row in rows] == ["embedding", "qkv", "output_projection", "mlp", "norm", "lm_head"]
+    assert sum(int(row["parameters"]) for row in rows) == 8_030_261_248
+    data = json.loads(run("explain", "llama-3.1-8b", "--json").out)
+    assert data == json.loads(json.dumps(pc.explain("llama-3.1-8b").to_dict()))
+    assert (data["schema_version"], data["total"], data["components"][1]["lines"][0]["value"]) == (1, 8_030_261_248, 805_306_368)
+
+
+def test_markdown_is_a_section_of_a_model_card(run: Runner) -> None:
+    lines = run("explain", "mixtral-8x7b", "--markdown").out.splitlines()
+    assert lines[0] == "### Mixtral 8x7B: 46,702,792,704 parameters (46.7 B)"
+    assert "| `n_routed_experts` | 8 | `num_experts or num_local_experts` | experts to choose from |" in lines
+    assert "| router | `n_layers · n_routed_experts · d_model` | `32 · 8 · 4,096` | 1,048,576 |" in lines
+    assert "| **total** |  |  | **46,702,792,704** |" in lines
+    assert "Active: 46,702,792,704 − 33,822,867,456 = **12,879,925,248**" in lines
+    assert {line.count("|") for line in lines if line.startswith("|")} <= {4, 5}
+
+
+def test_a_what_if_is_said_in_every_format(run: Runner) -> None:
+    said = "what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248"
+    for format in ("table", "markdown", "html", "latex"):
+        out = run("explain", "llama-3.1-8b", "--set", "n_layers=40", "--format", format).out
+        assert out.replace("\\", "").count(said) == 1, format
+    data = json.loads(run("explain", "llama-3.1-8b", "--set", "n_layers=40", "--json").out)
+    assert (data["total"], data["changes"]) == (9_775_157_248, [said])
+
+
+def test_a_hostile_name_becomes_no_markup(tmp_path: Path, run: Runner) -> None:
+    folder = tmp_path / "<img src=x onerror=alert(1)>|`_\x1b[31m$%{}"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "llama", "num_hidden_layers": 1}', encoding="utf-8")
+    for format in ("table", "markdown", "html", "latex", "csv"):
+        for options in ([], ["--head"], ["--layer", "0"], ["--tensors"]):
+            done = run("explain", str(folder), "--format", format, *options)
+            assert done.code == 0, done.err
+            assert "\x1b" not in done.out
+            assert format not in ("markdown", "html") or "<img" not in done.out
+            if format == "latex" and not options[:1] == ["--tensors"]:
+                pytest.importorskip("pylatexenc.latexwalker").LatexWalker(done.out, tolerant_parsing=False).get_latex_nodes()
+
+
+def test_a_page_of_any_width_says_the_same() -> None:
+    for width in (1, 60, 97, 300):
+        printed = page(text(pc.explain("deepseek-v3"), width))
+        assert printed.total == sum(row.value for row in printed.rows) == 671_026_404_352
+
+
+def test_every_tensor_has_its_name_shape_repeats_and_count(run: Runner) -> None:
+    rows = list(csv.DictReader(io.StringIO(run("explain", "deepseek-v3", "--tensors", "--csv").out)))
+    assert sum(int(row["parameters"]) for row in rows if row["part"] != "mtp") == 671_026_404_352
+    (gate,) = [row for row in rows if row["tensor"] == "model.layers.{layer}.mlp.experts.{expert}.gate_proj.weight" and row["part"] == "decoder"]
+    assert (gate["shape"], gate["repeats"], gate["parameters"]) == ("2,048 × 7,168", "58 layers × 256 experts", str(58 * 256 * 2048 * 7168))
+    (down,) = [row for row in rows if row["tensor"] == "model.layers.{layer}.self_attn.q_a_proj.weight" and row["part"] == "decoder"]
+    assert down["repeats"] == "61 layers"  # of both kinds
+    assert re.search(r"\.gate_proj\.weight\n  2,048 × 7,168 +58 layers × 256 experts +217,969,590,272\n", run("explain", "deepseek-v3", "--tensors").out)
+
+
+@pytest.mark.parametrize("id", ["gpt-oss-20b", "t5-small", "llama-3.2-11b-vision", "jamba-v0.1", "gpt2-small"])
+def test_tensors_sum_to_the_total_and_name_the_checkpoint(id: str, run: Runner) -> None:
+    data = json.loads(run("explain", id, "--tensors", "--json").out)
+    assert sum(row["parameters"] for row in data["tensors"] if row["part"] != "mtp") == data["total"] == pc.count(id).total
+    assert {row["name"] for row in data["tensors"]} == {tensor.name for tensor in pc.count(id).tensors}
+    assert sum(row["copies"] for row in data["tensors"]) == sum(tensor.copies for tensor in pc.count(id).tensors)
+
+
+def test_explaining_loads_neither_numpy_nor_sympy() -> None:
+    code = "from paramcount.cli import main\ntry:\n    main(['explain', 'deepseek-v3'])\nexcept SystemExit: pass\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()} & {"numpy", "pandas", "sympy", "matplotlib", "torch", "tabulate"} == set()
+
+
+def test_an_explanation_is_data_that_does_not_change() -> None:
+    explained = pc.explain("gpt2-small")
+    with pytest.raises(AttributeError):
+        explained.total = 0  # type: ignore[misc]
+    assert isinstance(explained, pc.Explanation)
+    assert explained == pc.explain(pc.load("gpt2-small"))
+    assert value_of(explained.total, {}) == 124_439_808

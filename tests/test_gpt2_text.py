@@ -19,6 +19,7 @@ from paramcount.errors import ParamcountError
 from paramcount.gpt2_numpy import Array, forward, initial
 from paramcount.gpt2_text import Run, percent, record, run, table, token_line, visible
 from paramcount.tables import render
+from paramcount.tokenizer_child import answer
 from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, byte_level, frozen_weights, sizes, write_weights, write_words
 from tests.refusing import assert_one_line
 
@@ -135,6 +136,7 @@ def test_a_token_of_whole_characters_is_shown_as_the_library_decodes_it() -> Non
     whole = [(token, text) for token, id in tokenizer.get_vocab().items() if "\ufffd" not in (text := tokenizer.decode([id], skip_special_tokens=False))]
     assert len(whole) > 150
     assert all(tokenizer_files.bytes_shown(token) == text for token, text in whole)
+    assert tokenizer_files.bytes_shown("<|end of text|>") == "<|end of text|>"
 
 
 def test_special_tokens_of_the_template_stand_around_the_text(weights: Path) -> None:
@@ -219,13 +221,33 @@ def test_without_the_library_the_extra_is_named(weights: Path, monkeypatch: pyte
     assert refusal(weights) == "a text needs the tokenizers library, which is not installed (accepted: pip install 'paramcount[tokenizers]')"
 
 
-def test_a_module_of_the_current_directory_is_not_run(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_module_of_the_current_directory_or_beside_the_program_is_run(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("tokenizers", "json", "resource"):
         (weights.parent / f"{name}.py").write_text("open('ran', 'w')", encoding="utf-8")
+    child = weights.parent / "child.py"
+    child.write_bytes(tokenizer_files.CHILD.read_bytes())
+    monkeypatch.setattr(tokenizer_files, "CHILD", child)
     monkeypatch.chdir(weights.parent)
     monkeypatch.delenv("PYTHONPATH", raising=False)
     assert run(SIZES, weights, TEXT).ids == tuple(FROZEN["token_ids"])
     assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [("raise MemoryError('none left')", "MemoryError: none left"), ("import sys; sys.exit(7)", "exit code 7"), ("print('[')", "exit code 0")],
+)
+def test_how_the_other_process_ended_is_said(program: str, said: str, weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    child = weights.parent / "child.py"
+    child.write_text(program, encoding="utf-8")
+    monkeypatch.setattr(tokenizer_files, "CHILD", child)
+    assert refusal(weights) == f"tokenizer.json: the tokenizers library does not survive it: {said} (accepted: a tokenizer.json)"
+
+
+def test_too_many_tokens_are_counted_and_not_listed(weights: Path) -> None:
+    asked = {"tokenizer": (weights.parent / "tokenizer.json").read_text(encoding="utf-8"), "text": "w1 w2 w3"}
+    assert answer(asked | {"most": 2}) == {"n": 3}
+    assert answer(asked | {"most": 3})["ids"] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

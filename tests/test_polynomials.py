@@ -19,6 +19,7 @@ from paramcount import flow, zoo
 from paramcount.errors import ParamcountError
 from paramcount.flow import parameters
 from paramcount.polynomials import Polynomial, symbols
+from tests.printed import of_latex, of_text
 from tests.symbolic import symbolic
 
 sympy = pytest.importorskip("sympy", reason="the second opinion")
@@ -126,36 +127,82 @@ def test_coefficients_have_no_limit(n: int) -> None:
 # ---- what is printed
 
 
-def test_a_polynomial_prints_highest_powers_first_and_how_many_before_how_wide() -> None:
-    n, d, f = symbols("n_layers d_model d_ff")
-    text = "4·n_layers·d_model² + 2·n_layers·d_ff·d_model + n_layers·d_ff + 50,257·d_model"
-    assert str(50257 * d + f * n + n * (2 * d * f + 4 * d * d)) == text
+def test_a_polynomial_prints_the_common_factor_first_then_the_bracket() -> None:
+    n, d, h, k, w = symbols("n_layers d_model n_heads n_kv_heads d_head")
+    assert str(n * d * w * (h + 2 * k)) == "n_layers · d_model · d_head · (n_heads + 2·n_kv_heads)"
+    assert str(n * (2 * d + h) + d) == "n_layers·(2·d_model + n_heads) + d_model"
+
+
+def test_how_many_layers_and_experts_stand_before_numbers_and_widths() -> None:
+    d, f, n, dense, e = symbols("d_model d_expert n_layers n_dense_layers n_routed_experts")
+    assert str(3 * d * f * e * (n - dense)) == "(n_layers − n_dense_layers) · n_routed_experts · 3 · d_model · d_expert"
+    assert str((n - dense) * (d + 2 * f) * 5) == "(n_layers − n_dense_layers) · 5 · (d_model + 2·d_expert)"
+    assert str(d * (2 * n + 1)) == "(2·n_layers + 1) · d_model"
 
 
 def test_signs_units_and_constants_print_as_people_write_them() -> None:
     n, d = symbols("n d")
     assert str(d - d) == "0"
     assert str(polynomial(7)) == "7"
-    assert str(polynomial(-7)) == "-7"
+    assert str(polynomial(-7)) == "−7"
     assert str(1 * d) == "d"
-    assert str(-d) == "-d"
-    assert str(3 - d) == "-d + 3"
-    assert str(d - 3) == "d - 3"
-    assert str(-1 * d * n - 1) == "-d·n - 1"
-    assert str(1_000_000 * d) == "1,000,000·d"
+    assert str(-d) == "−d"
+    assert str(3 - d) == "3 − d"
+    assert str(d - 3) == "d − 3"
+    assert str(-1 * d * n - 1) == "−(d·n + 1)"
+    assert str(1_000_000 * d) == "1,000,000 · d"
     assert str(d * d * d * d * d * d * d * d * d * d) == "d¹⁰"
     assert repr(d * d) == "d²"
     assert str(Polynomial({(("d", 1_234_567_890),): 1})) == "d¹²³⁴⁵⁶⁷⁸⁹⁰"
 
 
+def test_latex_names_what_a_number_counts_below_it() -> None:
+    n, d, v, t = symbols("n_kv_heads d_model vocab_size vision.d_model")
+    assert (2 * n * d * d - 50_257 * v * t).latex() == (
+        r"2 \cdot n_{\mathrm{kv\_heads}} \cdot {d_{\mathrm{model}}}^{2} - 50{,}257 \cdot \mathrm{vocab\_size} \cdot \mathrm{vision.d\_model}"
+    )
+
+
+# Names in every place that the order of factors knows, so that all ways of factoring are taken.
+FACTORS = ("d_model", "n_heads", "vocab_size", "n_layers", "n_dense_layers", "n_routed_experts", "d_ff")
+MONOMIALS = st.dictionaries(st.sampled_from(FACTORS), st.integers(1, 3), max_size=4).map(lambda powers: tuple(sorted(powers.items())))
+SHORT = st.dictionaries(MONOMIALS, st.integers(-12, 12), max_size=5).map(Polynomial)
+ANY = st.one_of(SHORT, st.dictionaries(MONOMIALS, st.integers(-(10**9), 10**9), max_size=9).map(Polynomial), st.builds(operator.mul, SHORT, SHORT))
+
+
+@given(p=ANY, values=st.fixed_dictionaries({name: st.integers(-50, 50) for name in FACTORS}))
+@settings(max_examples=300, deadline=None)
+def test_what_is_printed_is_the_polynomial_whatever_was_factored_out(p: Polynomial, values: dict[str, int]) -> None:
+    expected = p.evaluate(**{name: values[name] for name in p.names})
+    assert of_text(str(p), values) == of_latex(p.latex(), values) == expected
+
+
 @given(both=EXPRESSIONS, values=Values)
 @quick
-def test_what_is_printed_is_the_polynomial(both: Both, values: dict[str, int]) -> None:
-    ours = polynomial(both.ours)
-    text = str(ours).replace(",", "").replace("·", "*")
-    for digit, power in zip("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹", strict=True):
-        text = text.replace(power, f"**{digit}")
-    assert eval(text, {"__builtins__": {}}, values) == ours.evaluate(**{name: values[name] for name in ours.names})  # noqa: S307 - our own text
+def test_what_is_printed_is_the_expression_that_sympy_has(both: Both, values: dict[str, int]) -> None:
+    assert of_text(str(polynomial(both.ours)), values) == int(both.theirs.subs(values))
+
+
+@given(p=ANY, name=st.sampled_from(FACTORS), by=st.integers(-3, 1000), values=st.fixed_dictionaries({name: st.integers(-50, 50) for name in FACTORS}))
+@quick
+def test_a_difference_is_what_one_size_more_costs(p: Polynomial, name: str, by: int, values: dict[str, int]) -> None:
+    if name not in p.names:
+        with pytest.raises(ParamcountError, match=f"difference: unknown size {name}"):
+            p.difference(name, by)
+        return
+    more = {**values, name: values[name] + by}
+    found, wanted = p.difference(name, by), [p.evaluate(**{name: sizes[name] for name in p.names}) for sizes in (more, values)]
+    assert found.evaluate(**{name: values[name] for name in found.names}) == wanted[0] - wanted[1]
+
+
+def test_a_difference_takes_a_symbol_and_refuses_what_is_no_size() -> None:
+    n, d, m = symbols("n_layers d_model more")
+    assert (n * d).difference("n_layers", by=m) == d * m
+    assert (n * d).difference("n_layers", by=0) == 0
+    with pytest.raises(ParamcountError, match=r"^difference: unknown size n_layer \(accepted: d_model, n_layers\); did you mean n_layers\?$"):
+        (n * d).difference("n_layer")
+    with pytest.raises(TypeError, match="is not a whole number"):
+        (n * d).difference("n_layers", by=0.5)
 
 
 def test_names_are_the_sizes_a_polynomial_depends_on() -> None:
@@ -333,6 +380,5 @@ def test_the_formula_of_a_whole_model_reads_as_people_write_it() -> None:
     sizes = zoo.entry("llama-3.1-8b").sizes
     c, _ = symbolic(sizes)
     assert str(parameters(type(sizes).forward(c, flow.given("tokens", "tokens")))) == (  # type: ignore[arg-type]
-        "2·n_heads·n_layers·d_head·d_model + 2·n_kv_heads·n_layers·d_head·d_model + 3·n_layers·d_ff·d_model"
-        " + 2·n_layers·d_model + 2·d_model·vocab_size + d_model"
+        "d_model · (n_layers·(2·d_head·(n_heads + n_kv_heads) + 3·d_ff + 2) + 2·vocab_size + 1)"
     )

@@ -102,10 +102,19 @@ def several() -> Node:
     return read(report(["gpt2-small", "deepseek-v3", "jamba-v0.1", "gpt-4"], estimates=True))
 
 
-@pytest.fixture(params=["one", "several", "plain"])
+@pytest.fixture(scope="module")
+def plain() -> Node:
+    return read(report([{"model_type": "llama", "num_hidden_layers": 2}]))
+
+
+@pytest.fixture(scope="module")
+def kinds() -> Node:
+    """An encoder, an encoder-decoder, one that sees, one that listens, a state space, linear attention."""
+    return read(report([{"model_type": name} for name in ("bert", "bart", "llava", "whisper", "mamba2", "xlstm")]))
+
+
+@pytest.fixture(params=["one", "several", "plain", "kinds"])
 def any_page(request: pytest.FixtureRequest) -> Node:
-    if request.param == "plain":
-        return read(report([{"model_type": "llama", "num_hidden_layers": 2}]))
     found: Node = request.getfixturevalue(request.param)
     return found
 
@@ -271,6 +280,11 @@ def test_every_model_has_a_drawing_and_several_have_bars(one: Node, several: Nod
     assert "124 M" in bars.text and "active 37.6 B" in bars.text
 
 
+def test_every_kind_of_model_is_drawn_and_traced(kinds: Node) -> None:
+    assert len(list(kinds.all("svg"))) == 1 + 6
+    assert sum(next(iter(table.all("caption"))).text == "The forward pass in shapes" for table in kinds.all("table")) == 6
+
+
 def test_several_are_compared_first_and_an_estimate_has_claims_and_no_count(several: Node) -> None:
     rows = table_of(several, "Totals and sizes")
     assert [row[0] for row in rows] == ["model", "gpt2-small", "deepseek-v3", "jamba-v0.1", "gpt-4"]
@@ -345,8 +359,9 @@ def test_what_cannot_be_reported_is_refused(
     assert command_refusal(capsys, "report", *args) == message
 
 
-def test_too_many_models_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert re.fullmatch(r"\d+ models in one report \(accepted: at most 50\)", command_refusal(capsys, "report", "*"))
+def test_too_many_models_and_none_are_refused() -> None:
+    with pytest.raises(pc.ParamcountError, match=r"^201 models in one report \(accepted: at most 200\)$"):
+        page([zoo.entry("gpt2-small")] * 201)
     with pytest.raises(pc.ParamcountError, match=r"^no models to report on \(accepted: at least one\)$"):
         report([])
 

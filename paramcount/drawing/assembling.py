@@ -8,7 +8,7 @@ from typing import NamedTuple
 from paramcount.drawing.items import Item
 from paramcount.drawing.placing import in_rows, laid, spread
 from paramcount.drawing.sections import Band, Section, heading
-from paramcount.drawing.shapes import Arrow, Frame, Group, Point, Text
+from paramcount.drawing.shapes import Arrow, Frame, Group, Point, Text, text_width
 from paramcount.tracing.traces import Step
 
 PAD = 26.0  # inside a frame
@@ -26,7 +26,7 @@ class Standing(NamedTuple):
     way_out: Point
     right: float  # where its last row ends
     first: int  # the step whose data come in
-    last: int  # the step whose data leave
+    last: tuple[int, ...]  # the steps whose data leave
 
 
 def row_of(band: Band, scale: float) -> tuple[Group, Point, Point]:
@@ -39,15 +39,15 @@ def row_of(band: Band, scale: float) -> tuple[Group, Point, Point]:
     return group, (inner.way_in[0] - left, inner.way_in[1] + down), (inner.way_out[0] - left, inner.way_out[1] + down)
 
 
-def standing(section: Section, bands: Sequence[Band], steps: Sequence[Step], scale: float, parts: int) -> Standing:
+def standing(section: Section, bands: Sequence[Band], steps: Sequence[Step], scale: float, parts: int, layer: int | None) -> Standing:
     """A section: its heading, its rows, a frame if it is a layer."""
     rows = [Band("" if i else band.name, items) for band in bands for i, items in enumerate(in_rows(band.items, steps, scale))]
     framed = bool(section.layers)
     group, y = Group(), 0.0
-    text = heading(section, parts)
+    text = heading(section, steps, parts, layer)
     if framed:
-        times = f"{section.times:,} ×"
-        group = Group(texts=(Text(0, HEADING, times, 16, "start", "times"), Text(12 + 11.0 * len(times), HEADING, text, 12, "start", "heading")))
+        times = f"{section.times:,} ×" if layer is None else f"layer {layer:,}"
+        group = Group(texts=(Text(0, HEADING, times, 16, "start", "times"), Text(14 + text_width(times, 16, bold=True), HEADING, text, 12, "start", "heading")))
         y = HEADING + 10 + PAD
     elif text:
         group = Group(texts=(Text(0, HEADING, text, 12, "start", "heading"),))
@@ -70,7 +70,7 @@ def standing(section: Section, bands: Sequence[Band], steps: Sequence[Step], sca
         frame = Frame(0, frame_top, box[2] + PAD, box[3] + PAD - frame_top, "layer")
         group = Group(frames=(frame,)).with_(group)
     first, last = bands[0].items[0], bands[-1].items[-1]
-    return Standing(group, ways[0][0], ways[-1][1], right, first.step if first.kind == "source" else -1, last.step)
+    return Standing(group, ways[0][0], ways[-1][1], right, first.step if first.kind == "source" else -1, (last.step, *section.ends))
 
 
 def back(start: Point, end: Point, right: float, between: float, left: float, step: int) -> Arrow:
@@ -79,15 +79,15 @@ def back(start: Point, end: Point, right: float, between: float, left: float, st
     return Arrow((start, (right, start[1]), (right, between), (left, between), (left, end[1]), end), step, step)
 
 
-def assembled(sections: Sequence[tuple[Section, Sequence[Band]]], steps: Sequence[Step], scale: float, parts: int) -> Group:
+def assembled(sections: Sequence[tuple[Section, Sequence[Band]]], steps: Sequence[Step], scale: float, parts: int, layer: int | None) -> Group:
     """All sections one below another."""
     group, y = Group(), 0.0
     before: tuple[Standing, float] | None = None
     for section, bands in sections:
-        one = standing(section, bands, steps, scale, parts)
+        one = standing(section, bands, steps, scale, parts, layer)
         left = 0.0 if section.layers else PAD
         here = one.group.moved(left, y)
-        if before and one.first == before[0].last:
+        if before and one.first in before[0].last:
             out = before[0].way_out
             shift = 0.0 if before[0].group.frames and before[0].group.frames[0].role == "layer" else PAD
             start = (out[0] + shift, out[1] + before[1])

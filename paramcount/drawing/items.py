@@ -186,7 +186,7 @@ class Reader:
             self.add(self.turns[i])
         elif step.op in ("QKᵀ", "· V") and step.product:
             self.product_of_data(i)
-        elif step.op == "linear" and step.weights:
+        elif step.weights and (step.op == "linear" or over_patches(step)):
             self.matrix(i)
         elif step.op == "lookup" and step.weights:
             out = of_data(step.out, i)
@@ -243,8 +243,9 @@ class Reader:
         held, *others = step.weights
         if step.product is None:
             right = of_weight(held, i, step.op, step.text)
-            if len(held.shape) > 2:  # over pixels or neighbours: [out, channels, …]
-                right = right._replace(rows=right.cols, cols=right.rows)
+            if over_patches(step):
+                text = f"[{' · '.join(map(str, held.shape[1:]))}, {held.shape[0]}]"
+                right = right._replace(rows=right.cols, cols=right.rows, shape=text)
             self.add(Item("product", i, step.reads, of_data(step.out, i), right, tuple(of_weight(h, i, step.op) for h in others), note=tie(step)))
             return
         right = stacked(step.heads, step.product.right, "weight", i, step.text, held.name)._replace(tied=held.tied_to is not None)
@@ -339,6 +340,12 @@ class Reader:
 def alike(a: Shape, b: Shape) -> bool:
     """Whether two shapes hold the same numbers, a row for each token."""
     return a == b or (a[:1] == b[:1] and times(a[1:]) == times(b[1:]))
+
+
+def over_patches(step: Step) -> bool:
+    """Whether it is a matrix over all numbers of a patch, stored [out, channels, height, width]."""
+    shape = step.weights[0].shape if step.weights else ()
+    return len(shape) > 2 and len(step.inputs[0]) > 2 and shape[1:] == step.inputs[0][1:] and shape[0] == step.out[-1]
 
 
 def width(shape: Shape) -> int:

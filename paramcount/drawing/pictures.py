@@ -9,7 +9,7 @@ from paramcount.counting import counted
 from paramcount.drawing.assembling import assembled, breadth, everything
 from paramcount.drawing.items import Item
 from paramcount.drawing.pieces import CARDS, LONGEST, THINNEST
-from paramcount.drawing.sections import Band, Section, bands, of_layer, sections, states
+from paramcount.drawing.sections import Band, Section, bands, of_layer, origins, sections, states
 from paramcount.drawing.shapes import Box, Drawing, Frame, Group, Text
 from paramcount.errors import ParamcountError, printable, shown
 from paramcount.names import load
@@ -52,11 +52,16 @@ def drawn(model: Model, *, tokens: int | None = None, layer: int | None = None) 
     found = sections(trace)
     parts = len({section.part for section in found if section.layers and section.part != "cross_attention"})
     carried = states(trace)
-    rows = [(section, bands(trace, section, carried)) for section in (found if layer is None else of_layer(found, layer, model.id))]
+    chosen = found if layer is None else of_layer(found, layer, model.id)
+    rows = []
+    for section, before in zip(chosen, [None, *chosen]):
+        known = origins(found, trace.steps, section, before)
+        rows += [(section, found_bands)] if (found_bands := bands(trace, section, carried, known)) else []
     items = [item for _, in_rows in rows for band in in_rows for item in everything(band.items)]
     scale = fitted(rows)
-    body = assembled(rows, trace.steps, scale, parts)
-    colours = {n: i % COLOURS for i, n in enumerate(inner_sizes(items))}
+    body = assembled(rows, trace.steps, scale, parts, layer)
+    colours = {n: i for i, n in enumerate(inner_sizes(items)[:COLOURS])}
+    import os; os.environ.get('DBG') and print('inner', len(inner_sizes(items)))
     left, top, right, _ = body.box
     head = header(model, trace, layer)
     key = legend(body, scale, bool(colours))
@@ -134,8 +139,7 @@ def in_words(items: Sequence[Item]) -> Iterator[str]:
 def header(model: Model, trace: Trace, layer: int | None) -> Group:
     count = counted(model)
     what = "parameters of the language model" if count.scope == "language_model" else "parameters"
-    which = "" if layer is None else f"layer {layer:,} · "
-    lines = [f"{which}{trace.tokens:,} token{'s' if trace.tokens > 1 else ''} · {count.total:,} {what}", *said(model), *trace.remarks]
+    lines = [f"{trace.tokens:,} token{'s' if trace.tokens > 1 else ''} · {count.total:,} {what}", *said(model), *trace.remarks]
     title = Text(0, 20, printable(model.name, 80), 22, "start", "title")
     return Group(texts=(title, *(Text(0, 42 + 16 * i, printable(line, 160), 12, "start", "line") for i, line in enumerate(lines))))
 
@@ -143,24 +147,22 @@ def header(model: Model, trace: Trace, layer: int | None) -> Group:
 def legend(body: Group, scale: float, coloured: bool) -> Group:
     """What the colours and marks mean, and the scale as a rule to measure by."""
     n = next((n for k in range(12) for n in (10**k, 2 * 10**k, 5 * 10**k) if n / scale >= 60), 1)
-    per = f"{scale:g} number{'s' if scale > 1 else ''}" if scale >= 1 else "1 number"
-    pixels = "1 px" if scale >= 1 else f"{1 / scale:g} px"
-    entries = [("data", 16.0, "data"), ("weight", 16.0, "weights"), ("rule", n / scale, f"{n:,} numbers ({pixels} = {per})")]
-    if coloured:
-        entries.append(("", 0.0, "edges of one colour are equally long: there two matrices meet"))
-    if any(r.broken for r in body.rectangles):
-        entries.append(("break", 20.0, "longer than drawn"))
-    if any(r.thin for r in body.rectangles):
-        entries.append(("", 0.0, f"thinner than {THINNEST:g} px: drawn {THINNEST:g} px"))
-    if any(r.unknown for r in body.rectangles):
-        entries.append(("", 0.0, "dashed: as long as there are"))
-    if any(r.copies > CARDS for r in body.rectangles):
-        entries.append(("", 0.0, f"of more than {CARDS} equal ones {CARDS} are drawn"))
+    per = f"1 px = {scale:g} number{'s' if scale > 1 else ''}" if scale >= 1 else f"{1 / scale:g} px = 1 number"
+    marks = body.rectangles
+    entries = [
+        ("data", 16.0, "data", True),
+        ("weight", 16.0, "weights", True),
+        ("rule", n / scale, f"{n:,} numbers ({per})", True),
+        ("edges", 16.0, "edges of one colour are equally long: there two matrices meet", coloured),
+        ("break", 20.0, "longer than drawn", any(r.broken for r in marks)),
+        ("thin", THINNEST, f"thinner than {THINNEST:g} px, drawn {THINNEST:g} px", any(r.thin for r in marks)),
+        ("unknown", 16.0, "as long as there are such rows", any(r.unknown for r in marks)),
+        ("stack", 16.0, f"of more than {CARDS} equal ones {CARDS} are drawn", any(r.copies > CARDS for r in marks)),
+    ]
     frames, texts = [], []
-    for i, (role, width, text) in enumerate(entries):
+    for i, (role, width, text, _) in enumerate(entry for entry in entries if entry[-1]):
         y = 18.0 * i
-        if role:
-            frames.append(Frame(SWATCHES - width, y - (10 if role != "rule" else 7), width, 12 if role != "rule" else 6, role))
+        frames.append(Frame(SWATCHES - width, y - (10 if role != "rule" else 7), width, 12 if role != "rule" else 6, role))
         texts.append(Text(SWATCHES + 8, y, text, 11, "start", "legend"))
     return Group(texts=tuple(texts), frames=tuple(frames))
 

@@ -67,7 +67,23 @@ def spread(items: Sequence[Item], scale: float, *, inside: bool = False) -> Spre
         lanes[i] = len(tails) if before is None else lanes[before]
         tails[lanes[i] : lanes[i] + 1] = [i]
         xs[i] = max((xs[edge.start] + pieces[edge.start].width + gap(pieces[edge.start], pieces[i]) for edge in given), default=0.0)
-    return Spread(pieces, edges, lanes, xs)
+    return Spread(pieces, edges, lanes, out_of_the_way(pieces, edges, lanes, xs))
+
+
+def out_of_the_way(pieces: Sequence[Piece], edges: Sequence[Edge], lanes: Sequence[int], xs: Sequence[float]) -> list[float]:
+    """Lanes further to the right that have time, so that those below them are reached past them."""
+    found = list(xs)
+    for lane in range(1, max(lanes, default=0)):
+        members = [i for i in range(len(pieces)) if lanes[i] == lane]
+        below = [e.end for e in edges if lanes[e.start] < lane < lanes[e.end] and not e.operand and xs[e.end] > xs[e.start]]
+        need = max((found[i] for i in below if found[i] < found[members[0]] + 200), default=0.0) - found[members[0]]
+        time = min(
+            (found[e.end] - found[e.start] - pieces[e.start].width - GAP for e in edges if lanes[e.start] == lane != lanes[e.end]), default=0.0
+        )
+        if need > 0 and time > 0:
+            for i in members:
+                found[i] += min(need, time)
+    return found
 
 
 def laid(items: Sequence[Item], scale: float, *, inside: bool = False) -> Laid:

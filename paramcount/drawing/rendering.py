@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html import escape
+from pathlib import Path
 
 from paramcount.drawing.shapes import CARD, Arrow, Drawing, Frame, Rectangle, Text
-from paramcount.errors import ParamcountError, printable
+from paramcount.errors import ParamcountError, near, printable
 
 FONTS = "'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 LIGHT = {
@@ -20,6 +21,8 @@ DARK = {
     "data": "#2a568c", "data-edge": "#78aef0", "weight": "#474f59", "weight-edge": "#98a2ad",
     "k": ("#f2a25c", "#c79bf2", "#5fd0a3", "#f28ab8", "#e0c04a", "#5cc9d9", "#ff8f85", "#b5d15c", "#a6b1ff", "#d6a583"),
 }  # fmt: skip
+ENDINGS = {".svg": "svg", ".html": "html", ".htm": "html", ".png": "png"}
+MOST_PIXELS = 8000  # on the longer side of a PNG, where it is not larger even as it is
 SIZES = {"shape": 10, "name": 11, "note": 10, "sign": 18, "caption": 11, "heading": 12, "times": 16, "title": 22, "line": 12, "legend": 11}
 
 
@@ -101,19 +104,29 @@ def svg(drawing: Drawing, id: str = "drawing") -> str:
 
 
 def framed(frame: Frame) -> Iterator[str]:
+    """A frame with those behind it, the visited ones dark; or what stands before the words of the legend."""
     x, y, width, height = frame.x, frame.y, frame.width, frame.height
-    if frame.role == "rule":
-        middle, right, bottom = number(y + height / 2), number(x + width), number(y + height)
-        yield f'<path class="rule" d="M{number(x)} {number(y)}V{bottom}M{number(x)} {middle}H{right}M{right} {number(y)}V{bottom}"/>'
-        return
-    if frame.role == "break":
-        sample = Rectangle(x, y, width, height, "", "", "weight", "", "", 0, broken=("cols",))
-        yield from matrix(sample, {})
-        return
-    for i in range(frame.cards, -1, -1):
-        role = "visited" if frame.role == "expert" and i <= frame.active else frame.role
-        round = ' rx="6"' if frame.role in ("layer", "expert") else ""
-        yield f'<rect class="{role}" x="{number(x + CARD * i)}" y="{number(y - CARD * i)}" width="{number(width)}" height="{number(height)}"{round}/>'
+    sample = Rectangle(x, y, width, height, 0, 1, "weight", "", "", 0)
+    match frame.role:
+        case "rule":
+            middle, right, bottom = number(y + height / 2), number(x + width), number(y + height)
+            yield f'<path class="rule" d="M{number(x)} {number(y)}V{bottom}M{number(x)} {middle}H{right}M{right} {number(y)}V{bottom}"/>'
+        case "break":
+            yield from matrix(sample._replace(broken=("cols",)), {})
+        case "thin":
+            yield from matrix(sample, {})
+        case "unknown":
+            yield from matrix(sample._replace(role="data", unknown=("rows",)), {})
+        case "edges":
+            yield from matrix(sample._replace(x=x - 8, y=y + 6, height=6, width=12, role="data"), {1: 0})
+            yield from matrix(sample._replace(x=x + 10, width=6, rows=1, cols=0), {1: 0})
+        case "stack":
+            yield from matrix(sample._replace(x=x - 4, y=y + 4, width=10, height=8, cards=4, offset=2.5), {})
+        case _:
+            for i in range(frame.cards, -1, -1):
+                role = "visited" if frame.role == "expert" and i <= frame.active else frame.role
+                round = ' rx="6"' if frame.role in ("layer", "expert") else ""
+                yield f'<rect class="{role}" x="{number(x + CARD * i)}" y="{number(y - CARD * i)}" width="{number(width)}" height="{number(height)}"{round}/>'
 
 
 def way(arrow: Arrow, name: str) -> str:
@@ -176,7 +189,8 @@ def gap(r: Rectangle, axis: str) -> tuple[str, str]:
 
 def matrix(r: Rectangle, colours: dict[int, int]) -> Iterator[str]:
     """A rectangle with all that is drawn on it."""
-    yield f"<title>{safe(' '.join(filter(None, (r.label, r.name, r.shape))))}</title>"
+    if r.shape:
+        yield f"<title>{safe(' '.join(filter(None, (r.label, r.name, r.shape))))}</title>"
     dashed = " unknown" if r.unknown else ""
     yield f'<path class="{r.role}{"-off" if r.mask else ""}{dashed}" d="{outline(r)}"/>'
     if r.mask:
@@ -219,13 +233,43 @@ def html(drawing: Drawing) -> str:
     )
 
 
-def png(drawing: Drawing, zoom: int = 2) -> bytes:
-    """The drawing as the bytes of a PNG file, converted from its SVG.
+def png(drawing: Drawing) -> bytes:
+    """The drawing as the bytes of a PNG file, converted from its SVG; always light.
 
     Raises: ParamcountError where the [plot] extra is missing.
     """
     try:
         import resvg_py
     except ImportError:
-        raise ParamcountError("a PNG needs the [plot] extra", accepted="pip install 'paramcount[plot]', or -o FILE.svg") from None
-    return bytes(resvg_py.svg_to_bytes(svg_string=svg(drawing), zoom=zoom))
+        raise ParamcountError("a PNG needs the [plot] extra", accepted="pip install 'paramcount[plot]', or an .svg") from None
+    zoom = max(1, min(2, int(MOST_PIXELS // max(drawing.width, drawing.height))))
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg(drawing), zoom=zoom, font_files=fonts(), sans_serif_family="DejaVu Sans"))
+
+
+def fonts() -> list[str]:
+    """A font that is there wherever the [plot] extra is: matplotlib's own. With it text is drawn also where the system has no fonts."""
+    from importlib.util import find_spec
+
+    found = find_spec("matplotlib")
+    folder = Path(found.origin).parent / "mpl-data" / "fonts" / "ttf" if found and found.origin else None
+    return [str(path) for name in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf") if folder and (path := folder / name).is_file()]
+
+
+def format_of(path: str) -> str:
+    """The format that a file's ending chooses.
+
+    >>> format_of("gpt2.SVG"), format_of("block.htm")
+    ('svg', 'html')
+
+    Raises: ParamcountError for any other ending.
+    """
+    ending = Path(path).suffix.lower()
+    if ending not in ENDINGS:
+        found = f"no drawing has the ending {printable(ending or 'none', 20)!r}"
+        raise ParamcountError(found, where="-o", accepted=", ".join(ENDINGS), nearest=near(ending, ENDINGS))
+    return ENDINGS[ending]
+
+
+def file_of(drawing: Drawing, format: str) -> str | bytes:
+    """What a file of that format holds."""
+    return {"svg": svg, "html": html, "png": png}[format](drawing)

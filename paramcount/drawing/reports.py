@@ -40,7 +40,7 @@ TEMPLATE = Path(__file__).with_name("report.html.jinja")
 ENDINGS = (".html", ".htm")
 TOKENS = 5  # that go through each model
 FAR_APART = 30  # between the largest and the smallest: bars of one page are then on a log scale
-MOST = 50  # models in one report
+MOST = 200  # models in one report
 LONGEST = 4000  # letters of one text
 
 

@@ -9,8 +9,9 @@ from paramcount.drawing.shapes import Arrow, Box, Group, Point
 
 STEP = 6.0  # between two lines side by side
 OUT = 9.0  # how far a line goes before it turns
-TRACKS, NEAREST = 5, 16  # heights that are tried: above and below everything, and beside what is near
+TRACKS, NEAREST = 5, 12  # heights that are tried: above and below everything, and beside what is near
 BLOCKED = 100.0  # what it costs to go through something
+CLEAR = 9.0  # a way against which there is no more than this is good enough
 SLACK = 0.5  # by which lines may touch
 
 
@@ -39,13 +40,16 @@ class Lines:
         self.used: list[tuple[Point, Point, int]] = []
 
     def draw(self, start: Point, ports: Sequence[Port], step: int, end: int, head: bool) -> None:
-        """An arrow from a point to the port that is reached best."""
+        """An arrow from a point to the port that is reached best: straight if nothing is in the way, else along one of the channels."""
         least, best = float("inf"), (start, start)
-        for rank, port in enumerate(ports):
-            for points in ways(start, port, self.channels(start, port)):
-                cost = self.cost(points, step, least - rank / 2) + rank / 2
-                if cost < least:
-                    least, best = cost, points
+        for around in (False, True):
+            for rank, port in enumerate(ports):
+                for points in detours(start, port, self.channels(start, port)) if around else ways(start, port):
+                    cost = self.cost(points, step, least - rank / 2) + rank / 2
+                    if cost < least:
+                        least, best = cost, points
+            if least < long(best) + CLEAR:
+                break
         points = tidy(best)
         self.used += [(a, b, step) for a, b in zip(points, points[1:])]
         self.arrows.append(Arrow(points, step, end, head))
@@ -58,7 +62,7 @@ class Lines:
 
     def cost(self, points: Sequence[Point], step: int, most: float) -> float:
         """What is against a way: its length and its corners, things in it, lines on it and across it. Not to the end where it is over `most`."""
-        found = 2.0 * len(points) + sum(abs(a - c) + abs(b - d) for (a, b), (c, d) in zip(points, points[1:])) / 40
+        found = long(points)
         for (a, b), (c, d) in zip(points, points[1:]):
             if found >= most:
                 return found
@@ -85,27 +89,34 @@ def meeting(a: Point, b: Point, c: Point, d: Point) -> float:
     return 4.0 if low < c[i] < high and min(c[1 - i], d[1 - i]) < a[1 - i] < max(c[1 - i], d[1 - i]) else 0.0
 
 
-def ways(start: Point, port: Port, channels: Sequence[float]) -> Iterator[tuple[Point, ...]]:
-    """Ways to a port, simple ones first."""
+def long(points: Sequence[Point]) -> float:
+    """What a way costs for its length and its corners."""
+    return 2.0 * len(points) + sum(abs(a - c) + abs(b - d) for (a, b), (c, d) in zip(points, points[1:])) / 40
+
+
+def ways(start: Point, port: Port) -> Iterator[tuple[Point, ...]]:
+    """Ways to a port with two corners at most."""
     (x, y), end = start, (port.x, port.y)
-    if port.side == "left":
-        if abs(y - port.y) < 0.01:
-            yield start, end
-        for at in (port.x - OUT, *(x + OUT + i * STEP for i in range(3))):
-            if x < at < port.x:
-                yield start, (at, y), (at, port.y), end
-        for c in channels:
-            for i in range(2):
-                first, last = x + OUT + i * STEP, port.x - OUT
-                yield start, (first, y), (first, c), (last, c), (last, port.y), end
+    if port.side != "left":
+        if (y > port.y) == (port.side == "below") and abs(y - port.y) > 4 and x < port.x:
+            yield start, (port.x, y), end
         return
-    below = port.side == "below"
-    if (y > port.y) == below and abs(y - port.y) > 4 and x < port.x:
-        yield start, (port.x, y), end
+    if abs(y - port.y) < 0.01:
+        yield start, end
+    for at in (port.x - OUT, *(x + OUT + i * STEP for i in range(3))):
+        if x < at < port.x:
+            yield start, (at, y), (at, port.y), end
+
+
+def detours(start: Point, port: Port, channels: Sequence[float]) -> Iterator[tuple[Point, ...]]:
+    """Ways to a port along a channel."""
+    (x, y), end = start, (port.x, port.y)
     for c in channels:
-        if (c > port.y + 4) if below else (c < port.y - 4):
-            for i in range(3):
-                first = x + OUT + i * STEP
+        for i in range(2):
+            first = x + OUT + i * STEP
+            if port.side == "left":
+                yield start, (first, y), (first, c), (port.x - OUT, c), (port.x - OUT, port.y), end
+            elif (c > port.y + 4) if port.side == "below" else (c < port.y - 4):
                 yield start, (first, y), (first, c), (port.x, c), end
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from math import prod
 from typing import NamedTuple
 
-from paramcount.drawing.items import Flow, Item, flow, of_data
+from paramcount.drawing.items import Item, flow, of_data
 from paramcount.errors import ParamcountError
 from paramcount.tracing.traces import Shape, Step, Trace, Under
 
 CARRYING = ("convolve", "scan", "delta rule", "token before")  # operations that keep a state
 SPAN = 5  # so many runs of layers are written out
-HEADINGS = {"decoder": "", "cross_attention": ""}
+PARTS = {"vision": "vision tower", "audio": "audio tower", "cross_attention": "cross-attention"}
+SILENT = ("layer", "", "True", "False", "None")  # words of kinds that say nothing by themselves
 
 
 class Section(NamedTuple):
@@ -20,35 +22,56 @@ class Section(NamedTuple):
 
     part: str
     layers: tuple[Under, ...]  # one for each nested stack
-    indices: tuple[int, ...]
+    indices: tuple[int, ...]  # of the steps that are drawn
+    covers: tuple[range, ...]  # all steps that it stands for
     times: int  # how many layers are like this
     kinds: tuple[str, ...]
     runs: tuple[tuple[int, int], ...]
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The steps with which it ends: one for each kind of layer that is drawn here."""
+        return tuple(covered[-1] for covered in self.covers)
 
 
 def sections(trace: Trace) -> list[Section]:
     """The sections of a trace in order. Kinds of layers of one stack that are the same in all but their names are one."""
     found: list[Section] = []
     alike: dict[Hashable, int] = {}
-    for key, group in groupby(range(len(trace.steps)), key=lambda i: place(trace.steps[i])):
+    for _, group in groupby(range(len(trace.steps)), key=lambda i: place(trace.steps[i])):
         indices = tuple(group)
-        layers = trace.steps[indices[0]].layers
-        part = trace.steps[indices[0]].part
+        layers, part = trace.steps[indices[0]].layers, trace.steps[indices[0]].part
+        covers = (range(indices[0], indices[-1] + 1),)
         if not layers:
-            found.append(Section(part, (), indices, 1, (), ()))
+            found.append(Section(part, (), indices, covers, 1, (), ()))
             continue
         last = layers[-1]
-        times = 1
-        for under in layers:
-            times *= under.copies
-        sign = (part, layers[:-1], last.name.partition("{layer}")[0] if layers[:-1] else part, tuple(signature(trace.steps, indices)))
-        if sign in alike:
-            before = found[alike[sign]]
-            found[alike[sign]] = before._replace(times=before.times + times, kinds=(*before.kinds, last.kind), runs=tuple(sorted((*before.runs, *last.runs))))
+        times = prod(under.copies for under in layers)
+        key = (part, layers[:-1], last.name.partition("{layer}")[0], tuple(signature(trace.steps, indices)))
+        if key in alike:
+            before = found[alike[key]]
+            runs = joined((*before.runs, *last.runs))
+            more = before._replace(covers=(*before.covers, *covers), times=before.times + times, kinds=(*before.kinds, last.kind), runs=runs)
+            found[alike[key]] = more
         else:
-            alike[sign] = len(found)
-            found.append(Section(part, layers, indices, times, (last.kind,), last.runs))
+            alike[key] = len(found)
+            found.append(Section(part, layers, indices, covers, times, (last.kind,), joined(last.runs)))
     return found
+
+
+def joined(runs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Runs in order, neighbours as one.
+
+    >>> joined([(7, 1), (0, 3), (3, 2)])
+    ((0, 5), (7, 1))
+    """
+    found: list[tuple[int, int]] = []
+    for first, length in sorted(runs):
+        if found and sum(found[-1]) == first:
+            found[-1] = found[-1][0], found[-1][1] + length
+        else:
+            found.append((first, length))
+    return tuple(found)
 
 
 def place(step: Step) -> Hashable:
@@ -83,17 +106,27 @@ def of_layer(found: Sequence[Section], layer: int, where: str) -> list[Section]:
     return chosen
 
 
-def heading(section: Section, parts: int) -> str:
-    """What a section is, for people. `parts`: how many parts the model has."""
-    words = []
-    if section.part not in HEADINGS or (parts > 1 and section.layers):
-        words.append(section.part.replace("_", " "))
-    kinds = [kind.replace("_", " ") for kind in dict.fromkeys(section.kinds) if kind not in ("layer", "")]
-    if kinds:
-        words.append(kinds[0] if len(kinds) == 1 else f"{kinds[0]}, … {kinds[-1]}")
-    if section.layers:
+def heading(section: Section, steps: Sequence[Step], parts: int, layer: int | None) -> str:
+    """What a section is, for people. `parts`: how many parts the model has. `layer`: the one that it is drawn for."""
+    words = [called(section, steps, parts)] if not section.layers or parts > 1 else []
+    kinds = dict.fromkeys(" ".join(word for word in kind.replace("_", " ").split(" ") if word not in SILENT) for kind in section.kinds)
+    words += kinds if len(kinds) == 1 else []
+    if section.layers and layer is None:
         words.append(spans(section.runs))
-    return " · ".join(words)
+    elif section.layers and section.times > 1:
+        words.append(f"one of {section.times:,} alike: {spans(section.runs)}")
+    return " · ".join(filter(None, words))
+
+
+def called(section: Section, steps: Sequence[Step], parts: int = 1) -> str:
+    """The part of the model that a section is in; of what stands between layers, what it is there for."""
+    name = PARTS.get(section.part, section.part.replace("_", " "))
+    if section.layers or section.part not in ("decoder", "encoder"):
+        return name
+    ops = {steps[i].op for i in section.indices}
+    held = {weight.component for i in section.indices for weight in steps[i].weights}
+    purpose = "output" if "lm_head" in held or "last row" in ops else "embedding" if "lookup" in ops else "between the layers" if section.part == "decoder" else ""
+    return purpose if section.part == "decoder" or parts == 1 else f"{name} {purpose}".strip()
 
 
 def spans(runs: Sequence[tuple[int, int]]) -> str:
@@ -127,28 +160,37 @@ class Band(NamedTuple):
     items: tuple[Item, ...]
 
 
-def bands(trace: Trace, section: Section, carried: Mapping[int, Shape]) -> list[Band]:
-    """A section in rows: a new one behind each sum through which everything goes."""
-    whole: Flow = flow(trace.steps, section.indices, states=carried)
-    part = section.part
-    items = [named_source(item, trace.steps, part) for item in whole.items]
+def bands(trace: Trace, section: Section, carried: Mapping[int, Shape], origins: Mapping[int, str]) -> list[Band]:
+    """A section in rows: a new one behind each sum through which everything goes. `origins`: where steps outside come from, for people."""
+    items = [with_origin(item, trace.steps, origins) for item in flow(trace.steps, section.indices, states=carried).items]
     found: list[list[Item]] = [[]]
     for i, item in enumerate(items):
         found[-1].append(item)
         if item.kind == "sign" and item.words == ("+",) and heavy(found[-1]) and heavy(items[i + 1 :]) and only_gate(items, i):
-            step = trace.steps[item.step]
-            found.append([Item("source", item.step, (), of_data(step.out, item.step))])
-    return [Band(name_of(band, trace.steps), tuple(band)) for band in found]
+            found.append([Item("source", item.step, (), of_data(trace.steps[item.step].out, item.step))])
+    return [Band(name_of(band, trace.steps), tuple(band)) for band in found if band]
 
 
-def named_source(item: Item, steps: Sequence[Step], part: str) -> Item:
-    if item.kind != "source" or item.out is None:
+def with_origin(item: Item, steps: Sequence[Step], origins: Mapping[int, str]) -> Item:
+    """A source with what it is or where it comes from."""
+    if item.kind != "source" or item.out is None or item.reads:
         return item
     step = steps[item.step]
-    if not step.reads:
-        return item._replace(out=item.out._replace(label=step.text))
-    other = step.part if step.part not in (part, "cross_attention") else ""
-    return item._replace(out=item.out._replace(label=f"from the {other.replace('_', ' ')}")) if other and other != "decoder" else item
+    label = steps[item.step].text if not step.reads and not step.weights else origins.get(item.step, "")
+    return item._replace(out=item.out._replace(label=label))
+
+
+def origins(found: Sequence[Section], steps: Sequence[Step], section: Section, before: Section | None) -> dict[int, str]:
+    """Where the data come from that a section reads from outside; nothing of those that an arrow brings from the section `before`."""
+    known = before.ends if before else ()
+    return {
+        i: f"from the {called(other, steps)}{' layers' if other.layers and other.part == section.part else ''}"
+        for other in found
+        if other is not section
+        for covered in other.covers
+        for i in covered
+        if i not in known
+    }
 
 
 def heavy(items: Sequence[Item]) -> bool:

@@ -43,6 +43,9 @@ def one_head(model: Model, found: Walk, layer: int | str | None) -> Explanation:
     if not every:
         raise ParamcountError("has no attention heads: no layer of it attends", where=model.id, accepted="a model with attention")
     attention, stack, index, kind = picked(model, among, every, layer)
+    held = [piece for piece in found.pieces if (piece.stack, piece.layer) == (attention.stack, attention.layer)]
+    if any(piece.expert and piece.component.partition(".")[0] in ("qkv", OUTPUT) for piece in held):
+        raise ParamcountError("its heads are experts, of which a token visits some", where=model.id, accepted="a model whose heads are all visited")
     heads = found.at(attention.scores.inputs[0].shape[1])
     matrices = [matrix for matrix in matrices_of(attention) if found.at(matrix.each)]
     own: list[Line] = []

@@ -14,7 +14,7 @@ from paramcount.factoring import LATEX, TEXT, factored, grouped, in_numbers, wri
 from paramcount.flow import Repeat, Size
 from paramcount.polynomials import Polynomial
 
-DEEPEST = 1  # brackets within each other: a component with more is opened
+DEEPEST = 1  # brackets within each other: a component with more is opened; by one more where it opens into tensors alone
 LONGEST = 110  # characters of a formula, likewise
 MOST_NAMED = 3  # kinds of layers, where one name does not fit them all
 
@@ -78,7 +78,8 @@ def lines(name: str, pieces: Sequence[Piece], walk: Walk, kinds: Kinds, depth: i
         made = [line(share, name, detail if depth > 1 else "", part, of) for of, half in halves for share in shares(half, walk, kinds)]
         made = [each for each in made if each.value]
         deeper = next((d for d in range(depth + 1, depth + 4) if len({opened(piece, d) for piece in group}) > 1), None)
-        if deeper and any(long(each.formula) for each in made):
+        into_tensors = deeper is not None and any(opened(piece, deeper) == piece.name for piece in group)
+        if deeper and any(long(each.formula, DEEPEST + into_tensors) for each in made):
             yield from lines(name, group, walk, kinds, deeper)
         else:
             yield from made
@@ -90,12 +91,13 @@ def opened(piece: Piece, depth: int) -> str:
     return piece.name if depth > len(names) else ".".join(names[:depth])
 
 
-def long(formula: str) -> bool:
+def long(formula: str, allowed: int) -> bool:
+    """Whether a formula is hard to check by hand."""
     depth = deepest = 0
     for character in formula:
         depth += (character == "(") - (character == ")")
         deepest = max(depth, deepest)
-    return deepest > DEEPEST or len(formula) > LONGEST
+    return deepest > allowed or len(formula) > LONGEST
 
 
 def line(share: Share, component: str, detail: str, part: str, of: str, note: str = "") -> Line:

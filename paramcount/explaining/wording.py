@@ -118,7 +118,8 @@ def component_rows(component: Component, width: int, *, apart: bool = False) -> 
     rows = [summed(component.name, "", component.value, width)]
     for line in component.lines:
         told = ", ".join(labels(line, component.lines, component.name))
-        rows += line_rows([told or line.of], line, width, indent="  ")
+        biased = any(other.of == "biases" for other in component.lines)
+        rows += line_rows([told or (line.of if biased else "")], line, width, indent="  ")
     return rows
 
 
@@ -158,6 +159,7 @@ def folded(formula: str, width: int) -> list[str]:
     held = re.sub(r"(?<=\d) (?=[A-Za-z])|(?<=[A-Za-z_]) (?=[A-Za-z])", GAP, formula)
     held = re.sub(r"\([^()]*\)", lambda bracket: bracket[0].replace(" ", GAP) if len(bracket[0]) < width - 8 else bracket[0], held)
     held = re.sub(r" ([·×+−=]) ", rf" \1{GAP}", held).replace("= ", f"={GAP}")
+    held = " ".join(word.replace("·", "· ") if len(word) > width - 2 else word for word in held.split(" "))
     return textwrap.wrap(held, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False) or [""]
 
 

@@ -1,0 +1,38 @@
+"""paramcount draw MODEL"""
+
+from __future__ import annotations
+
+import click
+
+from paramcount.cli.options import File, download_option, load_changed, model_argument, remark, remark_on, set_option
+from paramcount.errors import ParamcountError
+from paramcount.tables import write_whole
+
+
+@click.command("draw", epilog="Example: paramcount draw gpt2-small -o gpt2.svg")
+@model_argument
+@click.option("-o", "output", metavar="FILE", type=File(), help="Write to FILE: .svg, .html or .png (with the [plot] extra); - is SVG on the screen.")
+@click.option("--layer", type=int, metavar="N", help="One layer alone, counted from 0, of the decoder where there are several stacks.")
+@click.option("--tokens", type=int, metavar="N", help="How many go in at once: 1,024, or as many as the model takes.")
+@set_option
+@download_option
+def command(name: str, output: str | None, layer: int | None, tokens: int | None, changes: tuple[str, ...], download: bool) -> None:
+    """A picture to scale: every matrix a rectangle, data blue, weights grey, in the order of the flow.
+
+    Layers that are alike are drawn once. Edges of one colour are equally long: there two matrices meet in a product.
+    """
+    from paramcount.drawing.pictures import drawn
+    from paramcount.drawing.rendering import file_of, format_of
+
+    if output is None:
+        raise ParamcountError("names no file to draw into", where="-o", accepted="a FILE that ends in .svg, .html or .png")
+    format = "svg" if output == "-" else format_of(output)
+    remark_on([name])
+    model = load_changed(name, changes, download)
+    for text in model.reading.remarks:
+        remark(text)
+    content = file_of(drawn(model, tokens=tokens, layer=layer), format)
+    if output == "-":
+        click.echo(content, nl=False)
+    else:
+        write_whole(output, content)
