@@ -126,9 +126,9 @@ def run(
             raise ParamcountError(f"{name} is not finite in float32", where=printable(weights), accepted="weights of a trained model")
         made.append((name, x.shape))
 
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with np.errstate(all="ignore"):  # what is not finite is looked for
         logits = forward(Weights(header, names), ids, n_heads=sizes.n_heads, look=look)[-1]  # [vocab_size]
-    shares = softmax(logits.astype(np.float64))  # [vocab_size]
+        shares = softmax(logits.astype(np.float64))  # [vocab_size]
     likeliest = np.argsort(-shares, kind="stable")[:top].tolist()
     next_words = tuple(NextWord(vocabulary.get(id), id, float(shares[id])) for id in likeliest)
     return Run(tokens, ids, tuple(made), next_words, notes)

@@ -81,6 +81,16 @@ def test_half_precision_is_widened_and_computed_in_float32(dtype: str, tmp_path:
     assert found.notes == (f"weights stored as {dtype}, computed in float32",)
 
 
+def test_what_numpy_was_told_to_raise_is_not_raised(weights: Path) -> None:
+    before = run(SIZES, weights, TEXT)
+    path = write_weights(
+        weights.parent / "w.st", frozen_weights() | {"ln_f.weight": frozen_weights()["ln_f.weight"] * 1e4, "h.0.ln_1.bias": np.full(8, 1e-60)}, "F64"
+    )
+    with np.errstate(all="raise"):
+        assert run(SIZES, weights, TEXT) == before
+        assert run(SIZES, path, TEXT, top=23).next_words[-1].probability == 0  # e^-1000 and less
+
+
 def test_the_intermediates_are_those_of_the_pass(weights: Path) -> None:
     found = run(SIZES, weights, TEXT)
     names = ["token embedding", "position embedding", "embedding", *(f"h.{i}.{name}" for i in (0, 1) for name in LAYER), "final norm", "logits"]

@@ -23,7 +23,7 @@ WIDEST = 1300.0  # for what is wider, a coarser scale is tried
 SCALES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024)
 COARSER, WORTH = 3, 0.92  # so many of them are tried, as long as each saves so much of the width
 MARGIN = 28.0
-COLOURS = 10
+COLOURS = 12  # of edges; no model has more inner sizes
 SWATCHES = 130.0  # room for what stands before the words of the legend
 
 
@@ -61,7 +61,6 @@ def drawn(model: Model, *, tokens: int | None = None, layer: int | None = None) 
     scale = fitted(rows)
     body = assembled(rows, trace.steps, scale, parts, layer)
     colours = {n: i for i, n in enumerate(inner_sizes(items)[:COLOURS])}
-    import os; os.environ.get('DBG') and print('inner', len(inner_sizes(items)))
     left, top, right, _ = body.box
     head = header(model, trace, layer)
     key = legend(body, scale, bool(colours))
@@ -153,10 +152,10 @@ def legend(body: Group, scale: float, coloured: bool) -> Group:
         ("data", 16.0, "data", True),
         ("weight", 16.0, "weights", True),
         ("rule", n / scale, f"{n:,} numbers ({per})", True),
-        ("edges", 16.0, "edges of one colour are equally long: there two matrices meet", coloured),
+        ("edges", 16.0, "edges of one colour are equally long: there the matrices of a product match", coloured),
         ("break", 20.0, "longer than drawn", any(r.broken for r in marks)),
         ("thin", THINNEST, f"thinner than {THINNEST:g} px, drawn {THINNEST:g} px", any(r.thin for r in marks)),
-        ("unknown", 16.0, "as long as there are such rows", any(r.unknown for r in marks)),
+        ("unknown", 16.0, "not known beforehand how many", any(r.unknown for r in marks)),
         ("stack", 16.0, f"of more than {CARDS} equal ones {CARDS} are drawn", any(r.copies > CARDS for r in marks)),
     ]
     frames, texts = [], []

@@ -14,12 +14,12 @@ FONTS = "'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 LIGHT = {
     "paper": "#ffffff", "ink": "#1f2328", "soft": "#59636e", "line": "#8c959f", "frame": "#d0d7de", "inside": "#fafbfc",
     "data": "#9cc3ee", "data-edge": "#2b6cb0", "weight": "#cfd4da", "weight-edge": "#6b7480",
-    "k": ("#b4500b", "#7b3fb8", "#0b7a55", "#b3256b", "#856600", "#0a7688", "#c02b2b", "#4f6d00", "#4a55c9", "#80502f"),
+    "k": ("#b4500b", "#7b3fb8", "#0b7a55", "#b3256b", "#856600", "#0a7688", "#c02b2b", "#4f6d00", "#4a55c9", "#80502f", "#1f2328", "#9c4dcc"),
 }  # fmt: skip
 DARK = {
     "paper": "#0f1318", "ink": "#e6edf3", "soft": "#9aa4af", "line": "#6e7781", "frame": "#30363d", "inside": "#141a21",
     "data": "#2a568c", "data-edge": "#78aef0", "weight": "#474f59", "weight-edge": "#98a2ad",
-    "k": ("#f2a25c", "#c79bf2", "#5fd0a3", "#f28ab8", "#e0c04a", "#5cc9d9", "#ff8f85", "#b5d15c", "#a6b1ff", "#d6a583"),
+    "k": ("#f2a25c", "#c79bf2", "#5fd0a3", "#f28ab8", "#e0c04a", "#5cc9d9", "#ff8f85", "#b5d15c", "#a6b1ff", "#d6a583", "#e6edf3", "#e0b3ff"),
 }  # fmt: skip
 ENDINGS = {".svg": "svg", ".html": "html", ".htm": "html", ".png": "png"}
 MOST_PIXELS = 8000  # on the longer side of a PNG, where it is not larger even as it is

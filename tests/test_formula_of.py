@@ -1,0 +1,298 @@
+"""`pc.formula`: the polynomials of models and of architectures, evaluated, against the counts; what has to be given, and what is refused."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount import zoo
+from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.architectures.composites import TOWERS
+from paramcount.config_json import from_config
+from paramcount.counting import Count, counted
+from paramcount.explaining import bare
+from paramcount.explaining.formulated import COUNTS, architecture_named
+from paramcount.polynomials import Polynomial, symbols
+from paramcount.sizes import Sizes
+from tests.cases import load
+from tests.model_types import MODEL_TYPES
+from tests.refusing import assert_one_line
+
+ZOO = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+CASES = {name: [case["config"] for case in cases if not case.get("refused")] for name, cases in load().items()}
+
+
+def values(sizes: Sizes, prefix: str = "") -> dict[str, Any]:
+    """Every field by its path."""
+    found: dict[str, Any] = {}
+    for name, value in sizes.__dict__.items():
+        if isinstance(value, Sizes):
+            found |= {prefix + name: value, **values(value, f"{prefix}{name}.")}
+        else:
+            found[prefix + name] = value
+    return found
+
+
+def evaluated(formula: Polynomial, sizes: Sizes) -> int:
+    known = values(sizes)
+    n: int = formula.evaluate(**{name: known[name] for name in formula.names})
+    return n
+
+
+def refusal(*args: Any, **structure: Any) -> pc.ParamcountError:
+    with pytest.raises(pc.ParamcountError) as caught:
+        pc.formula(*args, **structure)
+    assert_one_line(str(caught.value))
+    return caught.value
+
+
+# ---- of a model
+
+
+@pytest.mark.parametrize("id", ZOO)
+def test_the_formulas_of_a_model_evaluate_to_its_count(id: str) -> None:
+    count, sizes = pc.count(id), zoo.entry(id).sizes
+    for of in ("total", "active", "non_embedding", "active_without_input_table", "mtp", "buffers", "legacy_buffers", "bytes_bf16"):
+        assert evaluated(pc.formula(id, of), sizes) == getattr(count, of), of
+
+
+ONE_OF_EACH = sorted({zoo.entry(id).architecture: id for id in ZOO}.values())
+
+
+@pytest.mark.parametrize("id", ONE_OF_EACH)
+def test_the_formulas_of_components_details_and_parts_evaluate_to_those_of_the_count(id: str) -> None:
+    count, sizes = pc.count(id), zoo.entry(id).sizes
+    for of, n in {**count.components, **count.details, **count.parts}.items():
+        assert evaluated(pc.formula(id, of), sizes) == n, of
+    assert sorted(COUNTS) == sorted({of for of in COUNTS if isinstance(getattr(count, of), int)})
+
+
+@pytest.mark.parametrize("name", sorted(MODEL_TYPES))
+def test_the_formulas_of_a_config_json_evaluate_to_its_count(name: str) -> None:
+    for config in CASES[name][:2]:
+        model = from_config(config)
+        for of in ("total", "active"):
+            assert evaluated(pc.formula(model, of), model.sizes) == getattr(counted(model), of)
+
+
+def test_one_more_layer_and_one_more_head_cost_what_counts_say() -> None:
+    total, sizes = pc.formula("llama-3.1-8b"), zoo.entry("llama-3.1-8b").sizes
+    assert evaluated(total.difference("n_layers"), sizes) == pc.count(pc.what_if("llama-3.1-8b", n_layers=33)).total - 8_030_261_248 == 218_112_000
+    assert evaluated(total.difference("n_kv_heads", by=8), sizes) == pc.count(pc.what_if("llama-3.1-8b", n_kv_heads=16)).total - 8_030_261_248
+    assert str(total.difference("n_heads")) == "n_layers · 2 · d_model · d_head"
+
+
+def test_a_formula_is_added_subtracted_and_multiplied() -> None:
+    whole, layers = pc.formula("gpt2-small"), pc.formula("gpt2-small", "non_embedding")
+    tables = pc.formula("gpt2-small", "embedding") + pc.formula("gpt2-small", "position")
+    assert whole - layers == tables
+    assert 2 * whole - whole == whole
+    assert (tables * 4).evaluate(vocab_size=50_257, n_positions=1_024, d_model=768) == 4 * 39_383_808
+
+
+def test_a_size_that_is_given_is_a_number_and_another_flag_another_structure() -> None:
+    assert str(pc.formula("llama-3.1-8b", "mlp", n_layers=40)) == "120 · d_model · d_ff"
+    assert str(pc.formula("llama-3.1-8b", "mlp", n_layers=32)) == "96 · d_model · d_ff"  # also where it is what it was
+    tied = pc.formula("llama-3.1-8b", tie_word_embeddings=True)
+    assert str(pc.formula("llama-3.1-8b") - tied) == "vocab_size · d_model"
+    assert "vision.n_layers" not in pc.formula("llama-3.2-11b-vision", "vision", vision={"n_layers": 3}).names
+    assert pc.formula("llama-3.2-11b-vision", "vision.mlp", **{"vision.n_layers": 32, "vision.n_global_layers": 8}).names == ("vision.d_ff", "vision.d_model")
+
+
+def test_where_the_structure_depends_on_a_size_it_is_a_number() -> None:
+    assert str(pc.formula("llama-3.2-11b-vision", "mlp")) == "120 · d_model · d_ff"  # of 40 layers
+
+
+# ---- of an architecture
+
+
+@cache
+def names_of(cls: type[Sizes]) -> str:
+    return next((name for name in ARCHITECTURES if architecture(name) is cls), "") or next(name for name, (_, tower) in TOWERS.items() if tower == cls.__name__)
+
+
+def as_given(value: Any) -> Any:
+    """A field as somebody gives it: a part by its name, a size that may be missing as one that is there."""
+    return True if type(value) is int else value
+
+
+def structure_of(error: pc.ParamcountError, cls: type[Sizes], sizes: Sizes) -> dict[str, Any]:
+    """What an error asks for, as these sizes have it."""
+    known = values(sizes)
+    found: dict[str, Any] = {}
+    for piece in error.accepted.split("; "):
+        path, _, how = piece.partition(": ")
+        value = known[path]
+        if isinstance(value, Sizes):
+            found[path] = True if how.startswith("None") else names_of(type(value))
+        else:
+            found[path] = value if how.startswith("a number:") else as_given(value)
+    return found
+
+
+def given_step_by_step(name: str, sizes: Sizes) -> tuple[dict[str, Any], int]:
+    """All that an architecture asks for, and how many errors it took to ask."""
+    structure: dict[str, Any] = {}
+    for errors in range(6):
+        try:
+            pc.formula({"architecture": name}, **structure)
+        except pc.ParamcountError as error:
+            assert error.found.startswith("its weights depend on "), error
+            structure |= structure_of(error, architecture(name), sizes)
+        else:
+            return structure, errors
+    raise AssertionError(structure)
+
+
+def configs(name: str) -> list[Any]:
+    """The default config of an architecture, and those that the reference built and that differ from it most."""
+    facts = MODEL_TYPES.get(name)
+    default = [{"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}] if facts else []
+    return [*default, *CASES.get(name, [])[-1:]]
+
+
+@pytest.mark.parametrize("name", sorted(set(MODEL_TYPES) & set(ARCHITECTURES)))
+def test_an_architecture_given_what_it_asks_for_evaluates_to_the_count(name: str) -> None:
+    for config in configs(name):
+        model = from_config(config)
+        if not model.reading.head or model.architecture != name:
+            continue
+        structure, errors = given_step_by_step(name, model.sizes)
+        composite = any(isinstance(value, str) for path, value in structure.items() if path in ("language", "vision"))
+        assert errors <= 1 + composite or config is not configs(name)[0]  # one error names them all; those of a part that is named, another
+        count = counted(model)
+        for of in ("total", "active", "active_min", "buffers", "mtp"):
+            assert evaluated(pc.formula({"architecture": name}, of, **structure), model.sizes) == getattr(count, of), of
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen2", "deepseek_v3", "mixtral", "falcon", "jamba", "t5", "opt", "chatglm", "gemma2", "gpt_neox"])
+def test_what_is_not_asked_for_makes_no_difference(name: str) -> None:
+    """Every frozen config with the same answers has the same formula, whatever its other flags are."""
+    for config in CASES[name]:
+        model = from_config(config)
+        if model.reading.head and model.architecture == name:
+            structure, _ = given_step_by_step(name, model.sizes)
+            total: Count = counted(model)
+            assert evaluated(pc.formula({"architecture": name}, **structure), model.sizes) == total.total
+
+
+def test_one_error_names_every_flag_that_weights_depend_on() -> None:
+    error = refusal("llama")
+    assert str(error) == (
+        "llama: its weights depend on attention_bias, mlp_bias, tie_word_embeddings: give them"
+        " (accepted: attention_bias: True or False; mlp_bias: True or False; tie_word_embeddings: True or False)"
+    )
+    assert "mixer_bias, conv_bias" in str(refusal("jamba"))  # also those that only one kind of layer has
+    assert "d_q_lora: None, True: there is one, or a number" in str(refusal("deepseek_v3"))
+    assert "norms: a word: sequential, parallel, parallel_two_norms" in str(refusal("falcon"))
+
+
+def test_flags_that_no_weight_depends_on_need_not_be_given() -> None:
+    assert "scaled_embedding" in architecture("afmoe").model_fields
+    assert "scaled_embedding" not in str(refusal("afmoe"))
+    assert "window" not in str(refusal("mistral"))
+
+
+def test_a_latent_may_be_missing_there_or_of_a_width() -> None:
+    flags = {"attention_bias": False, "tie_word_embeddings": False}
+    (named,) = symbols("d_q_lora")
+    there = pc.formula("deepseek_v3", "qkv", d_q_lora=True, **flags)
+    assert there == pc.formula("deepseek_v3", "qkv", d_q_lora=named, **flags)
+    assert there.evaluate(n_layers=61, d_model=7168, n_heads=128, d_q_lora=1536, d_kv_lora=512, d_nope=128, d_rope=64, d_v=128) == 4_249_550_848
+    assert "d_q_lora" not in pc.formula("deepseek_v3", "qkv", d_q_lora=None, **flags).names
+    assert "d_q_lora" not in pc.formula("deepseek_v3", "qkv", d_q_lora=1536, **flags).names
+
+
+def test_layers_are_given_word_by_word() -> None:
+    flags = {"mixer_bias": False, "conv_bias": True, "tie_word_embeddings": False, "dense_layers": [0]}
+    attention = pc.formula("jamba", "qkv", layer_types=["mamba", "attention", "attention"], **flags)
+    assert str(attention) == "2 · d_model · d_head · (n_heads + 2·n_kv_heads)"
+
+
+def test_parts_are_given_by_the_names_of_their_architectures() -> None:
+    assert "language: the name of an architecture" in str(refusal("llava"))
+    flags = {"projector_bias": True, "language": "llama", "vision": "clip_vision_model"}
+    assert "language.tie_word_embeddings: True or False" in str(refusal("llava", **flags))
+    of_language = {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}
+    by_dots = pc.formula("llava", **flags, **{f"language.{name}": value for name, value in of_language.items()})
+    assert {"language.d_model", "vision.d_model"} <= set(by_dots.names)
+
+
+# ---- names
+
+
+def test_a_word_that_names_a_model_is_the_model_and_a_mapping_the_architecture() -> None:
+    assert pc.formula("gpt2") == pc.formula("gpt2-small")
+    assert refusal({"architecture": "gpt2"}).where == "gpt2"
+    assert [name for name in ARCHITECTURES if architecture_named(name) is None] == ["gpt2", "openai-gpt"]  # ids of the Hub
+    assert architecture_named("deepseek_v3") == "deepseek_v3"  # the model is deepseek-v3
+    assert architecture_named("llama") == "llama"  # also a family, which is no model
+
+
+REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
+    "an unknown count": (("gpt2-small", "toatl"), {}, r"^of = the text 'toatl' \(accepted: total, active, .*\); did you mean total\?$"),
+    "no count": (("gpt2-small", None), {}, "^of = null"),
+    "a list of counts": (("gpt2-small", ["total"]), {}, "^of = a list"),
+    "an unknown detail": (("llama-3.1-8b", "qkv.o"), {}, r"^of = the text 'qkv\.o' .*; did you mean qkv\.q"),
+    "an unknown word": (("lama",), {}, r"^unknown model 'lama' .*or an architecture\); did you mean llama or"),
+    "no architecture": (({"architecture": "gpt3"},), {}, r"^unknown architecture gpt3 \(accepted: .*\); did you mean gptj or gpt2"),
+    "no word": (({"architecture": 3},), {}, "^unknown architecture 3"),
+    "a number": ((3,), {}, "^int is not a model"),
+    "an unknown flag of a model": (("gpt2-small",), {"tied": True}, r"^gpt2-small: has no size 'tied'"),
+    "an unknown flag of an architecture": (("llama",), {"d_modle": 3}, r"^llama: unknown name d_modle \(accepted: .*\); did you mean d_model\?$"),
+    "a flag of a part that is none": (("llama",), {"vision.d_model": 3}, r"^llama: unknown name vision\.d_model"),
+    "an unknown flag of a part": (("mllama",), {"vision.d_modle": 3}, r"^mllama: unknown name vision\.d_modle .*; did you mean vision\.d_model\?$"),
+    "a flag of a part that is not named": (("llava",), {"language.d_model": 3}, "^llava: language: unknown architecture None"),
+    "an unknown part": (("llava",), {"language": "lama"}, r"^llava: language: unknown architecture lama .*; did you mean llama"),
+    "an unknown tower": (("llava",), {"vision": "clip"}, r"^llava: vision = the text 'clip' \(accepted: clip_vision_model, "),
+    "a number for a flag": (("llama",), {"mlp_bias": 1}, r"^llama: mlp_bias = 1 \(accepted: True or False\)$"),
+    "a flag for a size": (("llama",), {"d_model": True}, r"^llama: d_model = true \(accepted: a whole number or a symbol\)$"),
+    "a negative size": (("llama",), {"d_model": -1}, "^llama: d_model = -1"),
+    "a broken size": (("llama",), {"d_model": 1.5}, r"^llama: d_model = 1\.5"),
+    "a text for a size": (("llama",), {"d_model": "4096"}, "^llama: d_model = the text '4096'"),
+    "an unknown kind of layer": (("jamba",), {"layer_types": ["mambo"]}, r"^jamba: layer_types = a list \(accepted: a word for each layer: .*mamba"),
+    "one word for all layers": (("jamba",), {"layer_types": "mamba"}, "^jamba: layer_types = the text 'mamba'"),
+    "words for indices": (("jamba",), {"dense_layers": ["0"]}, r"^jamba: dense_layers = a list \(accepted: a list of numbers\)$"),
+    "an unknown arrangement": (("falcon",), {"norms": "none"}, "^falcon: norms = the text 'none'"),
+    "sizes that a model cannot have": (("gpt-3",), {"n_heads": 95}, "^gpt-3: n_heads × d_head = 95 × 128 = 12160 is not d_model"),
+    "an escape": (("llama",), {"\x1b[31m": 3}, r"^llama: unknown name \\x1b\[31m"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_wrong_is_refused_in_one_line_with_what_is_accepted(name: str) -> None:
+    args, structure, message = REFUSED[name]
+    with pytest.raises(pc.ParamcountError, match=message) as caught:
+        pc.formula(*args, **structure)
+    assert_one_line(str(caught.value))
+
+
+def test_a_size_on_which_the_structure_depends_is_asked_for() -> None:
+    error = refusal("mllama", tie_word_embeddings=False, cross_attention_layers=(1,), **{"vision.intermediate_layers": (1,)})
+    assert str(error) == "mllama: its weights depend on n_layers: give it (accepted: n_layers: a number: the structure depends on it)"
+
+
+def test_legacy_buffers_that_take_a_division_are_of_models_alone() -> None:
+    assert str(pc.formula({"architecture": "gpt2"}, "legacy_buffers", tie_word_embeddings=True)) == "n_layers · n_positions²"
+    assert pc.formula("llama-2-7b", "legacy_buffers") == 32 * 64
+    flags = {"attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False}
+    assert refusal("llama", "legacy_buffers", **flags).where == "of"
+
+
+def test_every_flag_that_is_found_is_a_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A declaration that starts to read a flag asks for it."""
+    from paramcount.architectures import llama
+    from paramcount.flow import Data
+
+    original = llama.Llama.forward
+
+    def forward(c: Any, tokens: Data) -> Data:
+        return original(c, tokens) if c.attention_bias else original(c, tokens) * original(c, tokens)
+
+    monkeypatch.setattr(llama.Llama, "forward", forward)
+    error = refusal("llama", mlp_bias=False, tie_word_embeddings=False)
+    assert "attention_bias" in str(error)
+    assert bare.sums(architecture("llama"), {"attention_bias": True, "mlp_bias": False, "tie_word_embeddings": False}).tied is False
