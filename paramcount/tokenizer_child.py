@@ -43,4 +43,4 @@ def bounded(memory: int) -> None:
 
 if __name__ == "__main__":
     bounded(int(sys.argv[1]))
-    json.dump(answer(json.load(sys.stdin)), sys.stdout)
+    sys.stdout.write(json.dumps(answer(json.load(sys.stdin))))

@@ -38,6 +38,16 @@ def test_a_command_prints_what_the_readme_says(run: str, capsys: pytest.CaptureF
     assert captured.out + captured.err == expected
 
 
+def test_the_table_of_published_figures_is_what_the_tool_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    line = re.search(r"`(paramcount why [^`]* --markdown)`", README)
+    assert line is not None
+    with pytest.raises(SystemExit):
+        main(line[1].split()[1:])
+    table = capsys.readouterr().out
+    assert len(table.splitlines()) == 2 + 10
+    assert table in README
+
+
 @pytest.mark.parametrize("example", PYTHON, ids=range(len(PYTHON)))
 def test_a_python_example_runs(example: str) -> None:
     test = doctest.DocTestParser().get_doctest(example, {}, "README.md", None, None)
@@ -46,7 +56,7 @@ def test_a_python_example_runs(example: str) -> None:
 
 def test_the_readme_has_its_examples_and_says_how_many_models_there_are() -> None:
     models = sum(not zoo.entry(id).estimate for id in zoo.ids())
-    assert (len(COMMANDS), len(PYTHON)) == (10, 2)
+    assert (len(COMMANDS), len(PYTHON)) == (19, 3)
     assert f"{models} models of {len(zoo.families())} families" in README
 
 

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from math import prod
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
-from paramcount.tracing.traces import Held, Shape, Step
+from paramcount.drawing.matrices import Matrix, alike, below, of_data, of_state, of_weight, printed, stacked, width
+from paramcount.tracing.traces import Product, Shape, Step
 
 SIGNS = {"add": "+", "multiply": "×", "subtract": "−", "scale": "×"}
 OUTSIDE = -1  # a step that is none: where data enter a body
 JOINS = ("join", "beside", "append")
 SILENT = ("to heads", "to groups", "reshape", "flatten")  # the same numbers, cut otherwise
 LETTERS = {"Q": "queries", "K": "keys", "V": "values"}
-
-
-class Matrix(NamedTuple):
-    """What a rectangle shows. Fields as in `shapes.Rectangle`."""
-
-    rows: int | str
-    cols: int | str
-    role: str
-    shape: str
-    step: int
-    label: str = ""
-    name: str = ""
-    copies: int = 1
-    beside: int = 1
-    mask: str = ""
-    window: int | None = None
-    tied: bool = False
 
 
 class Item(NamedTuple):
@@ -48,84 +32,18 @@ class Item(NamedTuple):
     body: tuple[Item, ...] = ()  # of one expert
     experts: tuple[int, int] = (0, 0)  # visited, of how many
     note: str = ""
+    left: str = ""  # of a product: the shape of what comes in
 
 
-class Flow(NamedTuple):
-    """Items in order, and which of them gives the output of a step."""
-
-    items: tuple[Item, ...]
-    owner: dict[int, int]
-
-
-# ---- shapes as rectangles
-
-
-def printed(shape: Shape) -> str:
-    """A shape as people read it.
-
-    >>> printed((5, 768)), printed(("source", 512))
-    ('[5, 768]', '[source, 512]')
-    """
-    return f"[{', '.join(map(str, shape))}]"
-
-
-def times(sizes: Sequence[int | str]) -> int | str:
-    """A product of sizes; of words their names."""
-    words = [n for n in sizes if isinstance(n, str)]
-    return " × ".join(words) if words else prod(n for n in sizes if isinstance(n, int))
-
-
-def of_data(shape: Shape, step: int, *, flat: bool = False, column: bool = False, label: str = "") -> Matrix:
-    """Data: a row for each token; heads behind one another, or side by side if `flat`. `column`: one number for each token."""
-    if len(shape) == 3 and isinstance(shape[1], int) and flat:
-        text = f"[{shape[0]}, {shape[1]} · {shape[2]}]" if shape[1] > 1 else f"[{shape[0]}, {shape[2]}]"
-        return Matrix(shape[0], times(shape[1:]), "data", text, step, label, beside=shape[1])
-    if len(shape) == 3 and isinstance(shape[1], int):
-        return stacked(shape[1], (shape[0], shape[2]), "data", step, label)
-    if len(shape) < 2:
-        n = shape[0] if shape else 1
-        return Matrix(n if column else 1, 1 if column else n, "data", printed(shape), step, label)
-    return Matrix(shape[0], times(shape[1:]), "data", printed(shape), step, label)
-
-
-def stacked(copies: int, shape: Shape, role: str, step: int, label: str = "", name: str = "") -> Matrix:
-    text = f"{copies} × {printed(shape)}" if copies > 1 else printed(shape)
-    return Matrix(shape[0], shape[1], role, text, step, label, name, copies)
-
-
-def of_state(shape: Shape, step: int) -> Matrix:
-    """What is carried from token to token: of three axes, the first is of heads."""
-    while len(shape) > 2 and shape[0] == 1:
-        shape = shape[1:]
-    if len(shape) == 3 and isinstance(shape[0], int):
-        return stacked(shape[0], shape[1:], "data", step, "state")
-    return Matrix(shape[0], times(shape[1:]), "data", printed(shape), step, "state")
-
-
-def of_weight(held: Held, step: int, op: str, label: str = "") -> Matrix:
-    """A weight by itself: a vector stands upright, what has more axes than two is as wide as all but the first."""
-    shape = held.shape
-    tied = held.tied_to is not None
-    while len(shape) > 1 and shape[0] == 1:
-        shape = shape[1:]
-    if len(shape) == 3 and op == "linear by head" and isinstance(shape[0], int):
-        return stacked(shape[0], shape[1:], "weight", step, label, held.name)._replace(tied=tied)
-    rows = shape[0] if shape else 1
-    return Matrix(rows, times(shape[1:]), "weight", printed(held.shape), step, label, held.name, tied=tied)
-
-
-# ---- from steps to items
-
-
-def flow(steps: Sequence[Step], indices: Sequence[int], *, states: Mapping[int, Shape], inside: str = "") -> Flow:
-    """The items of some steps of a trace. `states`: what steps carry from token to token. `inside`: the axis of the body they make."""
-    return Reader(steps, indices, states, inside).flow()
+def flow(steps: Sequence[Step], indices: Sequence[int], *, states: Mapping[int, Shape], inside: bool = False) -> tuple[Item, ...]:
+    """The items of some steps of a trace. `states`: what steps carry from token to token. `inside`: they are one of several equal bodies."""
+    return Reader(steps, indices, states, inside).items_of_all()
 
 
 class Reader:
     """One pass over the steps of a section."""
 
-    def __init__(self, steps: Sequence[Step], indices: Sequence[int], states: Mapping[int, Shape], inside: str) -> None:
+    def __init__(self, steps: Sequence[Step], indices: Sequence[int], states: Mapping[int, Shape], inside: bool) -> None:
         self.steps, self.indices, self.states, self.inside = steps, list(indices), states, inside
         self.within = set(indices)
         self.items: list[Item] = []
@@ -136,29 +54,25 @@ class Reader:
             for j in steps[i].reads:
                 self.readers.setdefault(j, []).append(i)
 
-    def flow(self) -> Flow:
-        self.cut = {i for i in self.indices if self.is_cut(i)}
+    def items_of_all(self) -> tuple[Item, ...]:
+        self.cut = {i: product for i in self.indices if (product := self.cut_up(i))}
         turned = {i: found for i in self.indices if self.steps[i].op == "join" and (found := self.turned(i))}
         self.turns = {i: item for i, (item, _) in turned.items()}
-        passed = {j for _, steps in turned.values() for j in steps}
-        i = 0
-        while i < len(self.indices):
-            index = self.indices[i]
-            if index in passed:
-                i += 1
+        done = {j for _, steps in turned.values() for j in steps}
+        for at, i in enumerate(self.indices):
+            if i in done:
                 continue
-            if not self.inside and any(under.axis == "expert" for under in self.steps[index].under):
-                i = self.experts(i)
+            if not self.inside and any(under.axis == "expert" for under in self.steps[i].under):
+                done |= self.experts(at)
                 continue
-            for j in self.steps[index].reads:
+            for j in self.steps[i].reads:
                 if j not in self.within and self.source_of(j) not in self.owner:
-                    shape = self.steps[index].inputs[0] if self.inside else self.steps[j].out
+                    shape = self.steps[i].inputs[0] if self.inside else self.steps[j].out
                     self.add(Item("source", j, (OUTSIDE,) if self.inside else (), of_data(shape, j, column=self.is_column(j))))
-            self.take(index)
-            i += 1
+            self.take(i)
         items = named(self.items, self.owner)
         read = {step for item in items for step in item.reads}
-        return Flow(tuple(item for item in items if item.reads or item.kind != "source" or item.step in read), self.owner)
+        return tuple(item for item in items if item.reads or item.kind != "source" or item.step in read)
 
     def source_of(self, step: int) -> int:
         while step in self.same:
@@ -181,11 +95,11 @@ class Reader:
         if i in self.cut or (step.op in (*SILENT, "split") and step.reads and step.reads[0] not in self.cut and alike(step.inputs[0], step.out)):
             self.same[i] = step.reads[0]
         elif step.op == "split" and step.reads[0] in self.cut:
-            self.slice(i)
+            self.slice(i, self.cut[step.reads[0]])
         elif i in self.turns:
             self.add(self.turns[i])
         elif step.op in ("QKᵀ", "· V") and step.product:
-            self.product_of_data(i)
+            self.product_of_data(i, step.product)
         elif step.weights and (step.op == "linear" or over_patches(step)):
             self.matrix(i)
         elif step.op == "lookup" and step.weights:
@@ -241,45 +155,44 @@ class Reader:
         """Data times a matrix, for each head where it makes heads."""
         step = self.steps[i]
         held, *others = step.weights
-        if step.product is None:
-            right = of_weight(held, i, step.op, step.text)
+        out = of_data(step.out, i)
+        if step.product:
+            right = stacked(step.heads, step.product.right, "weight", i, step.text, held.name)._replace(tied=held.tied_to is not None)
+            biases, left = tuple(below(bias, right) for bias in others), printed(step.product.left)
+        else:
+            right, left = of_weight(held, i, step.op, step.text), printed(step.inputs[0])
             if over_patches(step):
                 text = f"[{' · '.join(map(str, held.shape[1:]))}, {held.shape[0]}]"
                 right = right._replace(rows=right.cols, cols=right.rows, shape=text)
-            self.add(Item("product", i, step.reads, of_data(step.out, i), right, tuple(of_weight(h, i, step.op) for h in others), note=tie(step)))
-            return
-        right = stacked(step.heads, step.product.right, "weight", i, step.text, held.name)._replace(tied=held.tied_to is not None)
-        self.add(Item("product", i, step.reads, of_data(step.out, i), right, tuple(below(h, right) for h in others), note=tie(step)))
+            biases = tuple(of_weight(bias, i, step.op) for bias in others)
+        self.add(Item("product", i, step.reads, out, right, biases, note=tie(step), left=left))
 
-    def is_cut(self, i: int) -> bool:
-        """Whether a matrix is several side by side: whatever reads its output takes a share of it, and all of it is taken."""
-        step, readers = self.steps[i], self.readers.get(i, [])
-        shares = [self.steps[j] for j in readers]
-        if step.op != "linear" or step.product is None or len(step.out) != 2 or len(shares) < 2 or any(share.op != "split" for share in shares):
-            return False
-        return times([0]) + sum(width(share.out) for share in shares) == step.out[-1]  # type: ignore[operator]
+    def cut_up(self, i: int) -> Product | None:
+        """The product of a matrix that is several side by side: whatever reads its output takes a share of it, and all of it is taken."""
+        step, shares = self.steps[i], [self.steps[j] for j in self.readers.get(i, [])]
+        if step.op != "linear" or len(step.out) != 2 or len(shares) < 2 or any(share.op != "split" for share in shares):
+            return None
+        return step.product if sum(width(share.out) for share in shares) == step.out[-1] else None
 
-    def slice(self, i: int) -> None:
+    def slice(self, i: int, product: Product) -> None:
         """A share of a matrix: the columns that make this part of its output."""
         share, whole = self.steps[i], self.steps[self.steps[i].reads[0]]
         held, *others = whole.weights
-        assert whole.product  # noqa: S101 - `is_cut` asks for it
         heads, cols = (share.out[1], share.out[2]) if len(share.out) == 3 else (1, share.out[-1])
         text = share.text if share.text != share.op else ""
-        right = stacked(int(heads), (whole.product.right[0], cols), "weight", share.reads[0], text, held.name)
-        self.add(Item("product", i, whole.reads, of_data(share.out, i), right, tuple(below(h, right) for h in others), note=whole.text))
+        right = stacked(int(heads), (product.right[0], cols), "weight", share.reads[0], text, held.name)
+        biases = tuple(below(bias, right) for bias in others)
+        self.add(Item("product", i, whole.reads, of_data(share.out, i), right, biases, left=printed(product.left)))
 
-    def product_of_data(self, i: int) -> None:
+    def product_of_data(self, i: int, product: Product) -> None:
+        """Queries times keys, what comes of them times values."""
         step = self.steps[i]
-        assert step.product  # noqa: S101 - the caller has looked
         given = step.inputs[-1]
         copies = given[-2] if len(given) > 2 and isinstance(given[-2], int) else 1
-        right = stacked(copies, step.product.right, "data", i, "Kᵀ" if step.op == "QKᵀ" else "V")
-        if step.op == "QKᵀ":
-            out = stacked(step.heads, step.product.out, "data", i, "QKᵀ")
-        else:
-            out = of_data(step.out, i, flat=True)
-        self.add(Item("product", i, step.reads, out, right, operand=step.reads[-1], note=step.note))
+        scores = step.op == "QKᵀ"
+        right = stacked(copies, product.right, "data", i, "Kᵀ" if scores else "V")
+        out = stacked(step.heads, product.out, "data", i, "QKᵀ") if scores else of_data(step.out, i, flat=True)
+        self.add(Item("product", i, step.reads, out, right, operand=step.reads[-1], left=printed(product.left)))
 
     # ---- softmax, state, experts
 
@@ -323,39 +236,20 @@ class Reader:
         step = self.steps[i]
         return i in self.within and len(step.reads) == 1 and not step.weights and step.op != "split" and alike(step.inputs[0], step.out)
 
-    def experts(self, at: int) -> int:
-        """All steps of one expert as one item; the place behind them."""
-        first = self.steps[self.indices[at]]
-        under = next(under for under in first.under if under.axis == "expert")
-        end = at
-        while end < len(self.indices) and under in self.steps[self.indices[end]].under:
-            end += 1
-        indices = self.indices[at:end]
-        body = flow(self.steps, indices, states=self.states, inside="expert")
-        reads = tuple(dict.fromkeys(j for i in indices for j in self.steps[i].reads if j not in set(indices)))
-        self.add(Item("experts", indices[-1], reads, body=body.items, experts=(under.active, under.copies)))
-        return end
-
-
-def alike(a: Shape, b: Shape) -> bool:
-    """Whether two shapes hold the same numbers, a row for each token."""
-    return a == b or (a[:1] == b[:1] and times(a[1:]) == times(b[1:]))
+    def experts(self, at: int) -> set[int]:
+        """All steps of one expert as one item; which these are."""
+        under = next(under for under in self.steps[self.indices[at]].under if under.axis == "expert")
+        indices = list(takewhile(lambda i: under in self.steps[i].under, self.indices[at:]))
+        body = flow(self.steps, indices, states=self.states, inside=True)
+        reads = tuple(dict.fromkeys(j for i in indices for j in self.steps[i].reads if j not in indices))
+        self.add(Item("experts", indices[-1], reads, body=body, experts=(under.active, under.copies)))
+        return set(indices)
 
 
 def over_patches(step: Step) -> bool:
     """Whether it is a matrix over all numbers of a patch, stored [out, channels, height, width]."""
     shape = step.weights[0].shape if step.weights else ()
     return len(shape) > 2 and len(step.inputs[0]) > 2 and shape[1:] == step.inputs[0][1:] and shape[0] == step.out[-1]
-
-
-def width(shape: Shape) -> int:
-    n = times(shape[1:])
-    return n if isinstance(n, int) else 0
-
-
-def below(held: Held, right: Matrix) -> Matrix:
-    """A bias under its matrix, as wide."""
-    return Matrix(1, right.cols, "weight", f"{right.copies} × [{right.cols}]" if right.copies > 1 else f"[{right.cols}]", right.step, "", held.name, right.copies)
 
 
 def tie(step: Step) -> str:
@@ -399,12 +293,3 @@ def lettered(item: Item, letter: str) -> Item:
     right = item.right and item.right._replace(label=item.right.label or LETTERS[letter])
     label = letter if item.out.label in ("", "join", "split", letter) or item.kind == "product" else item.out.label
     return item._replace(out=item.out._replace(label=label), right=right)
-
-
-def inner_sizes(steps: Iterable[Step]) -> list[int]:
-    """The numbers over which products run, in order: where two matrices meet."""
-    found: dict[int, None] = {}
-    for step in steps:
-        if step.product and isinstance(step.product.left[-1], int) and step.product.left[-1] > 1:
-            found[step.product.left[-1]] = None
-    return list(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from paramcount.changing import said
 from paramcount.counting import counted
@@ -56,6 +57,8 @@ def drawn(model: Model, *, tokens: int | None = None, layer: int | None = None) 
     rows = []
     for section, before in zip(chosen, [None, *chosen]):
         known = origins(found, trace.steps, section, before)
+        if layer and layer > min(first for first, _ in section.runs):
+            known |= dict.fromkeys(trace.steps[section.indices[0]].reads[:1], f"from layer {layer - 1:,}")
         rows += [(section, found_bands)] if (found_bands := bands(trace, section, carried, known)) else []
     items = [item for _, in_rows in rows for band in in_rows for item in everything(band.items)]
     scale = fitted(rows)
@@ -129,7 +132,7 @@ def in_words(items: Sequence[Item]) -> Iterator[str]:
     for item in items:
         if item.kind in ("product", "lookup") and item.right and item.out:
             name = f"{item.right.label}: " if item.right.label else ""
-            yield f"{name}{'·' if item.kind == 'product' else 'rows of'} {item.right.shape} = {item.out.shape}"
+            yield f"{name}{f'{item.left} ·' if item.kind == 'product' else 'rows of'} {item.right.shape} = {item.out.shape}"
 
 
 # ---- what stands above the picture
@@ -168,9 +171,9 @@ def legend(body: Group, scale: float, coloured: bool) -> Group:
 
 def boxes(group: Group) -> list[Box]:
     """What everything in a group covers, of arrows each stretch."""
-    found = [part.box for parts in (group.rectangles, group.texts, group.signs, group.frames) for part in parts]
+    found = group.boxes
     for arrow in group.arrows:
-        found += [(min(a, c), min(b, d), max(a, c), max(b, d)) for (a, b), (c, d) in zip(arrow.points, arrow.points[1:])]
+        found += [(min(a, c), min(b, d), max(a, c), max(b, d)) for (a, b), (c, d) in pairwise(arrow.points)]
     return found
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from paramcount.drawing.items import Item, Matrix
+from paramcount.drawing.items import Item
+from paramcount.drawing.matrices import Matrix
 from paramcount.drawing.shapes import Arrow, Group, Point, Rectangle, Sign, Text, text_width
 
 LONGEST = 340.0  # what is longer is broken
@@ -132,17 +133,17 @@ class Row:
 
 def piece(item: Item, scale: float) -> Piece:
     """An item by itself."""
-    match item.kind:
-        case "product" | "lookup":
-            return product(item, scale)
-        case "words":
+    match item:
+        case Item(kind="product" | "lookup", right=Matrix() as right, out=Matrix() as out):
+            return product(item, right, out, scale)
+        case Item(kind="box" | "source", out=Matrix() as out):
+            return box(item, out, scale)
+        case Item(kind="words"):
             return words(item)
-        case "sign":
+        case Item(kind="sign"):
             return sign(item)
-        case "operation":
-            return operation(item, scale)
         case _:
-            return box(item, scale)
+            return operation(item, scale)
 
 
 def finished(item: Item, row: Row, operand: Point | None = None) -> Piece:
@@ -151,39 +152,37 @@ def finished(item: Item, row: Row, operand: Point | None = None) -> Piece:
     return Piece(item, row.group, row.x, (0, 0), (last[2], 0), operand)
 
 
-def product(item: Item, scale: float) -> Piece:
+def product(item: Item, matrix: Matrix, out: Matrix, scale: float) -> Piece:
     """· grey = blue: what comes in times a matrix."""
-    assert item.right and item.out  # noqa: S101 - a product has both
     row = Row()
     given = item.operand is not None
     if item.kind == "product":
         row.sign("·")
     note = item.note if item.note.startswith("tied to ") else ""
     under = tuple(m for m in item.weights if m.rows == 1)
-    right = cell(item.right, scale, all_above=given, under=under, note=note)
+    right = cell(matrix, scale, all_above=given, under=under, note=note)
     at = row.put(right)
-    for matrix in item.weights:
-        if matrix not in under:
-            row.put(cell(matrix, scale), 4)
+    for other in item.weights:
+        if other not in under:
+            row.put(cell(other, scale), 4)
     row.sign("=" if item.kind == "product" else "→")
-    row.put(cell(item.out, scale))
+    row.put(cell(out, scale))
     front = right.rectangles[0]
     return finished(item, row, (at, front.y + front.height) if given else None)
 
 
-def box(item: Item, scale: float) -> Piece:
+def box(item: Item, out: Matrix, scale: float) -> Piece:
     """Data by themselves, behind a joint if they come together there."""
-    assert item.out  # noqa: S101 - a box shows what leaves it
     row = Row()
     if len(item.reads) > 1:
         joint = Sign(JOINT, 0, item.words[0] if item.words else "", item.step)
         line = Arrow(((2 * JOINT, 0), (2 * JOINT + 8, 0)), item.step, item.step, head=False)
         row.put(Group(signs=(joint,), arrows=(line,)))
-        at = row.put(cell(item.out, scale))
-        line = Arrow(((2 * JOINT, 0), (at + rectangle(item.out, scale).x, 0)), item.step, item.step, head=False)
+        at = row.put(cell(out, scale))
+        line = Arrow(((2 * JOINT, 0), (at + rectangle(out, scale).x, 0)), item.step, item.step, head=False)
         row.group = row.group._replace(arrows=(line,))
         return finished(item, row)
-    row.put(cell(item.out, scale))
+    row.put(cell(out, scale))
     done = finished(item, row)
     return done._replace(way_in=(done.group.rectangles[0].x, 0))
 

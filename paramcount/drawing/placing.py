@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from paramcount.drawing.items import OUTSIDE, Item, of_data
+from paramcount.drawing.items import OUTSIDE, Item
+from paramcount.drawing.matrices import of_data
 from paramcount.drawing.pieces import JOINT, SMALL, Piece, piece
 from paramcount.drawing.routing import Lines, Port
 from paramcount.drawing.shapes import CARD, Arrow, Frame, Group, Point, Text
@@ -77,9 +78,7 @@ def out_of_the_way(pieces: Sequence[Piece], edges: Sequence[Edge], lanes: Sequen
         members = [i for i in range(len(pieces)) if lanes[i] == lane]
         below = [e.end for e in edges if lanes[e.start] < lane < lanes[e.end] and not e.operand and xs[e.end] > xs[e.start]]
         need = max((found[i] for i in below if found[i] < found[members[0]] + 200), default=0.0) - found[members[0]]
-        time = min(
-            (found[e.end] - found[e.start] - pieces[e.start].width - GAP for e in edges if lanes[e.start] == lane != lanes[e.end]), default=0.0
-        )
+        time = min((found[e.end] - found[e.start] - pieces[e.start].width - GAP for e in edges if lanes[e.start] == lane != lanes[e.end]), default=0.0)
         if need > 0 and time > 0:
             for i in members:
                 found[i] += min(need, time)

@@ -11,12 +11,12 @@ from paramcount.drawing.shapes import CARD, Arrow, Drawing, Frame, Rectangle, Te
 from paramcount.errors import ParamcountError, near, printable
 
 FONTS = "'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
-LIGHT = {
+LIGHT: dict[str, str | tuple[str, ...]] = {
     "paper": "#ffffff", "ink": "#1f2328", "soft": "#59636e", "line": "#8c959f", "frame": "#d0d7de", "inside": "#fafbfc",
     "data": "#9cc3ee", "data-edge": "#2b6cb0", "weight": "#cfd4da", "weight-edge": "#6b7480",
     "k": ("#b4500b", "#7b3fb8", "#0b7a55", "#b3256b", "#856600", "#0a7688", "#c02b2b", "#4f6d00", "#4a55c9", "#80502f", "#1f2328", "#9c4dcc"),
 }  # fmt: skip
-DARK = {
+DARK: dict[str, str | tuple[str, ...]] = {
     "paper": "#0f1318", "ink": "#e6edf3", "soft": "#9aa4af", "line": "#6e7781", "frame": "#30363d", "inside": "#141a21",
     "data": "#2a568c", "data-edge": "#78aef0", "weight": "#474f59", "weight-edge": "#98a2ad",
     "k": ("#f2a25c", "#c79bf2", "#5fd0a3", "#f28ab8", "#e0c04a", "#5cc9d9", "#ff8f85", "#b5d15c", "#a6b1ff", "#d6a583", "#e6edf3", "#e0b3ff"),
@@ -179,9 +179,8 @@ def gap(r: Rectangle, axis: str) -> tuple[str, str]:
     middle = (r.x + r.width / 2) if upright else (r.y + r.height / 2)
     n = max(2, round((end - start) / 7))
     along = [start + (end - start) * i / n for i in range(n + 1)]
-    edges = []
-    for shift in (-3.0, 3.0):
-        edges.append([(middle + shift + (2.5 if i % 2 else -2.5), t) if upright else (t, middle + shift + (2.5 if i % 2 else -2.5)) for i, t in enumerate(along)])
+    ragged = [[(middle + shift + (2.5 if i % 2 else -2.5), t) for i, t in enumerate(along)] for shift in (-3.0, 3.0)]
+    edges = ragged if upright else [[(b, a) for a, b in edge] for edge in ragged]
     lines = ["M" + "L".join(f"{number(a)} {number(b)}" for a, b in edge) for edge in edges]
     around = [*edges[0], *reversed(edges[1])]
     return "M" + "L".join(f"{number(a)} {number(b)}" for a, b in around) + "z", "".join(lines)
@@ -210,14 +209,22 @@ def written(text: Text, colours: dict[int, int]) -> str:
     side = "" if text.anchor == "middle" else f" {text.anchor}"
     content = safe(text.text)
     if text.role == "shape":
-        content = re.sub(r"\d+", lambda m: f'<tspan class="k{colours[int(m[0])]}">{m[0]}</tspan>' if int(m[0]) in colours else m[0], content)
+        content = re.sub(r"(?<=[\[ ])(?<!· )\d+(?=[,\]])", lambda m: coloured(m[0], colours), content)  # an axis, not a number of heads
     content = content.replace("ᵀ", '<tspan dy="-4" style="font-size:75%">T</tspan>')  # few fonts have that letter
     return f'<text class="{text.role}{side}" x="{number(text.x)}" y="{number(text.y)}"{size}>{content}</text>'
 
 
+def coloured(n: str, colours: dict[int, int]) -> str:
+    return f'<tspan class="k{colours[int(n)]}">{n}</tspan>' if int(n) in colours else n
+
+
 def html(drawing: Drawing) -> str:
     """A page of its own around the drawing, which scrolls where it is too wide."""
-    page = "body{margin:0;background:#fff}@media (prefers-color-scheme:dark){body{background:#0f1318}}main{overflow-x:auto}svg{display:block;margin:auto}"
+    page = (
+        f"body{{margin:0;background:{LIGHT['paper']};color:{LIGHT['ink']};font:15px/1.5 {FONTS}}}details{{padding:1em 28px}}"
+        f"@media (prefers-color-scheme:dark){{body{{background:{DARK['paper']};color:{DARK['ink']}}}}}"
+        ".wide{overflow-x:auto}.wide svg{display:block;margin:auto}"
+    )
     return "\n".join(
         [
             "<!doctype html>",
@@ -227,7 +234,11 @@ def html(drawing: Drawing) -> str:
             '<meta name="color-scheme" content="light dark">',
             f"<title>{safe(drawing.title)}: every matrix to scale</title>",
             f"<style>{page}</style>",
-            f'<main tabindex="0" aria-label="Drawing">\n{drawing.svg()}</main>',
+            f'<main>\n<div class="wide" tabindex="0" role="region" aria-label="Drawing">\n{svg(drawing)}</div>',
+            "<details><summary>In words</summary>",
+            *(["<ol>", *(f"<li>{safe(line)}</li>" for line in drawing.words), "</ol>"] if drawing.words else []),
+            "</details>",
+            "</main>",
             "</html>\n",
         ]
     )
@@ -272,4 +283,4 @@ def format_of(path: str) -> str:
 
 def file_of(drawing: Drawing, format: str) -> str | bytes:
     """What a file of that format holds."""
-    return {"svg": svg, "html": html, "png": png}[format](drawing)
+    return png(drawing) if format == "png" else html(drawing) if format == "html" else svg(drawing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from paramcount.drawing.shapes import Arrow, Box, Group, Point
@@ -28,11 +29,10 @@ class Lines:
 
     def __init__(self, groups: Sequence[Group]) -> None:
         self.arrows: list[Arrow] = []
-        self.boxes: list[Box] = [part.box for group in groups for part in (*group.rectangles, *group.texts, *group.signs)]
-        self.boxes += [frame.box for group in groups for frame in group.frames]
+        self.boxes: list[Box] = [box for group in groups for box in group.boxes]
         for group in groups:
             for arrow in group.arrows:
-                for (a, b), (c, d) in zip(arrow.points, arrow.points[1:]):
+                for (a, b), (c, d) in pairwise(arrow.points):
                     self.boxes.append((min(a, c), min(b, d) - 2, max(a, c), max(b, d) + 2))
         self.boxes = [(a + SLACK, b + SLACK, c - SLACK, d - SLACK) for a, b, c, d in self.boxes]
         self.top = min((box[1] for box in self.boxes), default=0.0)
@@ -41,7 +41,7 @@ class Lines:
 
     def draw(self, start: Point, ports: Sequence[Port], step: int, end: int, head: bool) -> None:
         """An arrow from a point to the port that is reached best: straight if nothing is in the way, else along one of the channels."""
-        least, best = float("inf"), (start, start)
+        least, best = float("inf"), tuple[Point, ...]((start,))
         for around in (False, True):
             for rank, port in enumerate(ports):
                 for points in detours(start, port, self.channels(start, port)) if around else ways(start, port):
@@ -51,7 +51,7 @@ class Lines:
             if least < long(best) + CLEAR:
                 break
         points = tidy(best)
-        self.used += [(a, b, step) for a, b in zip(points, points[1:])]
+        self.used += [(a, b, step) for a, b in pairwise(points)]
         self.arrows.append(Arrow(points, step, end, head))
 
     def channels(self, start: Point, port: Port) -> list[float]:
@@ -63,7 +63,7 @@ class Lines:
     def cost(self, points: Sequence[Point], step: int, most: float) -> float:
         """What is against a way: its length and its corners, things in it, lines on it and across it. Not to the end where it is over `most`."""
         found = long(points)
-        for (a, b), (c, d) in zip(points, points[1:]):
+        for (a, b), (c, d) in pairwise(points):
             if found >= most:
                 return found
             left, right, top, bottom = (a, c, b, d) if a <= c and b <= d else (min(a, c), max(a, c), min(b, d), max(b, d))
@@ -71,10 +71,10 @@ class Lines:
                 found += BLOCKED * sum(1 for x, y, x2, y2 in self.boxes if y < top < y2 and left < x2 and x < right)
             else:
                 found += BLOCKED * sum(1 for x, y, x2, y2 in self.boxes if x < left < x2 and top < y2 and y < bottom)
-        for a, b in zip(points, points[1:]):
+        for one, other in pairwise(points):
             if found >= most:
                 return found
-            found += sum(meeting(a, b, c, d) for c, d, other in self.used if other != step)
+            found += sum(meeting(one, other, start, end) for start, end, begun in self.used if begun != step)
         return found
 
 
@@ -91,7 +91,7 @@ def meeting(a: Point, b: Point, c: Point, d: Point) -> float:
 
 def long(points: Sequence[Point]) -> float:
     """What a way costs for its length and its corners."""
-    return 2.0 * len(points) + sum(abs(a - c) + abs(b - d) for (a, b), (c, d) in zip(points, points[1:])) / 40
+    return 2.0 * len(points) + sum(abs(a - c) + abs(b - d) for (a, b), (c, d) in pairwise(points)) / 40
 
 
 def ways(start: Point, port: Port) -> Iterator[tuple[Point, ...]]:

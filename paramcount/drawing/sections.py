@@ -7,7 +7,8 @@ from itertools import groupby
 from math import prod
 from typing import NamedTuple
 
-from paramcount.drawing.items import Item, flow, of_data
+from paramcount.drawing.items import Item, flow
+from paramcount.drawing.matrices import of_data
 from paramcount.errors import ParamcountError
 from paramcount.tracing.traces import Shape, Step, Trace, Under
 
@@ -125,7 +126,9 @@ def called(section: Section, steps: Sequence[Step], parts: int = 1) -> str:
         return name
     ops = {steps[i].op for i in section.indices}
     held = {weight.component for i in section.indices for weight in steps[i].weights}
-    purpose = "output" if "lm_head" in held or "last row" in ops else "embedding" if "lookup" in ops else "between the layers" if section.part == "decoder" else ""
+    purpose = (
+        "output" if "lm_head" in held or "last row" in ops else "embedding" if "lookup" in ops else "between the layers" if section.part == "decoder" else ""
+    )
     return purpose if section.part == "decoder" or parts == 1 else f"{name} {purpose}".strip()
 
 
@@ -162,7 +165,7 @@ class Band(NamedTuple):
 
 def bands(trace: Trace, section: Section, carried: Mapping[int, Shape], origins: Mapping[int, str]) -> list[Band]:
     """A section in rows: a new one behind each sum through which everything goes. `origins`: where steps outside come from, for people."""
-    items = [with_origin(item, trace.steps, origins) for item in flow(trace.steps, section.indices, states=carried).items]
+    items = [with_origin(item, trace.steps, origins) for item in flow(trace.steps, section.indices, states=carried)]
     found: list[list[Item]] = [[]]
     for i, item in enumerate(items):
         found[-1].append(item)

@@ -100,7 +100,6 @@ class Frame(NamedTuple):
 
 CARD = 4.0  # how far the frames of experts lie behind one another
 BOLD = ("heading", "title", "times")
-Part: TypeAlias = Rectangle | Text | Sign | Frame
 
 
 class Drawing(NamedTuple):
@@ -153,12 +152,29 @@ class Group(NamedTuple):
         )
 
     def with_(self, *others: Group) -> Group:
-        return Group(*(tuple(thing for group in (self, *others) for thing in group[i]) for i in range(5)))
+        groups = (self, *others)
+        return Group(
+            tuple(one for group in groups for one in group.rectangles),
+            tuple(one for group in groups for one in group.arrows),
+            tuple(one for group in groups for one in group.texts),
+            tuple(one for group in groups for one in group.signs),
+            tuple(one for group in groups for one in group.frames),
+        )
+
+    @property
+    def boxes(self) -> list[Box]:
+        """What its things cover one by one, arrows left out."""
+        return [
+            *(one.box for one in self.rectangles),
+            *(one.box for one in self.texts),
+            *(one.box for one in self.signs),
+            *(one.box for one in self.frames),
+        ]
 
     @property
     def box(self) -> Box:
         """What all of it covers; nothing at all where there is nothing."""
-        boxes = [part.box for parts in (self.rectangles, self.texts, self.signs, self.frames) for part in parts]
+        boxes = self.boxes
         boxes += [(x, y, x, y) for arrow in self.arrows for x, y in arrow.points]
         if not boxes:
             return 0.0, 0.0, 0.0, 0.0
@@ -166,7 +182,7 @@ class Group(NamedTuple):
 
 
 # Widths of letters in ems, of a font that is wider than most: what a text needs whichever font there is.
-LETTERS = {c: width for letters, width in ((" .,:;|'!iIjlt", 0.4), ("()[]{}/fr-\"", 0.46), ("mwMW×%@…—→≠", 1.0)) for c in letters}
+LETTERS = {c: width for letters, width in ((" .,:;|'!iIjlt", 0.4), ('()[]{}/fr-"', 0.46), ("mwMW×%@…—→≠", 1.0)) for c in letters}
 OTHER, CAPITAL, FOREIGN = 0.65, 0.78, 1.1
 
 

@@ -162,17 +162,24 @@ def sums(cls: type[Sizes], known: Known) -> Sums:
     Raises: ParamcountError that names every flag which weights depend on and nobody has given.
     """
     needed: dict[str, Kind] = {}
-    first = result(cls, known)
+    seen: dict[frozenset[tuple[str, Any]], Result] = {}
+
+    def walk(known: Known) -> Result:
+        key = frozenset(known.items())
+        if key not in seen:
+            seen[key] = result(cls, known)
+        return seen[key]
+
     contexts: list[Known] = [known]
     met: set[str] = set()
     while contexts:  # with each field as it is taken first, with each of them another way, with those that only then are asked for
         context = contexts.pop(0)
-        base = result(cls, context)
+        base = walk(context)
         needed |= dict.fromkeys(base.numbers, NUMBER)
         for path, kind in base.asked.items():
             for value in kind.tried[1:]:
                 other = {**context, path: value}
-                if result(cls, other).said != base.said:
+                if walk(other).said != base.said:
                     needed[path] = kind
                 if path not in met:
                     contexts.append(other)
@@ -184,9 +191,10 @@ def sums(cls: type[Sizes], known: Known) -> Sums:
     if needed:
         accepted = "; ".join(f"{path}: {kind.accepted}" for path, kind in needed.items())
         raise ParamcountError(f"its weights depend on {', '.join(needed)}: give {'them' if len(needed) > 1 else 'it'}", accepted=accepted)
-    if first.sums is None:
-        raise ParamcountError(str(first.said))
-    return first.sums
+    found = walk(known)
+    if found.sums is None:
+        raise ParamcountError(str(found.said))
+    return found.sums
 
 
 def result(cls: type[Sizes], known: Known) -> Result:

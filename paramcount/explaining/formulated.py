@@ -90,6 +90,8 @@ def of_model(spec: object, of: str, structure: Mapping[str, object]) -> Polynomi
 
 def picked(sums: Sums, c: Any, cls: type[Sizes], of: str, sizes: Sizes | None = None) -> Polynomial:
     """One of the numbers of a count."""
+    if not isinstance(of, str):
+        raise ParamcountError(f"= {shown(of)}", where="of", accepted="a text: total, active, qkv, qkv.q, …")
     if of == "legacy_buffers":
         return legacy(c, cls, sizes)
     count = from_sums(sums, NO_LEGACY, "", True)  # type: ignore[arg-type]
