@@ -67,3 +67,14 @@ def decoded(data: bytes, what: str, most: int) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         raise ParamcountError("is not text", accepted=f"{what} in UTF-8") from None
+
+
+def expanded(path: str) -> Path:
+    """A path whose ~ is the home directory.
+
+    Raises: ParamcountError where there is no such directory.
+    """
+    try:
+        return Path(path).expanduser()
+    except (RuntimeError, ValueError):  # ~nobody, and names that nobody can have
+        raise ParamcountError("cannot be read: no such home directory", where=printable(path)) from None

@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, printable, quoted, shown
 from paramcount.files import read_text
 from paramcount.gpt2_numpy import Array, forward, shapes, softmax
 from paramcount.safetensors_files import Header, array, bits, read_header, widened
 from paramcount.strict_json import loads
-from paramcount.tables import Column, Table
 from paramcount.tokenizer_files import tokenized
 
 FLOATS = ("F64", "F32", "F16", "BF16")
@@ -258,6 +256,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.2f}%" if share >= 0.00005 else "< 0.01%"
 
 
+def word_line(word: NextWord) -> str:
+    """A next word as people read it: how likely, the word, its id."""
+    return f"{percent(word.probability)}  {visible(word.text)}  {word.id}"
+
+
 def record(run: Run) -> dict[str, Any]:
     """A run as plain data."""
     return {
@@ -266,14 +269,3 @@ def record(run: Run) -> dict[str, Any]:
         "next_words": [word._asdict() for word in run.next_words],
         "notes": list(run.notes),
     }
-
-
-def table(run: Run, title: str = "") -> Table:
-    """The next words, the likeliest first, below the tokens of the text."""
-    columns = [
-        Column("text", "next word", right=False, show=visible),
-        Column("id", "id", show=str),
-        Column("probability", "probability", show=percent),
-    ]
-    data = {"schema_version": SCHEMA_VERSION} | record(run)
-    return Table(columns, list(run.next_words), data, above=[*([title] if title else []), token_line(run)], below=run.notes)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from paramcount import zoo
 from paramcount.commands import COMMANDS
-from paramcount.errors import LONGEST, ParamcountError, near, printable, quoted
+from paramcount.errors import LONGEST, ParamcountError, near, quoted
+from paramcount.files import expanded
 
 PATH_ENDS = ("/", ".yaml", ".yml", ".json", ".safetensors", ".gguf")
 SPEC_HELP = "a zoo id, a Hugging Face id, a path, a mapping or what paramcount.load returned"
@@ -139,17 +140,10 @@ def _by_name(name: str, download: bool) -> zoo.Model:
 
 def _from_path(path: str) -> zoo.Model:
     if path.lower().endswith(YAML_ENDS):
-        return zoo.from_file(_expanded(path))
+        return zoo.from_file(expanded(path))
     from paramcount import config_files
 
-    return config_files.from_stdin() if path == "-" else config_files.from_path(_expanded(path))
-
-
-def _expanded(path: str) -> Path:
-    try:
-        return Path(path).expanduser()
-    except (RuntimeError, ValueError):  # ~nobody, and names that nobody can have
-        raise ParamcountError("cannot be read: no such home directory", where=printable(path)) from None
+    return config_files.from_stdin() if path == "-" else config_files.from_path(expanded(path))
 
 
 def select(words: object, *, estimates: bool = False, download: bool = False) -> list[zoo.Model]:

@@ -103,7 +103,7 @@ class Page(NamedTuple):
 
 def page(text: str) -> Page:
     """A page of `explain`, read row by row."""
-    title, *blocks = text.split("\n\n")
+    blocks = text.split("\n\n")[1:]
     sizes: dict[str, int] = {}
     if blocks[0].startswith("size"):
         for row in blocks.pop(0).splitlines()[2:]:

@@ -181,6 +181,11 @@ def test_what_is_not_a_json_object_is_refused(text: str, message: str, capsys: p
     assert refusal("x.json") == command_refusal(capsys, "x.json") == f"x.json: {message}"
 
 
+def test_a_key_a_second_time_behind_very_many_is_found_at_once() -> None:
+    written("x.json", "{" + "".join(f'"{i}": 0, ' for i in range(300_000)) + '"299999": 0}')
+    assert refusal("x.json") == "x.json: the key 299999 a second time (accepted: every key once)"
+
+
 def test_infinity_is_read_where_no_size_stands() -> None:
     written("x.json", '{"model_type": "mamba2", "time_step_limit": [0.0, Infinity]}')
     assert pc.count("x.json").total == 7_285_403_648  # Mamba2ForCausalLM, default config
@@ -192,6 +197,7 @@ def test_infinity_is_read_where_no_size_stands() -> None:
         (b"GGUF\x03\x00\x00\x00", "is a GGUF file (accepted: a model's config.json)"),
         (b"PK\x03\x04archive/data.pkl", "is a zip archive, as PyTorch writes checkpoints (accepted: a model's config.json)"),
         (b"\x80\x02}q\x00.", "is a pickle (accepted: a model's config.json)"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer: the file itself was not fetched (accepted: a model's config.json)"),
         (b'\x40\x00\x00\x00\x00\x00\x00\x00{"__metadata__"', "is a safetensors file (accepted: a model's config.json)"),
         (b"\xff\xfe{\x00", "is not text (accepted: a model's config.json in UTF-8)"),
         (b" " * (4 << 20) + b"{}", "is too large (accepted: a model's config.json of at most 4,194,304 bytes)"),

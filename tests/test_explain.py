@@ -29,11 +29,12 @@ from tests.cases import load
 from tests.printed import of_latex, of_text, page
 from tests.refusing import assert_one_line, command_refusal
 from tests.running import Runner
+from tests.test_remote_models import MODELS
 
 GOLDEN = Path(__file__).parent / "golden" / "explain"
 ZOO = [id for id in zoo.ids() if not zoo.entry(id).estimate]
 CASES = {name: [case["config"] for case in cases if not case.get("refused")][:2] for name, cases in load().items()}
-EVERY = [*ZOO, *(f"{name}-{len(configs) - 1}" for name, configs in CASES.items())]
+EVERY = [*ZOO, *MODELS, *(f"{name}-{len(configs) - 1}" for name, configs in CASES.items())]
 MORE = [*EVERY, *(f"{name}-0" for name, configs in CASES.items() if len(configs) > 1)]
 
 
@@ -46,6 +47,8 @@ def explained_of(id: str) -> pc.Explanation:
 def model(id: str) -> zoo.Model:
     if id in ZOO:
         return zoo.entry(id)
+    if id in MODELS:
+        return from_config(MODELS[id]["config"])
     name, _, i = id.rpartition("-")
     return from_config(CASES[name][int(i)])
 
@@ -79,7 +82,9 @@ def test_components_sum_to_the_count_and_what_no_token_visits_makes_the_active_f
     loaded = model(id)
     explained, count = explained_of(id), counted(loaded)
     assert {part.name: part.value for part in explained.components if part.value} == {name: n for name, n in count.components.items() if n}
-    assert {part.name: part.active for part in explained.components if part.value} == {name: count.active_components[name] for name, n in count.components.items() if n}
+    assert {part.name: part.active for part in explained.components if part.value} == {
+        name: count.active_components[name] for name, n in count.components.items() if n
+    }
     assert all(part.value == sum(line.value for line in part.lines) for part in explained.components)
     assert (explained.total, explained.active) == (count.total, count.active)
     assert count.active == count.total - sum(visit.rest for visit in explained.visits)
@@ -389,7 +394,7 @@ def test_a_hostile_name_becomes_no_markup(tmp_path: Path, run: Runner) -> None:
             assert done.code == 0, done.err
             assert "\x1b" not in done.out
             assert format not in ("markdown", "html") or "<img" not in done.out
-            if format == "latex" and not options[:1] == ["--tensors"]:
+            if format == "latex" and options != ["--tensors"]:
                 pytest.importorskip("pylatexenc.latexwalker").LatexWalker(done.out, tolerant_parsing=False).get_latex_nodes()
 
 

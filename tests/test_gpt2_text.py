@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
@@ -17,8 +15,7 @@ import pytest
 from paramcount import gpt2_text, tokenizer_files
 from paramcount.errors import ParamcountError
 from paramcount.gpt2_numpy import Array, forward, initial
-from paramcount.gpt2_text import Run, percent, record, run, table, token_line, visible
-from paramcount.tables import render
+from paramcount.gpt2_text import Run, percent, record, run, token_line, visible, word_line
 from paramcount.tokenizer_child import answer
 from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, byte_level, frozen_weights, sizes, write_weights, write_words
 from tests.refusing import assert_one_line
@@ -109,7 +106,7 @@ def test_a_row_that_no_token_has_is_a_word_without_text(weights: Path) -> None:
     write_words(weights.parent / "tokenizer.json", ["w22", *WORDS[1:12]])
     found = run(SIZES, weights, "w1 w2", top=23)
     assert {word.id: word.text for word in found.next_words} == {id: f"w{id}" if id else "w22" for id in range(12)} | dict.fromkeys(range(12, 23))
-    assert "\n–          12 " in render(table(found), "table", 80)
+    assert all(word_line(word).endswith(f"%  –  {word.id}") for word in found.next_words if word.id >= 12)
 
 
 def test_a_tokenizer_elsewhere_is_named(weights: Path, tmp_path: Path) -> None:
@@ -436,17 +433,8 @@ def some_run(n: int = 6) -> Run:
     return Run(tuple(f" w{i}" for i in range(n)), tuple(range(n)), (("logits", (n, 23)),), tuple(words), ("a note",))
 
 
-def test_a_table_for_people_shows_tokens_words_and_notes() -> None:
-    assert render(table(some_run(), "Tiny"), "table", 80).splitlines() == [
-        "Tiny",
-        "6 tokens: ␣w0 0 · ␣w1 1 · ␣w2 2 · ␣w3 3 · ␣w4 4 · ␣w5 5",
-        "next word  id  probability",
-        "─────────  ──  ───────────",
-        "␣P\\x1b      5       50.00%",
-        "–          22       12.35%",
-        "''          7      < 0.01%",
-        "a note",
-    ]
+def test_a_line_for_people_says_how_likely_a_word_is() -> None:
+    assert [word_line(word) for word in some_run().next_words] == ["50.00%  ␣P\\x1b  5", "12.35%  –  22", "< 0.01%  ''  7"]
 
 
 def test_many_tokens_are_the_first_and_the_last_for_people() -> None:
@@ -457,15 +445,13 @@ def test_many_tokens_are_the_first_and_the_last_for_people() -> None:
     assert token_line(some_run(1)) == "1 token: ␣w0 0"
 
 
-def test_json_and_csv_hold_all_of_it(weights: Path) -> None:
+def test_what_programs_get_holds_all_of_it(weights: Path) -> None:
     found = run(SIZES, weights, TEXT)
-    data = json.loads(render(table(found), "json", 80))
-    assert data == {"schema_version": 1} | json.loads(json.dumps(record(found)))
+    data = json.loads(json.dumps(record(found)))
     assert data["tokens"][0] == {"text": "w3", "id": 3}
     assert data["intermediates"][-1] == {"name": "logits", "shape": [6, 23]}
-    assert data["next_words"][0] == found.next_words[0]._asdict()
-    rows = list(csv.DictReader(io.StringIO(render(table(found), "csv", 80))))
-    assert [(row["text"], int(row["id"]), float(row["probability"])) for row in rows] == list(found.next_words)
+    assert data["next_words"] == [word._asdict() for word in found.next_words]
+    assert data["notes"] == list(found.notes)
 
 
 @pytest.mark.parametrize(("share", "text"), [(1.0, "100.00%"), (0.5, "50.00%"), (0.00006, "0.01%"), (0.00004, "< 0.01%"), (0.0, "< 0.01%")])

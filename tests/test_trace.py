@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from math import prod
 from pathlib import Path
@@ -16,6 +17,7 @@ from paramcount.counting import counted
 from paramcount.tracing.sending import trace
 from paramcount.tracing.telling import table, with_every_layer
 from tests.golden import assert_golden
+from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, frozen_weights, write_weights, write_words
 from tests.refusing import command_refusal
 from tests.running import Runner
 
@@ -144,6 +146,25 @@ def test_numbers_in_the_patterns_sum_up(id: str) -> None:
 )
 def test_what_cannot_be_sent_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert command_refusal(capsys, "trace", "gpt2-small", *args) == message
+
+
+def test_real_weights_say_what_comes_next(tmp_path: Path, run: Runner) -> None:
+    """The expected logits are those of the reference implementation for the same weights and ids: tests/data/gpt2_logits.json."""
+    model = tmp_path / "tiny.yaml"
+    model.write_text(f"architecture: gpt2\nconfig: {json.dumps(SIZES.model_dump())}\n", encoding="utf-8")
+    weights = write_weights(tmp_path / "model.safetensors", frozen_weights(), "F64")
+    write_words(tmp_path / "tokenizer.json")
+    done = run("trace", str(model), "--weights", str(weights), "--text", TEXT, "--top", "1", "--full")
+    logits = FROZEN["logits"][-1]
+    best = max(range(len(logits)), key=lambda i: logits[i])
+    share = math.exp(logits[best]) / sum(map(math.exp, logits))
+    assert (done.code, done.err) == (0, "")
+    assert f"what comes next, likeliest first:\n{100 * share:.2f}%  {WORDS[best]}  {best}\n" in done.out
+    assert f"{len(FROZEN['token_ids'])} tokens: {WORDS[FROZEN['token_ids'][0]]} {FROZEN['token_ids'][0]} · " in done.out
+    data = json.loads(run("trace", str(model), "--weights", str(weights), "--text", TEXT, "--json").out)
+    assert [token["id"] for token in data["run"]["tokens"]] == FROZEN["token_ids"]
+    made = {tuple(intermediate["shape"]) for intermediate in data["run"]["intermediates"]}
+    assert {tuple(step["out"]) for step in data["steps"] if step["op"] in ("lookup", "linear", "norm", "QKᵀ", "· V", "gelu")} - made == {(SIZES.vocab_size,)}
 
 
 def test_weights_of_another_architecture_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

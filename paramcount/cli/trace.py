@@ -72,8 +72,6 @@ def command(
 
 def run_real(model: Model, weights: str | None, text: str | None, tokenizer: str | None, top: int, shape_options: Sequence[int | None]) -> Run:
     """What real weights make of a real text."""
-    from pathlib import Path
-
     if not weights or text is None:
         raise ParamcountError("stands alone", where="--weights" if weights else "--text", accepted="--weights FILE --text TEXT")
     if model.architecture != "gpt2":
@@ -82,20 +80,18 @@ def run_real(model: Model, weights: str | None, text: str | None, tokenizer: str
         raise ParamcountError("beside --weights: they have the sizes they have", where="--set", accepted="one of them")
     if any(option is not None for option in shape_options):
         raise ParamcountError("beside a shape option: the text says how many tokens there are", where="--text", accepted="one of them")
+    from paramcount.files import expanded
     from paramcount.gpt2_text import run
 
-    beside = Path(tokenizer).expanduser() if tokenizer else None
-    return run(model.sizes, Path(weights).expanduser(), text, beside, top=top, config=model.reading.unread)
+    return run(model.sizes, expanded(weights), text, expanded(tokenizer) if tokenizer else None, top=top, config=model.reading.unread)
 
 
 def with_words(trace: Table, real: Run) -> Table:
     """The trace with its tokens above and the next words below."""
     from paramcount import gpt2_text
 
-    words = gpt2_text.table(real)
-    lines = [f"{gpt2_text.visible(word.text or '?')}  {word.id}  {100 * word.probability:.2f}%" for word in real.next_words]
     return trace._replace(
         above=[*trace.above, gpt2_text.token_line(real)],
-        below=[*trace.below, "what comes next, likeliest first:", *(f"  {line}" for line in lines), *words.below],
+        below=[*trace.below, "what comes next, likeliest first:", *map(gpt2_text.word_line, real.next_words), *real.notes],
         data=trace.data | {"run": gpt2_text.record(real)},
     )

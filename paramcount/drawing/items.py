@@ -157,7 +157,8 @@ class Reader:
         held, *others = step.weights
         out = of_data(step.out, i)
         if step.product:
-            right = stacked(step.heads, step.product.right, "weight", i, step.text, held.name)._replace(tied=held.tied_to is not None)
+            shape = step.product.right if step.heads > 1 else held.shape
+            right = stacked(step.heads, shape, "weight", i, step.text, held.name)._replace(tied=held.tied_to is not None)
             biases, left = tuple(below(bias, right) for bias in others), printed(step.product.left)
         else:
             right, left = of_weight(held, i, step.op, step.text), printed(step.inputs[0])

@@ -24,6 +24,7 @@ WIDEST = 1300.0  # for what is wider, a coarser scale is tried
 SCALES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024)
 COARSER, WORTH = 3, 0.92  # so many of them are tried, as long as each saves so much of the width
 MARGIN = 28.0
+MOST = 100  # sections in one drawing
 COLOURS = 12  # of edges; no model has more inner sizes
 SWATCHES = 130.0  # room for what stands before the words of the legend
 
@@ -52,6 +53,8 @@ def drawn(model: Model, *, tokens: int | None = None, layer: int | None = None) 
     trace = traced(model, Asked(n, source=n))
     found = sections(trace)
     parts = len({section.part for section in found if section.layers and section.part != "cross_attention"})
+    if layer is None and len(found) > MOST:
+        raise ParamcountError(f"{len(found):,} kinds of layers in one drawing", where=model.id, accepted=f"at most {MOST}, or a layer of them")
     carried = states(trace)
     chosen = found if layer is None else of_layer(found, layer, model.id)
     rows = []

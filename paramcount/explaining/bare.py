@@ -41,19 +41,13 @@ OPTIONAL_SIZE = "None, True: there is one, or a number"
 NUMBER = Kind("a number: the structure depends on it", ())
 
 
-class Asked(Exception):
-    """A declaration asks for a field that nobody has given."""
-
-    def __init__(self, path: str, kind: Kind) -> None:
-        super().__init__(path)
-        self.path, self.kind = path, kind
-
-
 class Open:
-    """Stands for the config of an architecture: given fields, symbols for the sizes, a question for everything else."""
+    """Stands for the config of an architecture: given fields, symbols for the sizes, and the first way that every other field may be
+    taken, which it notes in `asked`."""
 
-    def __init__(self, cls: type[Sizes], known: Known, prefix: str = "") -> None:
+    def __init__(self, cls: type[Sizes], known: Known, asked: dict[str, Kind] | None = None, prefix: str = "") -> None:
         self._cls, self._known, self._prefix = cls, known, prefix
+        self.asked: dict[str, Kind] = {} if asked is None else asked
 
     def __getattr__(self, name: str) -> Any:
         path, cls, known = self._prefix + name, self._cls, self._known
@@ -63,17 +57,18 @@ class Open:
             found = getattr(cls, name)
             return MethodType(found, self) if isinstance(found, FunctionType) else found
         kind = kind_of(cls, name, path)
-        if path not in known and kind is not None:
-            raise Asked(path, kind)
-        if name in inner_configs(cls):
-            return None if known.get(path, True) is None else Open(class_of(cls, name, path, known), known, f"{path}.")
         value = known.get(path, True)
+        if path not in known and kind is not None:
+            self.asked[path] = kind
+            value = kind.tried[0]
+        if name in inner_configs(cls):
+            return None if value is None else Open(class_of(cls, name, path, value), known, self.asked, f"{path}.")
         return symbols(path)[0] if value is True and kind is not FLAG else value
 
 
-def class_of(cls: type[Sizes], name: str, path: str, known: Known) -> type[Sizes]:
+def class_of(cls: type[Sizes], name: str, path: str, value: Any) -> type[Sizes]:
     """The class of an inner config; where any may stand there, the one that is named."""
-    inner, value = inner_configs(cls)[name], known.get(path)
+    inner = inner_configs(cls)[name]
     if inner is Sizes:
         try:
             return architecture(value)
@@ -199,22 +194,19 @@ def sums(cls: type[Sizes], known: Known) -> Sums:
 
 def result(cls: type[Sizes], known: Known) -> Result:
     """A walk in which every field that is not given is taken the first way it may be."""
-    asked: dict[str, Kind] = {}
     numbers: dict[str, int] = {}
     while True:
-        taken = {**known, **{path: kind.tried[0] for path, kind in asked.items()}, **numbers}
+        c = Open(cls, {**known, **numbers})
         try:
-            found = walked(Open(cls, taken), True)  # type: ignore[arg-type]
-        except Asked as question:
-            asked[question.path] = question.kind
+            found = walked(c, True)  # type: ignore[arg-type]
         except NO_WALK as error:
-            size = stuck_on(cls, taken)
+            size = stuck_on(cls, {**known, **numbers})
             if not size:
-                return Result(None, str(error), asked, tuple(numbers))
+                return Result(None, str(error), c.asked, tuple(numbers))
             numbers[size] = usual_number(cls, size)
         else:
             said = frozenset(found.found.items()), tuple(found.beside.items()), found.tied, found.spare
-            return Result(found, said, asked, tuple(numbers))
+            return Result(found, said, c.asked, tuple(numbers))
 
 
 def stuck_on(cls: type[Sizes], known: Known) -> str:
@@ -222,8 +214,6 @@ def stuck_on(cls: type[Sizes], known: Known) -> str:
     for path in sorted(open_sizes(cls, known), key=lambda path: not path.rpartition(".")[2].startswith("n_")):
         try:
             walked(Open(cls, {**known, path: usual_number(cls, path)}), True)  # type: ignore[arg-type]
-        except Asked:
-            return path
         except NO_WALK:
             continue
         return path
@@ -239,12 +229,12 @@ def open_sizes(cls: type[Sizes], known: Known, prefix: str = "") -> Iterator[str
     """The paths of the sizes that are symbols."""
     for name in cls.model_fields:
         path = prefix + name
+        kind = kind_of(cls, name, path)
         if name in inner_configs(cls):
-            if path in known and known[path] is None:
-                continue
-            if path in known or kind_of(cls, name, path) is None:
-                yield from open_sizes(class_of(cls, name, path, known), known, f"{path}.")
-        elif path not in known and kind_of(cls, name, path) is None:
+            value = known.get(path, kind.tried[0] if kind else True)
+            if value is not None:
+                yield from open_sizes(class_of(cls, name, path, value), known, f"{path}.")
+        elif path not in known and kind is None:
             yield path
 
 
@@ -263,7 +253,8 @@ def given(cls: type[Sizes], structure: Mapping[str, Any]) -> dict[str, Any]:
             part, _, name = name.partition(".")
             if part not in inner_configs(owner):
                 raise unknown(owner, path, part)
-            owner = class_of(owner, part, path.removesuffix(f".{name}"), known)
+            within = path.removesuffix(f".{name}")
+            owner = class_of(owner, part, within, known.get(within))
         if name not in owner.model_fields:
             raise unknown(owner, path, name)
         value = structure[path]
@@ -283,7 +274,7 @@ def fits(owner: type[Sizes], name: str, path: str, known: Known) -> None:
     kind, value, usual = kind_of(owner, name, path), known[path], words(owner, name)
     whole = type(value) is int and value >= 0
     if kind in (LANGUAGE, TOWER):
-        class_of(owner, name, path, known)
+        class_of(owner, name, path, value)
         return
     if name in inner_configs(owner):
         right = value is None if kind else False

@@ -115,7 +115,7 @@ def legacy(c: Any, cls: type[Sizes], sizes: Sizes | None) -> Polynomial:
     """What older released files hold besides. Where that takes more than + and ×, it is a number, which an architecture has not."""
     try:
         rows = cls.legacy_buffers(c)
-    except (*UNWALKED, bare.Asked):
+    except UNWALKED:
         if sizes is None:
             raise ParamcountError("= legacy_buffers is more than + and × of sizes", where="of", accepted="a model in place of its architecture") from None
         rows = sizes.legacy_buffers()

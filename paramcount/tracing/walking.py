@@ -11,7 +11,6 @@ from paramcount.parts.state_space import Recurring
 from paramcount.tracing.traces import ROUTED, Held, Kept, Product, Shape, Step, Under
 from paramcount.tracing.words import note_of, note_on, what
 
-
 OF_PICTURES = ("insert", "add view")  # which went in with earlier tokens
 ON_SCORES = ("relative bias", "alibi", "beside a sink")  # declared on the queries, added to what queries and keys give
 
