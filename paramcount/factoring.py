@@ -77,8 +77,8 @@ def _proportional(terms: Terms) -> tuple[Terms, Terms] | None:
     found: dict[Monomial, int] = {}
     for counts, rest in by_count.items():
         monomial, n = next(iter(each.items()))
-        times, left = divmod(rest.get(monomial, 0), n)
-        if left or rest != {monomial: times * n for monomial, n in each.items()}:
+        times = rest.get(monomial, 0) // n
+        if rest != {monomial: times * n for monomial, n in each.items()}:
             return None
         found[counts] = times
     return found, each

@@ -115,6 +115,13 @@ def test_layers_and_what_stands_outside_sum_to_the_total(id: str) -> None:
     assert total == counted(loaded).total
 
 
+def test_a_stack_is_called_as_its_tensors_are_stored() -> None:
+    for id in EVERY:
+        if not id.startswith("inkling2_text"):  # which stores some of its layers' tensors outside of them
+            loaded = model(id)
+            assert [p.name for p in walk(loaded.sizes, loaded.reading.head).pieces if p.layer and not p.name.startswith(p.stack)] == []
+
+
 @pytest.mark.parametrize("id", EVERY)
 def test_heads_and_what_they_share_sum_to_the_attention_of_a_layer(id: str) -> None:
     loaded = model(id)
@@ -167,6 +174,10 @@ def test_a_hybrid_has_a_line_for_each_kind_of_layer_with_its_number_and_name() -
         "4 attention layers": "4 attention layers · 2 · d_model",
         "outside layers": "d_model",
     }
+
+
+def test_inside_a_sum_the_number_of_layers_stands_alone() -> None:
+    assert [line.formula for line in pc.explain("gemma-3-1b").lines if line.component == "norm"] == ["2·26·(2·d_model + d_head) + d_model"]
 
 
 def test_an_encoder_decoder_has_lines_for_each_part() -> None:

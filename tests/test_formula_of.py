@@ -157,21 +157,25 @@ def default_config(name: str) -> Any:
     return {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
 
 
-# {architecture: a config}; of modelling code that no library ships, a released one.
-CONFIGS = {name: default_config(name) for name in set(MODEL_TYPES) & set(ARCHITECTURES)} | {str(from_config(c).architecture): c for c in REMOTE}
+@cache
+def models() -> dict[str, zoo.Model]:
+    """{architecture: a model of it}: of the zoo, a default config; of modelling code that no library ships, a released one."""
+    found = {str(model.architecture): model for model in map(zoo.entry, ZOO)}
+    found |= {str(model.architecture): model for model in map(from_config, REMOTE)}
+    found |= {name: from_config(default_config(name)) for name in set(MODEL_TYPES) & set(ARCHITECTURES)}
+    lightning = next(config for config in REMOTE if config["model_type"] == "minimax_m1")
+    return found | {"minimax_text_01": from_config({**lightning, "model_type": "minimax_text_01"})}
 
 
-def test_there_is_a_config_of_every_architecture() -> None:
-    classes = {architecture(name) for name in CONFIGS}
-    assert [name for name in ARCHITECTURES if architecture(name) not in classes] == []
+NOT_OF_A_MODEL = {name for name in ARCHITECTURES if name.endswith("ForTokenClassification")}  # the same as an encoder
+ZIPPED = {"nemotron-nas"}  # several lists for each layer: whether one is read to its end shows only beside the others
 
 
-@pytest.mark.parametrize("name", sorted(CONFIGS))
+@pytest.mark.parametrize("name", sorted(set(ARCHITECTURES) - NOT_OF_A_MODEL))
 def test_an_architecture_given_what_it_asks_for_evaluates_to_the_count(name: str) -> None:
-    model = from_config(CONFIGS[name])
-    assert model.architecture == name
+    model = models()[name]
     structure, errors = given_step_by_step(name, model.sizes)
-    assert errors <= 1 + ("language" in structure) or name in SEARCHED  # one error names them all; those of a language model that is named, another
+    assert errors <= 1 + ("language" in structure) or name in ZIPPED  # one error names them all; those of a language model that is named, another
     cls, count = architecture(name), count_sizes(model.sizes)
     known = bare.given(cls, structure)
     sums = bare.sums(cls, known)

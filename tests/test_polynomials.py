@@ -138,6 +138,8 @@ def test_how_many_layers_and_experts_stand_before_numbers_and_widths() -> None:
     assert str(3 * d * f * e * (n - dense)) == "(n_layers − n_dense_layers) · n_routed_experts · 3 · d_model · d_expert"
     assert str((n - dense) * (d + 2 * f) * 5) == "(n_layers − n_dense_layers) · 5 · (d_model + 2·d_expert)"
     assert str(d * (2 * n + 1)) == "(2·n_layers + 1) · d_model"
+    # d_model stands in more terms, and still what layers hold comes first
+    assert str(n * (d * f + e) + d * (e + 7)) == "n_layers·(d_model·d_expert + n_routed_experts) + (n_routed_experts + 7)·d_model"
 
 
 def test_signs_units_and_constants_print_as_people_write_them() -> None:

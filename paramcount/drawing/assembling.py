@@ -70,7 +70,8 @@ def standing(section: Section, bands: Sequence[Band], steps: Sequence[Step], sca
         frame = Frame(0, frame_top, box[2] + PAD, box[3] + PAD - frame_top, "layer")
         group = Group(frames=(frame,)).with_(group)
     first, last = bands[0].items[0], bands[-1].items[-1]
-    return Standing(group, ways[0][0], ways[-1][1], right, first.step if first.kind == "source" else -1, (last.step, *section.ends))
+    from_before = first.kind == "source" and bool(steps[first.step].reads or steps[first.step].weights)  # no input of the model
+    return Standing(group, ways[0][0], ways[-1][1], right, first.step if from_before else -1, (last.step, *section.ends))
 
 
 def back(start: Point, end: Point, right: float, between: float, left: float, step: int) -> Arrow:

@@ -12,7 +12,7 @@ from paramcount.errors import ParamcountError, near, printable
 
 FONTS = "'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 LIGHT: dict[str, str | tuple[str, ...]] = {
-    "paper": "#ffffff", "ink": "#1f2328", "soft": "#59636e", "line": "#8c959f", "frame": "#d0d7de", "inside": "#fafbfc",
+    "paper": "#ffffff", "ink": "#1f2328", "soft": "#59636e", "line": "#848d97", "frame": "#d0d7de", "inside": "#fafbfc",
     "data": "#9cc3ee", "data-edge": "#2b6cb0", "weight": "#cfd4da", "weight-edge": "#6b7480",
     "k": ("#b4500b", "#7b3fb8", "#0b7a55", "#b3256b", "#856600", "#0a7688", "#c02b2b", "#4f6d00", "#4a55c9", "#80502f", "#1f2328", "#9c4dcc"),
 }  # fmt: skip

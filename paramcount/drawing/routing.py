@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from paramcount.drawing.shapes import Arrow, Box, Group, Point
 
 STEP = 6.0  # between two lines side by side
 OUT = 9.0  # how far a line goes before it turns
 TRACKS, NEAREST = 5, 12  # heights that are tried: above and below everything, and beside what is near
-BLOCKED = 100.0  # what it costs to go through something
+BLOCKED, ALONG, ACROSS = 100.0, 30.0, 4.0  # what it costs to go through something, on another line, across one
 CLEAR = 9.0  # a way against which there is no more than this is good enough
 SLACK = 0.5  # by which lines may touch
+
+
+Stretch: TypeAlias = tuple[float, float, float, int]  # where it is, from where to where it goes, and from which step it comes
 
 
 class Port(NamedTuple):
@@ -37,7 +40,7 @@ class Lines:
         self.boxes = [(a + SLACK, b + SLACK, c - SLACK, d - SLACK) for a, b, c, d in self.boxes]
         self.top = min((box[1] for box in self.boxes), default=0.0)
         self.bottom = max((box[3] for box in self.boxes), default=0.0)
-        self.used: list[tuple[Point, Point, int]] = []
+        self.used: tuple[list[Stretch], list[Stretch]] = [], []  # level ones, upright ones
 
     def draw(self, start: Point, ports: Sequence[Port], step: int, end: int, head: bool) -> None:
         """An arrow from a point to the port that is reached best: straight if nothing is in the way, else along one of the channels."""
@@ -51,7 +54,10 @@ class Lines:
             if least < long(best) + CLEAR:
                 break
         points = tidy(best)
-        self.used += [(a, b, step) for a, b in pairwise(points)]
+        for a, b in pairwise(points):
+            upright = a[0] == b[0]
+            low, high = sorted((a[upright], b[upright]))
+            self.used[upright].append((a[1 - upright], low, high, step))
         self.arrows.append(Arrow(points, step, end, head))
 
     def channels(self, start: Point, port: Port) -> list[float]:
@@ -63,30 +69,20 @@ class Lines:
     def cost(self, points: Sequence[Point], step: int, most: float) -> float:
         """What is against a way: its length and its corners, things in it, lines on it and across it. Not to the end where it is over `most`."""
         found = long(points)
-        for (a, b), (c, d) in pairwise(points):
+        for a, b in pairwise(points):
             if found >= most:
                 return found
-            left, right, top, bottom = (a, c, b, d) if a <= c and b <= d else (min(a, c), max(a, c), min(b, d), max(b, d))
-            if top == bottom:
-                found += BLOCKED * sum(1 for x, y, x2, y2 in self.boxes if y < top < y2 and left < x2 and x < right)
+            upright = a[0] == b[0]
+            at = a[1 - upright]
+            low, high = (a[upright], b[upright]) if a[upright] <= b[upright] else (b[upright], a[upright])
+            if upright:
+                found += BLOCKED * sum(1 for x, y, x2, y2 in self.boxes if x < at < x2 and low < y2 and y < high)
             else:
-                found += BLOCKED * sum(1 for x, y, x2, y2 in self.boxes if x < left < x2 and top < y2 and y < bottom)
-        for one, other in pairwise(points):
-            if found >= most:
-                return found
-            found += sum(meeting(one, other, start, end) for start, end, begun in self.used if begun != step)
+                found += BLOCKED * sum(1 for x, y, x2, y2 in self.boxes if y < at < y2 and low < x2 and x < high)
+            along, across = self.used[upright], self.used[not upright]
+            found += ALONG * sum(1 for other, start, end, begun in along if abs(at - other) < STEP - 1 and low < end and start < high and begun != step)
+            found += ACROSS * sum(1 for other, start, end, begun in across if low < other < high and start < at < end and begun != step)
         return found
-
-
-def meeting(a: Point, b: Point, c: Point, d: Point) -> float:
-    """What two stretches of lines cost each other: much where they lie on one another, little where they cross."""
-    upright, other = a[0] == b[0], c[0] == d[0]
-    i = 1 if upright else 0
-    low, high = min(a[i], b[i]), max(a[i], b[i])
-    if upright == other:
-        near = abs(a[1 - i] - c[1 - i]) < STEP - 1
-        return 30.0 if near and low < max(c[i], d[i]) and min(c[i], d[i]) < high else 0.0
-    return 4.0 if low < c[i] < high and min(c[1 - i], d[1 - i]) < a[1 - i] < max(c[1 - i], d[1 - i]) else 0.0
 
 
 def long(points: Sequence[Point]) -> float:

@@ -126,10 +126,10 @@ def called(section: Section, steps: Sequence[Step], parts: int = 1) -> str:
         return name
     ops = {steps[i].op for i in section.indices}
     held = {weight.component for i in section.indices for weight in steps[i].weights}
-    purpose = (
-        "output" if "lm_head" in held or "last row" in ops else "embedding" if "lookup" in ops else "between the layers" if section.part == "decoder" else ""
-    )
-    return purpose if section.part == "decoder" or parts == 1 else f"{name} {purpose}".strip()
+    purpose = "output" if "lm_head" in held or "last row" in ops else "embedding" if "lookup" in ops else ""
+    if section.part == "decoder" or parts == 1:
+        return purpose or (name if parts > 1 else "")
+    return f"{name} {purpose}".strip()
 
 
 def spans(runs: Sequence[tuple[int, int]]) -> str:
@@ -187,13 +187,15 @@ def origins(found: Sequence[Section], steps: Sequence[Step], section: Section, b
     """Where the data come from that a section reads from outside; nothing of those that an arrow brings from the section `before`."""
     known = before.ends if before else ()
     return {
-        i: f"from the {called(other, steps)}{' layers' if other.layers and other.part == section.part else ''}"
-        for other in found
-        if other is not section
-        for covered in other.covers
-        for i in covered
-        if i not in known
+        i: f"from {origin(other, steps, section)}" for other in found if other is not section for covered in other.covers for i in covered if i not in known
     }
+
+
+def origin(other: Section, steps: Sequence[Step], section: Section) -> str:
+    """A section for people who read another: behind a stack, its last layer."""
+    if other.layers and other.part == section.part:
+        return "other layers" if section.layers else f"layer {sum(other.runs[-1]) - 1:,}"
+    return f"the {called(other, steps, 2)}"
 
 
 def heavy(items: Sequence[Item]) -> bool:

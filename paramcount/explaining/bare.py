@@ -18,6 +18,7 @@ from paramcount.reading import read
 from paramcount.sizes import Sizes, Tower, inner_configs
 from paramcount.summing import Sums, walked
 
+NAMED_PARTS = ("language", "tower")
 TRIAL = 6  # a number in the place of a size that the structure depends on, while it is found out which that is
 NO_WALK = (ParamcountError, TypeError, AttributeError, LookupError, ValueError)
 Known = Mapping[str, Any]  # {path of a field: its value}
@@ -26,19 +27,20 @@ Known = Mapping[str, Any]  # {path of a field: its value}
 class Kind(NamedTuple):
     """How a field that is no plain size may be given."""
 
+    of: str  # flag | words | indices | word | size | language | tower | part | number
     accepted: str
     tried: tuple[Any, ...]  # values that tell whether weights depend on it
 
 
-FLAG = Kind("True or False", (False, True))
-WORDS = Kind("a word for each layer", (("?",), ()))
-INDICES = Kind("a list of numbers", ((0,), (1,), ()))
-WORD = Kind("a word", ("?", "!"))
-LANGUAGE = Kind("the name of an architecture", ("llama",))  # any will do to find what else is asked for
-TOWER = Kind(f"one of {', '.join(TOWERS)}", (next(iter(TOWERS)),))
-OPTIONAL_PART = Kind("None, or True: there is one", (None, True))
-OPTIONAL_SIZE = "None, True: there is one, or a number"
-NUMBER = Kind("a number: the structure depends on it", ())
+FLAG = Kind("flag", "True or False", (False, True))
+WORDS = Kind("words", "a word for each layer", (("?",), ()))
+INDICES = Kind("indices", "a list of numbers", ((0,), (1,), ()))
+WORD = Kind("word", "a word", ("?", "!"))
+LANGUAGE = Kind("language", "the name of an architecture", ("llama",))  # any will do to find what else is asked for
+TOWER = Kind("tower", f"one of {', '.join(TOWERS)}", (next(iter(TOWERS)),))
+PART = Kind("part", "None, or True: there is one", (None, True))
+SIZE = Kind("size", "None, True: there is one, or a number", (None, True))
+NUMBER = Kind("number", "a number: the structure depends on it", ())
 
 
 class Open:
@@ -56,14 +58,14 @@ class Open:
                 raise AttributeError(name)
             found = getattr(cls, name)
             return MethodType(found, self) if isinstance(found, FunctionType) else found
-        kind = kind_of(cls, name, path)
+        kind = kind_of(cls, name)
         value = known.get(path, True)
         if path not in known and kind is not None:
             self.asked[path] = kind
             value = kind.tried[0]
         if name in inner_configs(cls):
             return None if value is None else Open(class_of(cls, name, path, value), known, self.asked, f"{path}.")
-        return symbols(path)[0] if value is True and kind is not FLAG else value
+        return symbols(path)[0] if value is True and kind != FLAG else value
 
 
 def class_of(cls: type[Sizes], name: str, path: str, value: Any) -> type[Sizes]:
@@ -87,21 +89,21 @@ def class_of(cls: type[Sizes], name: str, path: str, value: Any) -> type[Sizes]:
 
 
 @cache
-def kind_of(cls: type[Sizes], name: str, path: str) -> Kind | None:
+def kind_of(cls: type[Sizes], name: str) -> Kind | None:
     """How a field may be given; None of a size or an inner config, which need not be."""
     annotation = cls.model_fields[name].annotation
     listed = getattr(annotation, "__origin__", None) is tuple
     inside = getattr(annotation, "__args__", None) or (annotation,)
     kinds = [getattr(kind, "__origin__", kind) for kind in inside]  # without their limits
     if name in inner_configs(cls):
-        return {Sizes: LANGUAGE, Tower: TOWER}.get(inner_configs(cls)[name], OPTIONAL_PART if type(None) in kinds else None)
+        return {Sizes: LANGUAGE, Tower: TOWER}.get(inner_configs(cls)[name], PART if type(None) in kinds else None)
     if listed:
         return told_apart(cls, name, WORDS if kinds[0] is str else INDICES)
     if bool in kinds:
         return FLAG
     if str in kinds:
         return told_apart(cls, name, WORD)
-    return Kind(OPTIONAL_SIZE, (None, symbols(path)[0])) if type(None) in kinds else None
+    return SIZE if type(None) in kinds else None
 
 
 def told_apart(cls: type[Sizes], name: str, kind: Kind) -> Kind:
@@ -109,8 +111,8 @@ def told_apart(cls: type[Sizes], name: str, kind: Kind) -> Kind:
     usual, known = defaults(cls).get(name), words(cls, name)
     tried = [usual] if usual is not None else []
     tried += known if kind is WORD else [known] if known else []
-    accepted = f"{kind.accepted}: {', '.join(known)}" if known else kind.accepted
-    return Kind(accepted, tuple(dict.fromkeys([*tried, *(kind.tried if kind is not WORD or not known else ())])))
+    tried += kind.tried if kind is not WORD or not known else ()
+    return Kind(kind.of, f"{kind.accepted}: {', '.join(known)}" if known else kind.accepted, tuple(dict.fromkeys(tried)))
 
 
 @cache
@@ -179,9 +181,9 @@ def sums(cls: type[Sizes], known: Known) -> Sums:
                 if path not in met:
                     contexts.append(other)
             met.add(path)
-            if kind in (LANGUAGE, TOWER):
+            if kind.of in NAMED_PARTS:
                 needed[path] = kind
-    parts = tuple(f"{path}." for path, kind in needed.items() if kind in (LANGUAGE, TOWER))
+    parts = tuple(f"{path}." for path, kind in needed.items() if kind.of in NAMED_PARTS)
     needed = {path: kind for path, kind in needed.items() if not path.startswith(parts)}  # what is in a part depends on which it is
     if needed:
         accepted = "; ".join(f"{path}: {kind.accepted}" for path, kind in needed.items())
@@ -229,7 +231,7 @@ def open_sizes(cls: type[Sizes], known: Known, prefix: str = "") -> Iterator[str
     """The paths of the sizes that are symbols."""
     for name in cls.model_fields:
         path = prefix + name
-        kind = kind_of(cls, name, path)
+        kind = kind_of(cls, name)
         if name in inner_configs(cls):
             value = known.get(path, kind.tried[0] if kind else True)
             if value is not None:
@@ -271,25 +273,25 @@ def unknown(owner: type[Sizes], path: str, name: str) -> ParamcountError:
 
 def fits(owner: type[Sizes], name: str, path: str, known: Known) -> None:
     """Raises where a value is none that the field may have."""
-    kind, value, usual = kind_of(owner, name, path), known[path], words(owner, name)
-    whole = type(value) is int and value >= 0
-    if kind in (LANGUAGE, TOWER):
+    kind, value, usual = kind_of(owner, name), known[path], words(owner, name)
+    if kind and kind.of in NAMED_PARTS:
         class_of(owner, name, path, value)
         return
-    if name in inner_configs(owner):
-        right = value is None if kind else False
-        right = right or (kind is not None and value is True)
-    elif kind is FLAG:
-        right = isinstance(value, bool)
-    elif kind is None:
-        right = whole or isinstance(value, (Polynomial, tuple))
-    elif kind.accepted == OPTIONAL_SIZE:
-        right = whole or value is None or value is True or isinstance(value, Polynomial)
-    elif kind.accepted.startswith(WORDS.accepted):
-        right = isinstance(value, tuple) and all(isinstance(word, str) and (not usual or word in usual) for word in value)
-    elif kind.accepted.startswith(INDICES.accepted):
-        right = isinstance(value, tuple) and all(type(n) is int and n >= 0 for n in value)
-    else:
-        right = value is None or (isinstance(value, str) and (not usual or value in usual))
+    whole = (type(value) is int and value >= 0) or isinstance(value, Polynomial)
+    match kind.of if kind else "part" if name in inner_configs(owner) else "":
+        case "flag":
+            right = isinstance(value, bool)
+        case "words":
+            right = isinstance(value, tuple) and all(isinstance(word, str) and (not usual or word in usual) for word in value)
+        case "indices":
+            right = isinstance(value, tuple) and all(type(n) is int and n >= 0 for n in value)
+        case "word":
+            right = value is None or (isinstance(value, str) and (not usual or value in usual))
+        case "size":
+            right = whole or value is None or value is True
+        case "part":
+            right = value is True or (value is None and kind is not None)
+        case _:
+            right = whole or isinstance(value, tuple)  # of a few architectures, one for each layer
     if not right:
         raise ParamcountError(f"= {shown(value)}", where=path, accepted=kind.accepted if kind else "a whole number or a symbol")

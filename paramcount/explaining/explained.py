@@ -41,7 +41,8 @@ def explain(spec: object, *, layer: int | str | None = None, head: bool = False,
         "MTP": [piece for piece in found.pieces if piece.part == "mtp" and piece.role == "parameter" and piece.tied_to is None],
         "buffers": [piece for piece in found.pieces if piece.part != "mtp" and piece.role == "buffer"],
     }
-    return explanation(model, found, pieces, beside)
+    left_out = model.reading.not_counted
+    return explanation(model, found, pieces, beside, remarks=[f"not counted: {', '.join(left_out)}"] if left_out else [])
 
 
 def explanation(

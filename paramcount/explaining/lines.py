@@ -19,8 +19,6 @@ LONGEST = 110  # characters of a formula, likewise
 MOST_NAMED = 3  # kinds of layers, where one name does not fit them all
 
 Kinds = Mapping[str, tuple[Repeat, ...]]  # {stack: the kinds of its layers}
-
-
 Layers = tuple[str, Repeat]  # (the stack, those of one kind)
 
 
@@ -100,12 +98,12 @@ def long(formula: str, allowed: int) -> bool:
     return deepest > allowed or len(formula) > LONGEST
 
 
-def line(share: Share, component: str, detail: str, part: str, of: str, note: str = "") -> Line:
+def line(share: Share, component: str, detail: str, part: str, of: str) -> Line:
     tree, values = factored(share.formula.terms), share.values
     return Line(
         component, detail, part, share.layers, of,
         written(tree), written(tree, in_numbers(TEXT, values)),
-        value_of(share.formula, values), value_of(share.used, values), note,
+        value_of(share.formula, values), value_of(share.used, values), "",
         written(tree, LATEX), written(tree, in_numbers(LATEX, values)),
     )  # fmt: skip
 

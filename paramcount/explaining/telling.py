@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from paramcount.breakdown import note
 from paramcount.counting import SCHEMA_VERSION, Count, Tensor, component
 from paramcount.explaining.explanation import Explanation
-from paramcount.explaining.wording import labels, latex, markdown, said_below, text, title, told
+from paramcount.explaining.wording import active_sum, labels, latex, markdown, rows_of, said_below, text, title, told
 from paramcount.figures import short
 from paramcount.flow import Repeat
 from paramcount.tables import Column, Table
@@ -32,7 +32,11 @@ def table(e: Explanation) -> Table:
         Column("active", "active", only="csv"),
     ]
     above = [title(e), *(f"{size.name} = {size.value:,}: {told(size)}" for size in e.sizes)]
-    below = [f"total {e.total:,}", *([f"active {e.active:,}"] if e.active != e.total else []), *said_below(e)]
+    below = [f"total {e.total:,}"]
+    below += [f"{visit.component}, {what}: {sum_} = {n:,}" for visit in e.visits for what, sum_, n in rows_of(visit)]
+    below += [f"active: {active_sum(e)} = {e.active:,}"] if e.visits else []
+    below += [f"{part.name}{'' if e.of == 'head' else ', in no total'}: {part.value:,}" for part in e.beside]
+    below += said_below(e)
     texts = {"table": lambda width: text(e, width), "markdown": lambda _: markdown(e), "latex": lambda _: latex(e)}
     return Table(columns, rows, e.to_dict(), above=above, below=below, texts=texts)
 

@@ -97,6 +97,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "bert": {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 44, "max_position_embeddings": 64},
 }  # fmt: skip
 
+CASES = cases.load()
 TOWERS = ("vision", "audio", "projector")  # no picture and no sound goes in
 # Of an architecture that is no key of CONFIGS, a config without these keys is taken: the declaration does not know of them.
 UNTRACED = ("use_bidirectional_attention", "use_sliding_window")
@@ -123,8 +124,8 @@ def document(name: str) -> dict[str, Any]:
     """Its config.json: one of CONFIGS, whose names have the model type before a comma, or else one that is known to run."""
     if name in CONFIGS:
         return {"model_type": re.split("[.,]", name)[0], "architectures": [class_of(name)], **CONFIGS[name]}
-    known = (case["config"] for case in cases.load()[name] if "refused" not in case)
-    found: dict[str, Any] = next(config for config in known if not any(word in str(config) for word in UNTRACED))
+    known = [case for case in CASES[name] if "refused" not in case and not any(word in str(case) for word in UNTRACED)]
+    found: dict[str, Any] = min(known, key=lambda case: case["total"])["config"]
     return found
 
 

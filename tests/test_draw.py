@@ -1,0 +1,535 @@
+"""`paramcount draw` and `pc.draw`: every matrix of a model as a rectangle to scale, in the order of the flow."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount import zoo
+from paramcount.config_json import from_config
+from paramcount.drawing.pictures import draw, drawn
+from paramcount.drawing.rendering import DARK, LIGHT, fonts, svg
+from paramcount.drawing.shapes import Drawing, Rectangle, Text
+from paramcount.names import load
+from paramcount.zoo import Model
+from tests.drawings import (
+    assert_all_inside,
+    assert_flows,
+    assert_shapes_are_printed,
+    assert_to_scale,
+    blocked,
+    grey,
+    held,
+    overlaps,
+    parsed,
+    trace_of,
+    written,
+)
+from tests.golden import assert_golden
+from tests.model_types import MODEL_TYPES
+from tests.refusing import command_refusal
+from tests.running import Runner
+from tests.test_package import command, loaded_by
+
+ZOO = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+GOLDEN = ("gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0.1")
+FOLDED = {"hrm_text", "zamba", "zamba2"}  # blocks that are run several times are drawn once
+LARGEST = 200_000  # bytes of a block
+HOSTILE = "<script>alert('1')</script> & \"]]><img src=x onerror=alert(2)>\x1b[31m\u202e"
+
+
+@cache
+def model(name: str) -> Model:
+    """An entry of the zoo, or the default config of a model type."""
+    if name in ZOO:
+        return load(name)
+    facts = MODEL_TYPES[name]
+    return from_config({"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})})
+
+
+@cache
+def drawing_of(name: str, layer: int | None = None) -> Drawing:
+    return drawn(model(name), layer=layer)
+
+
+def weights(drawing: Drawing) -> list[tuple[str, str]]:
+    """What is grey, biases and norms left out."""
+    return [(r.label, r.shape) for r in drawing.rectangles if r.role == "weight" and r.label]
+
+
+def data(drawing: Drawing) -> list[str]:
+    return [r.shape for r in drawing.rectangles if r.role == "data"]
+
+
+# ---- what is drawn
+
+
+def test_a_block_of_gpt2_shows_the_products_of_the_textbook() -> None:
+    """[1024, 768] · [768, 64] = [1024, 64] for each of 12 heads, and so on: the shapes of Vaswani et al. (2017) with GPT-2's numbers."""
+    drawing = drawing_of("gpt2-small", 0)
+    assert weights(drawing) == [
+        ("queries", "12 × [768, 64]"),
+        ("keys", "12 × [768, 64]"),
+        ("values", "12 × [768, 64]"),
+        ("output projection", "[768, 768]"),
+        ("up", "[768, 3072]"),
+        ("down", "[3072, 768]"),
+    ]
+    x, head, heads = "[1024, 768]", "12 × [1024, 64]", "[1024, 12 · 64]"
+    assert data(drawing) == [
+        *(x, head, head, head),
+        *("12 × [64, 1024]", "12 × [1024, 1024]", "12 × [1024, 1024]"),  # Kᵀ, QKᵀ, its softmax
+        *(head, heads, x),  # V, heads side by side, the output
+        *(x, "[1024, 3072]", x),
+    ]
+    assert [sign.text for sign in drawing.signs] == ["+", "+"]
+    assert [text.text for text in drawing.texts if text.role == "note"] == ["mask", "softmax", "gelu"]
+
+
+def test_the_whole_of_gpt2_begins_with_the_tables_and_ends_with_the_next_word() -> None:
+    drawing = drawing_of("gpt2-small")
+    first, *_, last = drawing.rectangles
+    assert (first.label, first.shape, first.role) == ("token ids", "[1024]", "data")
+    assert (last.shape, last.role) == ("[50257]", "data")
+    assert weights(drawing)[:2] == [("token table", "[50257, 768]"), ("position table", "[1024, 768]")]
+    assert weights(drawing)[-1] == ("output head", "[768, 50257]")
+    assert {"12 ×", "layers 0–11", "last row", "tied to wte.weight"} <= {text.text for text in drawing.texts}
+
+
+def test_attention_shows_queries_meeting_keys_and_what_the_mask_leaves() -> None:
+    drawing = drawing_of("llama-3.1-8b", 0)
+    by_label = {r.label: r for r in drawing.rectangles}
+    assert [(by_label[name].copies, by_label[name].shape) for name in ("Q", "K", "V", "Kᵀ", "QKᵀ")] == [
+        (32, "32 × [1024, 128]"),
+        (8, "8 × [1024, 128]"),
+        (8, "8 × [1024, 128]"),
+        (8, "8 × [128, 1024]"),
+        (32, "32 × [1024, 1024]"),
+    ]
+    (masked,) = [r for r in drawing.rectangles if r.mask]
+    assert (masked.shape, masked.mask, masked.window) == ("32 × [1024, 1024]", "causal", None)
+    beside = [r for r in drawing.rectangles if r.beside > 1]
+    assert [(r.shape, r.cols, r.beside) for r in beside] == [("[1024, 32 · 128]", 4096, 32)]
+
+
+def test_a_window_is_a_band_below_the_diagonal() -> None:
+    """gpt-oss: every other layer sees the last 128 tokens."""
+    sliding, full = (next(r for r in drawing_of("gpt-oss-20b", layer).rectangles if r.mask) for layer in (0, 1))
+    assert (sliding.window, sliding.label) == (128, "window 128")
+    assert (full.window, full.label) == (None, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "layer", "said", "behind", "dark"),
+    [
+        ("mixtral-8x7b", 0, "2 of 8 experts a token", 7, 1),
+        ("deepseek-v3", 3, "8 of 256 experts a token", 11, 7),
+        ("jamba-v0.1", 1, "2 of 16 experts a token", 11, 1),
+    ],
+)
+def test_experts_stand_behind_one_another_and_the_visited_are_dark(name: str, layer: int, said: str, behind: int, dark: int) -> None:
+    drawing = drawing_of(name, layer)
+    (frame,) = [frame for frame in drawing.frames if frame.role == "expert"]
+    assert (frame.cards, frame.active) == (behind, dark)  # the front one is visited too
+    assert said in {text.text for text in drawing.texts}
+    assert "router" in {label for label, _ in weights(drawing)}
+    assert "Σ" in {sign.text for sign in drawing.signs}
+
+
+def test_the_layers_of_deepseek_v3_are_two_kinds() -> None:
+    drawing = drawing_of("deepseek-v3")
+    texts = [text.text for text in drawing.texts]
+    assert [text for text in texts if text.endswith(" ×") and text[:-2] in ("3", "58", "61")] == ["3 ×", "58 ×"]
+    assert {"dense · layers 0–2", "moe · layers 3–60"} <= set(texts)
+    shared = [(label, shape) for label, shape in weights(drawing) if label.startswith("shared")]
+    assert shared == [("shared gate", "[7168, 2048]"), ("shared up", "[7168, 2048]"), ("shared down", "[2048, 7168]")]
+
+
+@pytest.mark.parametrize(
+    ("name", "layer", "shape"), [("jamba-v0.1", 0, "[8192, 16]"), ("mamba2", 0, "128 × [64, 128]"), ("qwen3-next-80b-a3b", 0, "32 × [128, 128]")]
+)
+def test_a_state_is_data(name: str, layer: int, shape: str) -> None:
+    (state,) = [r for r in drawing_of(name, layer).rectangles if r.label == "state"]
+    assert (state.role, state.shape) == ("data", shape)
+
+
+def test_an_encoder_is_drawn_before_its_decoder_which_says_where_keys_come_from() -> None:
+    texts = [text.text for text in drawing_of("t5-small").texts]
+    assert texts.index("encoder · layers 1–5") < texts.index("decoder · layers 1–5")
+    assert "cross-attention" in texts
+    labels = [r.label for r in drawing_of("t5-small").rectangles]
+    assert "from the encoder" in labels
+
+
+# ---- a layer
+
+
+@pytest.mark.parametrize(("layer", "expected"), [(0, "mixer"), (1, "mixer"), (4, "qkv")])
+def test_a_layer_of_a_hybrid_is_of_its_kind(layer: int, expected: str) -> None:
+    drawing = drawing_of("jamba-v0.1", layer)
+    components = {step.component.partition(".")[0] for step in (trace_of(model("jamba-v0.1"), drawing).steps[r.step] for r in drawing.rectangles)}
+    assert components & {"mixer", "qkv"} == {expected}
+    assert f"layer {layer}" in [text.text for text in drawing.texts]
+
+
+def test_a_layer_of_a_model_with_two_stacks_is_the_decoders() -> None:
+    drawing = drawing_of("bart", 11)
+    steps = trace_of(model("bart"), drawing).steps
+    assert {steps[r.step].part for r in drawing.rectangles if r.role == "weight"} == {"decoder", "cross_attention"}
+
+
+def test_a_layer_says_what_stands_before_it() -> None:
+    assert drawing_of("llama-3.1-8b", 7).rectangles[0].label == "from layer 6"
+    assert drawing_of("llama-3.1-8b", 0).rectangles[0].label == "from the embedding"
+
+
+# ---- every model
+
+
+@pytest.mark.parametrize("name", [*ZOO, *sorted(MODEL_TYPES)])
+def test_every_model_is_drawn_to_scale_without_anything_on_anything_else(name: str) -> None:
+    drawing = drawing_of(name)
+    trace = trace_of(model(name), drawing)
+    assert_to_scale(drawing)
+    assert_shapes_are_printed(drawing)
+    assert list(overlaps(drawing)) == []
+    assert_all_inside(drawing)
+    assert_flows(drawing, trace)
+    assert blocked(drawing) <= 16
+    found, expected = grey(drawing), held(trace)
+    assert found == {i: expected[i] for i in found}
+    assert set(found) == set(expected) or name in FOLDED
+    texts = written(parsed(drawing.svg()))
+    assert sorted(texts) == sorted([*(t.text.replace("ᵀ", "T") for t in drawing.texts), *(sign.text for sign in drawing.signs)])
+    assert drawing.words
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_no_arrow_of_a_known_model_runs_through_anything(name: str) -> None:
+    assert blocked(drawing_of(name)) == 0
+
+
+@pytest.mark.parametrize("name", [*GOLDEN, "qwen3-next-80b-a3b", "gpt-oss-120b"])
+def test_what_is_grey_sums_to_the_parameters(name: str) -> None:
+    """The areas times their repeats, tied ones and buffers left out."""
+    drawing, count = drawing_of(name), pc.count(name)
+    steps = trace_of(model(name), drawing).steps
+    total = 0
+    for step, numbers in grey(drawing).items():
+        spare = [weight for weight in steps[step].weights if weight.tied_to or weight.role != "parameter"]
+        if not spare:
+            copies = 1
+            for under in steps[step].under:
+                copies *= under.copies
+            total += numbers * copies
+    assert total == count.total
+
+
+@pytest.mark.parametrize("name", [*ZOO, *sorted(MODEL_TYPES)])
+def test_a_block_is_a_small_file(name: str) -> None:
+    """A block is smaller than the whole model with its repeats folded; where that is large, blocks are looked at."""
+    if len(drawing_of(name).svg().encode()) >= LARGEST:
+        layers = {first for step in trace_of(model(name), drawing_of(name)).steps for under in step.layers for first, _ in under.runs}
+        assert max(len(drawing_of(name, layer).svg().encode()) for layer in layers) < LARGEST
+
+
+def test_the_largest_model_is_drawn_within_a_second() -> None:
+    taken = []
+    for _ in range(2):
+        before = time.process_time()
+        drawn(model("deepseek-v3")).svg()
+        taken.append(time.process_time() - before)
+    assert min(taken) < 1
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_file_is_the_golden_one(name: str) -> None:
+    assert_golden(f"draw/{name}.svg", drawing_of(name).svg())
+
+
+def test_the_same_model_gives_the_same_bytes_in_every_process() -> None:
+    code = "import sys; from paramcount.drawing.pictures import draw; sys.stdout.buffer.write(draw('mixtral-8x7b').svg().encode())"
+    outputs = {
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed}).stdout for seed in "12"
+    }
+    assert outputs == {drawing_of("mixtral-8x7b").svg().encode()}
+
+
+# ---- the picture comes from the declaration
+
+
+def test_another_size_is_another_picture() -> None:
+    before, after = drawing_of("llama-3.1-8b", 0), drawn(pc.what_if("llama-3.1-8b", d_ff=8192), layer=0)
+    assert [shape for label, shape in weights(before) if label in ("gate", "up", "down")] == ["[4096, 14336]", "[4096, 14336]", "[14336, 4096]"]
+    assert [shape for label, shape in weights(after) if label in ("gate", "up", "down")] == ["[4096, 8192]", "[4096, 8192]", "[8192, 4096]"]
+    assert any("what if d_ff 14,336 → 8,192" in text.text for text in after.texts)
+
+
+def test_a_changed_declaration_is_a_changed_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    from paramcount.architectures import llama
+    from paramcount.flow import Data, norm
+
+    layer = llama.layer
+
+    def mutant(c: Any, kind: str, x: Data) -> Data:
+        return norm(layer(c, kind, x), "extra_norm")
+
+    before = drawing_of("llama-2-7b", 0)
+    monkeypatch.setattr(llama, "layer", mutant)
+    after = draw("llama-2-7b", layer=0)
+    assert [r.name for r in after.rectangles if r not in before.rectangles and r.role == "weight"][-1] == "model.layers.{layer}.extra_norm.weight"
+    assert sum(r.name.endswith("norm.weight") for r in after.rectangles) == sum(r.name.endswith("norm.weight") for r in before.rectangles) + 1
+
+
+# ---- marks
+
+
+def test_what_does_not_fit_is_broken_and_the_legend_says_so() -> None:
+    drawing = drawing_of("llama-3.1-8b")
+    assert {r.label for r in drawing.rectangles if r.broken and r.role == "weight"} == {"token table", "output head"}
+    legend = [text.text for text in drawing.texts if text.role == "legend"]
+    assert legend[:3] == ["data", "weights", f"5,000 numbers (1 px = {drawing.scale} numbers)"]
+    assert {"longer than drawn", "thinner than 2 px, drawn 2 px", "of more than 12 equal ones 12 are drawn"} <= set(legend)
+    (rule,) = [frame for frame in drawing.frames if frame.role == "rule"]
+    assert rule.width * drawing.scale == pytest.approx(5000)
+    few = [text.text for text in drawing_of("gpt2-small", 0).texts if text.role == "legend"]
+    assert "longer than drawn" not in few
+
+
+def test_edges_of_one_colour_are_equally_long_and_every_inner_size_has_one() -> None:
+    for name in GOLDEN:
+        drawing = drawing_of(name)
+        colours = list(drawing.colours.values())
+        assert len(colours) == len(set(colours))
+        products = [step.product for step in trace_of(model(name), drawing).steps if step.product]
+        assert {product.left[-1] for product in products} <= set(drawing.colours)
+
+
+def test_the_scale_is_measured_against_what_the_picture_says() -> None:
+    """d_ff of 3,072 and heads of 64 numbers at 1 px = 10 numbers."""
+    drawing = drawing_of("gpt2-small", 0)
+    assert drawing.scale == 10
+    up, queries = (next(r for r in drawing.rectangles if r.label == label) for label in ("up", "queries"))
+    assert (up.width, up.height, queries.width, queries.height) == (307.2, 76.8, 6.4, 76.8)
+
+
+@pytest.mark.parametrize(("tokens", "thin", "broken"), [(5, True, False), (1024, False, False), (100_000, False, True)])
+def test_few_tokens_are_thin_and_many_are_broken(tokens: int, thin: bool, broken: bool) -> None:
+    drawing = drawn(model("llama-3.1-8b"), tokens=tokens, layer=0)
+    (x, *_) = drawing.rectangles
+    assert (x.rows, "rows" in x.thin, "rows" in x.broken) == (tokens, thin, broken)
+    assert_to_scale(drawing)
+    assert list(overlaps(drawing)) == []
+
+
+def test_a_small_model_is_drawn_larger_than_it_is() -> None:
+    config = {
+        "model_type": "llama",
+        "hidden_size": 8,
+        "num_attention_heads": 2,
+        "head_dim": 4,
+        "intermediate_size": 16,
+        "vocab_size": 20,
+        "num_hidden_layers": 2,
+    }
+    drawing = draw(config, tokens=6)
+    assert drawing.scale < 1
+    assert_to_scale(drawing)
+    assert any("px = 1 number)" in text.text for text in drawing.texts)
+
+
+def test_tokens_are_as_many_as_the_model_takes_up_to_1024() -> None:
+    assert [drawing_of(name).tokens for name in ("gpt2-small", "llama-3.1-8b", "bert")] == [1024, 1024, 512]
+
+
+# ---- files
+
+
+def test_an_svg_has_a_title_a_description_and_both_palettes() -> None:
+    root = parsed(drawing_of("gpt2-small").svg(id="a b"))
+    ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
+    assert ids == ["a-b-title", "a-b-desc", "a-b-head"]
+    assert root.attrib["aria-labelledby"] == "a-b-title a-b-desc"
+    title, description, style = root[0].text, root[1].text, root[2].text
+    assert title == "GPT-2 small: the life of 1,024 tokens, every matrix to scale"
+    assert "queries: [1024, 768] · 12 × [768, 64] = 12 × [1024, 64]" in str(description)
+    light, dark = str(style).split("@media (prefers-color-scheme:dark)")
+    assert str(LIGHT["paper"]) in light
+    assert str(DARK["paper"]) in dark
+    rules = [rule.partition("{")[0] for rule in str(style).replace("@media (prefers-color-scheme:dark){", "").split("}")]
+    assert all(part.strip().startswith(".paramcount-drawing ") for rule in rules if rule for part in rule.split(","))
+
+
+def contrast(a: str, b: str) -> float:
+    """WCAG 2.1, relative luminance."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+    light, dark = sorted((luminance(a), luminance(b)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+def test_every_text_can_be_read_on_its_ground(palette: dict[str, Any]) -> None:
+    for ground in (palette["paper"], palette["inside"]):
+        assert min(contrast(colour, ground) for colour in (palette["ink"], palette["soft"], *palette["k"])) >= 4.5
+        assert min(contrast(palette[edge], ground) for edge in ("data-edge", "weight-edge", "line")) >= 3
+    assert len(set(palette["k"])) == 12
+
+
+def hostile() -> Drawing:
+    """A drawing with a name and labels that would be markup."""
+    bad = drawn(model("gpt2-small").model_copy(update={"name": HOSTILE}), layer=0)
+    first = bad.rectangles[0]._replace(label=HOSTILE, name=HOSTILE, shape=HOSTILE)
+    texts = tuple(text._replace(text=HOSTILE) for text in bad.texts)
+    return bad._replace(rectangles=(first, *bad.rectangles[1:]), texts=texts, words=(HOSTILE,))
+
+
+@pytest.mark.parametrize("form", ["svg", "html"])
+def test_a_hostile_name_stays_text(form: str) -> None:
+    content = getattr(hostile(), form)()
+    assert "<script" not in content
+    assert "<img" not in content
+    assert "\x1b" not in content
+    assert "\u202e" not in content
+    assert "&lt;script&gt;" in content
+    inner = content[content.index("<svg") : content.index("</svg>") + 6]
+    root = parsed(inner)
+    assert any("<script>alert('1')" in text for text in written(root))
+    assert parsed(drawn(model("gpt2-small").model_copy(update={"name": HOSTILE})).svg()) is not None
+
+
+def test_a_hostile_id_stays_an_id() -> None:
+    assert parsed(drawing_of("gpt2-small").svg(id='"><script>'))[0].attrib["id"] == "---script--title"
+
+
+def test_the_page_needs_nothing_beside_it() -> None:
+    page = drawing_of("gpt2-small").html()
+    assert page.startswith("<!doctype html>\n<html lang")
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
+    assert "overflow-x:auto" in page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert drawing_of("gpt2-small").svg() in page
+    assert "<li>up: [1024, 768] · [768, 3072] = [1024, 3072]</li>" in page
+
+
+def test_a_png_shows_its_texts_with_the_font_that_the_extra_brings(tmp_path: Path, run: Runner) -> None:
+    resvg_py = pytest.importorskip("resvg_py")
+    pytest.importorskip("matplotlib")
+    target = tmp_path / "block.png"
+    assert run("draw", "gpt2-small", "--layer", "0", "-o", str(target)) == (0, "", "")
+    content = target.read_bytes()
+    drawing = drawing_of("gpt2-small", 0)
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = (int.from_bytes(content[i : i + 4], "big") for i in (16, 20))
+    assert (width, height) == pytest.approx((2 * drawing.width, 2 * drawing.height), abs=2)
+
+    def rendered(texts: tuple[Text, ...], files: list[str]) -> bytes:
+        without = svg(drawing._replace(texts=texts, signs=()))
+        return bytes(resvg_py.svg_to_bytes(svg_string=without, skip_system_fonts=True, font_files=files, sans_serif_family="DejaVu Sans"))
+
+    assert len(fonts()) == 2
+    assert rendered(drawing.texts, fonts()) != rendered((), fonts()) == rendered(drawing.texts, [])
+
+
+# ---- the command
+
+
+@pytest.mark.parametrize("ending", ["svg", "SVG", "html", "htm"])
+def test_the_ending_chooses_the_format(ending: str, tmp_path: Path, run: Runner) -> None:
+    target = tmp_path / f"out.{ending}"
+    assert run("draw", "gpt2-small", "-o", str(target)) == (0, "", "")
+    drawing = drawing_of("gpt2-small")
+    assert target.read_text(encoding="utf-8") == (drawing.html() if ending.startswith("htm") else drawing.svg())
+
+
+def test_a_dash_is_an_svg_on_the_screen(run: Runner) -> None:
+    assert run("draw", "gpt2-small", "--tokens", "7", "--layer", "2", "-o", "-").out == drawn(model("gpt2-small"), tokens=7, layer=2).svg()
+
+
+def test_a_what_if_is_drawn(run: Runner) -> None:
+    done = run("draw", "llama-3.1-8b", "--set", "n_layers=40", "-o", "-")
+    assert (done.code, done.err) == (0, "")
+    texts = written(parsed(done.out))
+    assert "40 ×" in texts
+    assert any(text.startswith("what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248") for text in texts)
+
+
+def test_remarks_go_to_stderr(run: Runner, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "llama", "num_hidden_layers": 1, "conv_kernel_size": 3}', encoding="utf-8")
+    done = run("draw", str(tmp_path / "config.json"), "-o", str(tmp_path / "out.svg"))
+    assert (done.code, done.err) == (0, "remark: not read, though named like sizes: conv_kernel_size\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["gpt2-small"], "-o: names no file to draw into (accepted: a FILE that ends in .svg, .html or .png)"),
+        (["gpt2-small", "-o", "x.pdf"], "-o: no drawing has the ending '.pdf' (accepted: .svg, .html, .htm, .png)"),
+        (["gpt2-small", "-o", "x.sgv"], "-o: no drawing has the ending '.sgv' (accepted: .svg, .html, .htm, .png); did you mean .svg?"),
+        (["gpt2-small", "-o", "x"], "-o: no drawing has the ending 'none' (accepted: .svg, .html, .htm, .png)"),
+        (["gpt2-small", "-o", "nowhere/x.svg"], "-o nowhere/x.svg: cannot be written: No such file or directory"),
+        (["gpt2-small", "-o", "x.svg", "--layer", "12"], "layer = 12 (accepted: from 0 to 11)"),
+        (["gpt2-small", "-o", "x.svg", "--layer", "-1"], "layer = -1 (accepted: a whole number from 0)"),
+        (["gpt2-small", "-o", "x.svg", "--layer", "first"], "Invalid value for '--layer': 'first' is not a valid integer."),
+        (["gpt2-small", "-o", "x.svg", "--tokens", "0"], "tokens = 0 (accepted: a whole number from 1 to 1,000,000,000)"),
+        (["gpt2-small", "-o", "x.svg", "--tokens", "-5"], "tokens = -5 (accepted: a whole number from 1 to 1,000,000,000)"),
+        (["gpt2-small", "-o", "x.svg", "--tokens", "1025"], "gpt2-small: 1,025 tokens, the position table has 1,024 rows (accepted: at most 1,024)"),
+        (["gpt2-smal", "-o", "x.svg"], "unknown model 'gpt2-smal' (accepted: what `paramcount list` names, or a path such as ./model.yaml); did you mean gpt2-small or gpt-3-small or gpt2-xl?"),
+        (["gpt2-small", "gpt2-xl", "-o", "x.svg"], "Got unexpected extra argument (gpt2-xl)"),
+        (["gpt2-small", "-o", "x.svg", "--set", "n_layers=0"], "gpt2-small: n_layers = 0 (accepted: a whole number from 1)"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_in_one_line(
+    args: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command_refusal(capsys, "draw", *args) == message
+
+
+def test_an_estimate_has_nothing_to_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command_refusal(capsys, "draw", "gpt-4", "-o", "x.svg").startswith("gpt-4: is an estimate: claims and no sizes")
+
+
+def test_a_png_without_the_extra_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    message = command_refusal(capsys, "draw", "gpt2-small", "-o", "x.png")
+    assert message == "a PNG needs the [plot] extra (accepted: pip install 'paramcount[plot]', or an .svg)"
+
+
+@pytest.mark.parametrize("layer", [True, 1.0, "1", -1, 10**40])
+def test_a_layer_that_is_no_number_is_refused(layer: Any) -> None:
+    with pytest.raises(pc.ParamcountError, match=r"^layer = "):
+        draw("gpt2-small", layer=layer)
+
+
+def test_a_model_without_end_of_kinds_is_refused() -> None:
+    """Each layer of a pruned model may be a kind of its own."""
+    blocks = [{"attention": {"no_op": True, "replace_with_linear": False, "n_heads_in_group": None}, "ffn": {"ffn_mult": 1 + i / 10, "no_op": False, "replace_with_linear": False}} for i in range(120)]  # fmt: skip
+    config = {"model_type": "nemotron-nas", "num_hidden_layers": 120, "hidden_size": 4096, "block_configs": blocks}
+    with pytest.raises(pc.ParamcountError, match=r"kinds of layers in one drawing \(accepted: at most 100, or a layer of them\)$"):
+        draw(config)
+    assert draw(config, layer=7).rectangles
+
+
+def test_an_svg_needs_nothing_heavy() -> None:
+    assert loaded_by(command(["draw", "deepseek-v3", "-o", os.devnull + "/../null.svg"])) & {"numpy", "pandas", "matplotlib", "jinja2", "resvg_py"} == set()
+
+
+def test_it_is_public() -> None:
+    assert pc.draw("gpt2-small", layer=0) == drawing_of("gpt2-small", 0)
+    assert isinstance(drawing_of("gpt2-small").rectangles[0], Rectangle)
+    assert isinstance(drawing_of("gpt2-small"), pc.Drawing)
