@@ -17,15 +17,17 @@ from paramcount import zoo
 from paramcount.config_json import from_config
 from paramcount.drawing.pictures import draw, drawn
 from paramcount.drawing.rendering import DARK, LIGHT, fonts, svg
-from paramcount.drawing.shapes import Drawing, Rectangle, Text
+from paramcount.drawing.shapes import BOLD, Drawing, Rectangle, Text
 from paramcount.names import load
 from paramcount.zoo import Model
 from tests.drawings import (
+    SVG,
     assert_all_inside,
     assert_flows,
     assert_shapes_are_printed,
     assert_to_scale,
     blocked,
+    extent,
     grey,
     held,
     overlaps,
@@ -187,8 +189,13 @@ def test_a_layer_of_a_model_with_two_stacks_is_the_decoders() -> None:
 
 
 def test_a_layer_says_what_stands_before_it() -> None:
-    assert drawing_of("llama-3.1-8b", 7).rectangles[0].label == "from layer 6"
-    assert drawing_of("llama-3.1-8b", 0).rectangles[0].label == "from the embedding"
+    assert [drawing_of("deepseek-v3", layer).rectangles[0].label for layer in (0, 1, 3, 60)] == [
+        "from the embedding",
+        "from layer 0",
+        "from layer 2",
+        "from layer 59",
+    ]
+    assert drawing_of("jamba-v0.1").rectangles[-5].label == "from layer 31"
 
 
 # ---- every model
@@ -443,6 +450,33 @@ def test_a_png_shows_its_texts_with_the_font_that_the_extra_brings(tmp_path: Pat
     assert rendered(drawing.texts, fonts()) != rendered((), fonts()) == rendered(drawing.texts, [])
 
 
+@pytest.mark.parametrize("name", GOLDEN)
+def test_an_svg_draws_what_the_data_say(name: str) -> None:
+    """The path of each rectangle goes around its box, what is on it stays inside but for ragged breaks and coloured edges."""
+    drawing = drawing_of(name)
+    groups = [group for group in parsed(drawing.svg()).iter(f"{SVG}g") if group.get("class") != "flow"]
+    for r, group in zip(drawing.rectangles, groups, strict=True):
+        outline, *others = [element.attrib["d"] for element in group.iter(f"{SVG}path")]
+        assert extent(outline) == pytest.approx(r.box, abs=0.3)  # rounded step by step
+        left, top, right, bottom = r.box
+        for d in others:
+            a, b, c, e = extent(d)
+            assert left - 6.1 <= a <= c <= right + 6.1 and top - 6.1 <= b <= e <= bottom + 6.1
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_texts_need_no_more_room_than_they_are_given(name: str) -> None:
+    """In DejaVu Sans, which is wider than most."""
+    pytest.importorskip("matplotlib")
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    for text in drawing_of(name).texts:
+        font = FontProperties(family="DejaVu Sans", size=text.size, weight="bold" if text.role in BOLD else "normal")
+        width, *_ = text_to_path.get_text_width_height_descent(text.text, font, ismath=False)
+        assert width <= text.box[2] - text.box[0], text
+
+
 # ---- the command
 
 
@@ -526,7 +560,7 @@ def test_a_model_without_end_of_kinds_is_refused() -> None:
 
 
 def test_an_svg_needs_nothing_heavy() -> None:
-    assert loaded_by(command(["draw", "deepseek-v3", "-o", os.devnull + "/../null.svg"])) & {"numpy", "pandas", "matplotlib", "jinja2", "resvg_py"} == set()
+    assert loaded_by(command(["draw", "deepseek-v3", "-o", "-"])) & {"numpy", "pandas", "matplotlib", "jinja2", "resvg_py"} == set()
 
 
 def test_it_is_public() -> None:

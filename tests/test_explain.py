@@ -236,6 +236,15 @@ def test_one_query_head_may_share_its_keys_with_all_others() -> None:
     assert pc.explain(falcon, head=True).remarks == ("Wk and Wv shared by all 71 heads",)
 
 
+def test_a_gate_with_a_number_for_each_head_is_a_column_of_its_own() -> None:
+    """Laguna's: one number a head, made of the layer's input; Beam's bias on its gate: one number a head."""
+    laguna = pc.explain({"model_type": "laguna", "gating": "per-head"}, head=True)
+    gate = next(part for part in laguna.components if part.name == "Wgate")
+    assert [line.formula for line in gate.lines] == ["d_model"]
+    biases = pc.explain({"model_type": "beam"}, head=True).beside[0]
+    assert {line.component: line.value for line in biases.lines}["Wgate"] == 1
+
+
 def test_a_head_is_of_the_first_layer_that_has_any() -> None:
     assert pc.explain("jamba-v0.1", head=True).subject == "one of 32 heads of layer 4 of model.layers: attention dense, like 4, 12, 20, 28"
 

@@ -31,7 +31,7 @@ class Item(NamedTuple):
     operand: int | None = None  # the step that gives `right`, where that is data
     body: tuple[Item, ...] = ()  # of one expert
     experts: tuple[int, int] = (0, 0)  # visited, of how many
-    note: str = ""
+    note: str = ""  # what it is tied to
     left: str = ""  # of a product: the shape of what comes in
 
 
@@ -183,7 +183,7 @@ class Reader:
         text = share.text if share.text != share.op else ""
         right = stacked(int(heads), (product.right[0], cols), "weight", share.reads[0], text, held.name)
         biases = tuple(below(bias, right) for bias in others)
-        self.add(Item("product", i, whole.reads, of_data(share.out, i), right, biases, left=printed(product.left)))
+        self.add(Item("product", i, whole.reads, of_data(share.out, i), right, biases, words=(whole.text,), left=printed(product.left)))
 
     def product_of_data(self, i: int, product: Product) -> None:
         """Queries times keys, what comes of them times values."""
@@ -206,9 +206,7 @@ class Reader:
         masking = self.steps[step.reads[0]]
         before = self.owner[step.reads[0]]
         weights = tuple(of_weight(held, i, step.op) for held in step.weights)
-        self.items[before] = self.items[before]._replace(
-            kind="operation" if weights else "words", words=("mask", "softmax"), weights=weights, note=masking.note
-        )
+        self.items[before] = self.items[before]._replace(kind="operation" if weights else "words", words=("mask", "softmax"), weights=weights)
         window = window_of(masking.note)
         out = stacked(step.heads, step.out[-2:], "data", i)
         out = out._replace(mask="causal" if "before it" in masking.note else "near", window=window)
@@ -268,7 +266,7 @@ def window_of(note: str) -> int | None:
 
 
 def named(items: Sequence[Item], owner: dict[int, int]) -> tuple[Item, ...]:
-    """Items with the letters of attention on the data that go into it, and their matrices named after these."""
+    """Items with the letters of attention on the data that go into it, and their matrices named after these; a share without a name has the whole's."""
     found = list(items)
     for item in items:
         if item.kind == "product" and item.operand is not None and item.right is not None:
@@ -277,7 +275,10 @@ def named(items: Sequence[Item], owner: dict[int, int]) -> tuple[Item, ...]:
                 at = made_by(items, owner, step)
                 if at is not None:
                     found[at] = lettered(found[at], letter)
-    return tuple(found)
+    return tuple(
+        item._replace(right=item.right._replace(label=item.words[0])) if item.kind == "product" and item.right and item.words and not item.right.label else item
+        for item in found
+    )
 
 
 def made_by(items: Sequence[Item], owner: dict[int, int], step: int) -> int | None:

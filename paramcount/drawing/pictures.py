@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 from paramcount.changing import said
 from paramcount.counting import counted
@@ -23,10 +24,13 @@ USUAL = 1024  # tokens: as many as GPT-2 reads at once, so that data can be seen
 WIDEST = 1300.0  # for what is wider, a coarser scale is tried
 SCALES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024)
 COARSER, WORTH = 3, 0.92  # so many of them are tried, as long as each saves so much of the width
-MARGIN = 28.0
+MARGIN, ABOVE = 28.0, 30.0  # around the picture, and between what is said of it and itself
 MOST = 100  # sections in one drawing
 COLOURS = 12  # of edges; no model has more inner sizes
 SWATCHES = 130.0  # room for what stands before the words of the legend
+
+
+Rows: TypeAlias = list[tuple[Section, list[Band]]]
 
 
 def draw(spec: object, *, tokens: int | None = None, layer: int | None = None) -> Drawing:
@@ -52,47 +56,41 @@ def drawn(model: Model, *, tokens: int | None = None, layer: int | None = None) 
     n = usual(model) if tokens is None else tokens
     trace = traced(model, Asked(n, source=n))
     found = sections(trace)
-    parts = len({section.part for section in found if section.layers and section.part != "cross_attention"})
     if layer is None and len(found) > MOST:
         raise ParamcountError(f"{len(found):,} kinds of layers in one drawing", where=model.id, accepted=f"at most {MOST}, or a layer of them")
-    carried = states(trace)
-    chosen = found if layer is None else of_layer(found, layer, model.id)
-    rows = []
-    for section, before in zip(chosen, [None, *chosen]):
-        known = origins(found, trace.steps, section, before)
-        if layer and layer > min(first for first, _ in section.runs):
-            known |= dict.fromkeys(trace.steps[section.indices[0]].reads[:1], f"from layer {layer - 1:,}")
-        rows += [(section, found_bands)] if (found_bands := bands(trace, section, carried, known)) else []
-    items = [item for _, in_rows in rows for band in in_rows for item in everything(band.items)]
+    rows = rows_of(trace, found, found if layer is None else of_layer(found, layer, model.id), layer)
+    parts = len({section.part for section in found if section.layers and section.part != "cross_attention"})
     scale = fitted(rows)
-    body = assembled(rows, trace.steps, scale, parts, layer)
+    items = [item for _, in_section in rows for band in in_section for item in everything(band.items)]
     colours = {n: i for i, n in enumerate(inner_sizes(items)[:COLOURS])}
-    left, top, right, _ = body.box
-    head = header(model, trace, layer)
-    key = legend(body, scale, bool(colours))
-    key = key.moved(max(right - key.box[2], head.box[2] + 60), 4)
-    down = head.box[3] + 30 - top
-    if any(overlap(key.box, box) for box in boxes(body.moved(0, down))):
-        down = max(down, key.box[3] + 30 - top)
-    whole = head.with_(key, body.moved(0, down))
+    body = assembled(rows, trace.steps, scale, parts, layer)
+    whole = under(header(model, trace), legend(body, scale, bool(colours)), body)
     left, top, right, bottom = whole.box
     whole = whole.moved(MARGIN - left, MARGIN - top)
     return Drawing(
-        model.id,
-        printable(model.name, 80),
-        right - left + 2 * MARGIN,
-        bottom - top + 2 * MARGIN,
-        scale,
-        n,
-        layer,
-        whole.rectangles,
-        whole.arrows,
-        whole.texts,
-        whole.signs,
-        whole.frames,
-        colours,
-        tuple(in_words(items)),
+        id=model.id,
+        title=printable(model.name, 80),
+        width=right - left + 2 * MARGIN,
+        height=bottom - top + 2 * MARGIN,
+        scale=scale,
+        tokens=n,
+        layer=layer,
+        colours=colours,
+        words=tuple(in_words(items)),
+        **whole._asdict(),
     )
+
+
+def rows_of(trace: Trace, found: Sequence[Section], chosen: Sequence[Section], layer: int | None) -> Rows:
+    """The chosen sections with what stands in them; those in which nothing stands left out."""
+    rows = []
+    carried = states(trace)
+    for section, before in zip(chosen, [None, *chosen]):
+        known = origins(found, trace.steps, section, before)
+        if layer and layer > min(first for other in found if other.part == section.part for first, _ in other.runs):
+            known |= dict.fromkeys(trace.steps[section.indices[0]].reads[:1], f"from layer {layer - 1:,}")
+        rows.append((section, bands(trace, section, carried, known)))
+    return [(section, in_section) for section, in_section in rows if in_section]
 
 
 def usual(model: Model) -> int:
@@ -101,7 +99,7 @@ def usual(model: Model) -> int:
     return min([USUAL, *(n for n in limits if type(n) is int and n > 0)])
 
 
-def fitted(rows: Sequence[tuple[Section, Sequence[Band]]]) -> float:
+def fitted(rows: Rows) -> float:
     """The finest scale at which no matrix of a layer is broken; a coarser one where that makes a wide picture much less wide."""
     most = longest(rows)
     scale, *coarser = [scale for scale in SCALES if most / scale <= LONGEST] or SCALES[-1:]
@@ -113,7 +111,7 @@ def fitted(rows: Sequence[tuple[Section, Sequence[Band]]]) -> float:
     return scale
 
 
-def longest(rows: Sequence[tuple[Section, Sequence[Band]]]) -> int:
+def longest(rows: Rows) -> int:
     """The longest side of a weight in a layer; of any where there are no layers."""
     for layers in (True, False):
         items = [item for section, found in rows if bool(section.layers) == layers for band in found for item in everything(band.items)]
@@ -141,7 +139,8 @@ def in_words(items: Sequence[Item]) -> Iterator[str]:
 # ---- what stands above the picture
 
 
-def header(model: Model, trace: Trace, layer: int | None) -> Group:
+def header(model: Model, trace: Trace) -> Group:
+    """What is drawn, and how large it is."""
     count = counted(model)
     what = "parameters of the language model" if count.scope == "language_model" else "parameters"
     lines = [f"{trace.tokens:,} token{'s' if trace.tokens > 1 else ''} · {count.total:,} {what}", *said(model), *trace.remarks]
@@ -172,6 +171,16 @@ def legend(body: Group, scale: float, coloured: bool) -> Group:
     return Group(texts=tuple(texts), frames=tuple(frames))
 
 
+def under(head: Group, key: Group, body: Group) -> Group:
+    """The picture under its title, with the legend at the right: beside the first section where there is room, else above it."""
+    _, top, right, _ = body.box
+    key = key.moved(max(right - key.box[2], head.box[2] + 2 * ABOVE), 4)
+    down = head.box[3] + ABOVE - top
+    if any(meets(key.box, box) for box in boxes(body.moved(0, down))):
+        down = max(down, key.box[3] + ABOVE - top)
+    return head.with_(key, body.moved(0, down))
+
+
 def boxes(group: Group) -> list[Box]:
     """What everything in a group covers, of arrows each stretch."""
     found = group.boxes
@@ -180,5 +189,6 @@ def boxes(group: Group) -> list[Box]:
     return found
 
 
-def overlap(a: Box, b: Box) -> bool:
+def meets(a: Box, b: Box) -> bool:
+    """Whether two things are too near to each other."""
     return a[0] < b[2] + 20 and b[0] < a[2] + 20 and a[1] < b[3] + 20 and b[1] < a[3] + 20

@@ -158,9 +158,8 @@ def product(item: Item, matrix: Matrix, out: Matrix, scale: float) -> Piece:
     given = item.operand is not None
     if item.kind == "product":
         row.sign("·")
-    note = item.note if item.note.startswith("tied to ") else ""
     under = tuple(m for m in item.weights if m.rows == 1)
-    right = cell(matrix, scale, all_above=given, under=under, note=note)
+    right = cell(matrix, scale, all_above=given, under=under, note=item.note)
     at = row.put(right)
     for other in item.weights:
         if other not in under:

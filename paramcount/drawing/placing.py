@@ -186,7 +186,7 @@ def in_rows(items: Sequence[Item], steps: Sequence[Step], scale: float) -> Itera
         return
     cuts = [i for i, right in enumerate(rights[:-1]) if right in ends]
     cut = min(cuts, key=lambda i: (len(crossing(items, i)), -rights[i]))
-    main, *others = sorted(crossing(items, cut), key=lambda step: step != items[cut].step)
+    main, *others = sorted(crossing(items, cut), key=lambda step: (step != items[cut].step, step))
     rest = [Item("source", main, (), of_data(steps[main].out, main)), *items[cut + 1 :]]
     for step in others:
         at = next(i for i, item in enumerate(rest) if step in item.reads)

@@ -63,7 +63,7 @@ class Lines:
     def channels(self, start: Point, port: Port) -> list[float]:
         """Heights at which a line may run for long: above everything, below everything, right above and below single things."""
         between = {y for left, top, right, bottom in self.boxes if right > start[0] and left < port.x for y in (top - 7, bottom + 7)}
-        near = sorted(between, key=lambda y: abs(y - port.y) + abs(y - start[1]))[:NEAREST]
+        near = sorted(between, key=lambda y: (abs(y - port.y) + abs(y - start[1]), y))[:NEAREST]
         return [*(self.top - OUT - i * STEP for i in range(TRACKS)), *near, *(self.bottom + OUT + i * STEP for i in range(TRACKS))]
 
     def cost(self, points: Sequence[Point], step: int, most: float) -> float:

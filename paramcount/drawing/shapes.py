@@ -182,8 +182,8 @@ class Group(NamedTuple):
 
 
 # Widths of letters in ems, of a font that is wider than most: what a text needs whichever font there is.
-LETTERS = {c: width for letters, width in ((" .,:;|'!iIjlt", 0.4), ('()[]{}/fr-"', 0.46), ("mwMW×%@…—→≠", 1.0)) for c in letters}
-OTHER, CAPITAL, FOREIGN = 0.65, 0.78, 1.1
+LETTERS = {c: width for letters, width in ((" .,:;|'!iIjlt", 0.4), ('()[]{}/fr-"', 0.46), ("mwMW×%@…—→≠=+−", 1.0)) for c in letters}
+OTHER, CAPITAL, FOREIGN = 0.65, 0.8, 1.1
 
 
 @cache

@@ -96,7 +96,7 @@ def picked(model: Model, among: Sequence[Stack], every: Sequence[Attention], lay
     """The attention of a layer, and the layer. Raises: ParamcountError for a layer that does not attend."""
     having = [(attention, stack, stack.kinds.index(attention.layer)) for stack in among for attention in every if attention.stack == stack.name]
     if layer is None:
-        attention, stack, kind = min(having, key=lambda one: (among.index(one[1]), min(one[1].runs[one[2]])))
+        attention, stack, kind = having[0]
         return attention, stack, min(stack.runs[kind])[0], kind
     stack, index, kind = chosen(model, among, layer)
     for attention, other, i in having:
@@ -117,7 +117,7 @@ def matrices_of(attention: Attention) -> Iterator[Matrix]:
     for data in attention.within:
         if id(data) in before:
             after = [other for other in attention.within if other.op == "split" and other.inputs == (data,) and id(other) in before]
-            yield from shares_of(data, after)
+            yield from shares_of(data, after, scores.shape[1])
     for data in behind:
         heads, d_v = data.inputs[0].shape[1], scores.shape[-1]
         for weight in data.weights:
@@ -133,8 +133,9 @@ def components_of(data: Data) -> set[str]:
     return {weight.component for weight in data.weights}
 
 
-def shares_of(data: Data, after: list[Data]) -> Iterator[Matrix]:
-    """What a head has of the weights of one operation. `after`: what a fused matrix is split into."""
+def shares_of(data: Data, after: list[Data], n_heads: Size) -> Iterator[Matrix]:
+    """What a head has of the weights of one operation. `after`: what a fused matrix is split into. `n_heads`: a width of as many is a
+    number for each head."""
     d_in = width_of(data.inputs[0]) if data.op == "linear" else 1
     for weight in data.weights:
         if weight.component.partition(".")[0] != "qkv":
@@ -149,7 +150,7 @@ def shares_of(data: Data, after: list[Data]) -> Iterator[Matrix]:
                 left.remove(half)
                 shape = half.shape
             columns = d_in if len(weight.shape) > 1 else 1
-            heads, d_head = shape[1:] if len(shape) == 3 else (1, 0)
+            heads, d_head = shape[1:] if len(shape) == 3 else (n_heads, 1)
             yield own_or_shared(weight, name, across * width, columns * d_head, heads)
 
 
@@ -173,5 +174,5 @@ def reached(inputs: Sequence[Data]) -> dict[int, Data]:
 
 
 def read(data: Data) -> bool:
-    """Whether it is what the layer hands on from operation to operation: its input, with what was added to it, normed or not."""
-    return not data.inputs or (data.op in ("add", "norm") and any(read(source) for source in data.inputs))
+    """Whether it is what the layer hands on from operation to operation: its input, with what was added to it."""
+    return not data.inputs or (data.op == "add" and any(read(source) for source in data.inputs))

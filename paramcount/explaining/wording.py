@@ -21,7 +21,7 @@ GAP = "\u00a0"  # holds together what no line break may part
 
 def title(e: Explanation) -> str:
     of = f", {e.subject}" if e.subject else ""
-    return f"{printable(e.name)}{of}   {e.total:,} parameters{f' ({short(e.total)})' if e.total >= 1000 else ''}"
+    return f"{e.name}{of}   {e.total:,} parameters{f' ({short(e.total)})' if e.total >= 1000 else ''}"
 
 
 def labels(line: Line, within: Sequence[Line], component: str) -> list[str]:

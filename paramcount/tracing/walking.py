@@ -104,8 +104,10 @@ class Walk:
             return self.cached[id(data)]
         if id(data) not in self.decoded:
             self.decoded[id(data)] = self.asked.tokens  # what a layer hands to the next may lead back here
-            before = data.inputs[:1] if data.op == "attend" or is_silent(data) else self.outer.get(id(data), data.inputs)
-            self.decoded[id(data)] = max((self.rows_decoded(d) for d in before if d.shape[:1] == ("tokens",)), default=self.asked.tokens)
+            before = [given for given in self.outer.get(id(data), data.inputs) if given.shape[:1] == ("tokens",)]
+            if data.inputs:
+                before = before[:1]  # queries before the keys that they meet
+            self.decoded[id(data)] = max((self.rows_decoded(given) for given in before), default=self.asked.tokens)
         return self.decoded[id(data)]
 
     def shape(self, data: Data, place: Place | None = None) -> Shape:
