@@ -8,7 +8,7 @@ import click
 
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.architectures.composites import COMPOSITES
-from paramcount.cli.options import emit, output_options
+from paramcount.cli.options import Output, emit, output_options
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.tables import Column, Table
 
@@ -17,9 +17,9 @@ NAMES = ("architecture", "model_types", "reference", "about")
 
 @click.command("architectures", epilog="Example: paramcount architectures")
 @output_options
-def command(format: str | None, flags: tuple[str, ...], output: str | None) -> None:
+def command(output: Output) -> None:
     """What can be counted from a config.json: each architecture, its model types, the reference class that its total belongs to."""
-    emit(lambda chosen: table(), format, flags, output)
+    emit(lambda chosen: table(), output)
 
 
 def table() -> Table:

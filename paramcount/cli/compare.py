@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from paramcount.cli.options import File, changed, download_option, emit, models_argument, output_options, picking_options, remark, remark_on, set_option
+from paramcount.cli.options import File, Output, changed, download_option, emit, models_argument, output_options, picking_options, remark, remark_on, set_option
 from paramcount.errors import ParamcountError
 from paramcount.tables import Table, write_whole
 
@@ -32,9 +32,7 @@ def command(
     estimates: bool,
     changes: tuple[str, ...],
     download: bool,
-    format: str | None,
-    flags: tuple[str, ...],
-    output: str | None,
+    output: Output,
 ) -> None:
     """Models side by side: names, families, wildcards ('qwen3-*'), Hugging Face ids, or paths of config.json and YAML files."""
     from paramcount.comparing import in_order, rows_of, table
@@ -60,7 +58,7 @@ def command(
             draw(in_order(rows, sort), plot, scale or "linear")
         return found
 
-    emit(made, format, flags, output)
+    emit(made, output)
 
 
 def draw(rows: Sequence[Mapping[str, Any]], path: str, scale: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from paramcount.changing import as_sum, recorded, said
-from paramcount.cli.options import changed, download_option, emit, models_argument, output_options, remark, remark_on, set_option
+from paramcount.cli.options import Output, changed, download_option, emit, models_argument, output_options, remark, remark_on, set_option
 from paramcount.comparing import signed_or_dash
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.differing import ComponentDifference, Difference, SizeDifference, differences
@@ -34,7 +34,7 @@ COLUMNS = (
 @set_option
 @download_option
 @output_options
-def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, format: str | None, flags: tuple[str, ...], output: str | None) -> None:
+def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, output: Output) -> None:
     """What differs between two models: their sizes, and component by component where the difference in parameters comes from.
 
     Differences are B less A, the largest first, and sum to that of the total. One model with --set is compared with itself as it is;
@@ -48,7 +48,7 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, fo
     for model in after:
         for text in model.reading.remarks:
             remark(f"{model.id}: {text}")
-    emit(lambda chosen: table((models if len(models) == 1 else after)[0], after[-1]), format, flags, output)
+    emit(lambda chosen: table((models if len(models) == 1 else after)[0], after[-1]), output)
 
 
 def table(a: Model, b: Model) -> Table:

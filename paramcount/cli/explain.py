@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import download_option, emit, load_changed, model_argument, noted, output_options, remark, remark_on, set_option
+from paramcount.cli.options import Output, download_option, emit, load_changed, model_argument, noted, output_options, remark, remark_on, set_option
 from paramcount.errors import ParamcountError
 
 
@@ -23,9 +23,7 @@ def command(
     head: bool,
     changes: tuple[str, ...],
     download: bool,
-    format: str | None,
-    flags: tuple[str, ...],
-    output: str | None,
+    output: Output,
 ) -> None:
     """Where the parameters come from: for each component the formula in named sizes, the same with this model's numbers, the value.
 
@@ -44,7 +42,7 @@ def command(
         remark(text)
     if tensors:
         count = counted(model)
-        emit(lambda chosen: noted(telling.tensors(model.name, count), model), format, flags, output)
+        emit(lambda chosen: noted(telling.tensors(model.name, count), model), output)
     else:
         found = explain(model, layer=layer, head=head)
-        emit(lambda chosen: noted(telling.table(found), model), format, flags, output)
+        emit(lambda chosen: noted(telling.table(found), model), output)

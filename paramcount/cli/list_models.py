@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import emit, models_argument, output_options
+from paramcount.cli.options import Output, emit, models_argument, output_options
 
 PEOPLE = "id,total,released,publisher"
 FULL = "id,total,active,family,publisher,released,hf"
@@ -14,7 +14,7 @@ FULL = "id,total,active,family,publisher,released,hf"
 @models_argument(required=False, metavar="[FAMILY]...")
 @click.option("--estimates", is_flag=True, help="With models of which there are only claims, marked ~.")
 @output_options
-def command(names: tuple[str, ...], estimates: bool, format: str | None, flags: tuple[str, ...], output: str | None) -> None:
+def command(names: tuple[str, ...], estimates: bool, output: Output) -> None:
     """The models of the zoo, or of some families: id, total, date, publisher; in files the Hugging Face id too."""
     from paramcount import zoo
     from paramcount.comparing import rows_of, table
@@ -23,4 +23,4 @@ def command(names: tuple[str, ...], estimates: bool, format: str | None, flags: 
     rows = rows_of(select(names or list(zoo.families()), estimates=estimates))
     families = list(dict.fromkeys(row["family"] for row in rows))
     rows.sort(key=lambda row: (families.index(row["family"]), row["total"] is None, row["total"]))
-    emit(lambda chosen: table(rows, columns=PEOPLE if chosen == "table" else FULL, full=chosen in ("csv", "json")), format, flags, output)
+    emit(lambda chosen: table(rows, columns=PEOPLE if chosen == "table" else FULL, full=chosen in ("csv", "json")), output)

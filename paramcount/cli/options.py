@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -100,8 +101,27 @@ def noted(table: Table, model: Model) -> Table:
     return table._replace(data=table.data | recorded(model), above=[*table.above, *said(model)])
 
 
+class Output(NamedTuple):
+    """Where a table goes, and in which format."""
+
+    format: str | None
+    flags: tuple[str, ...]
+    path: str | None
+
+    @property
+    def chosen(self) -> str:
+        """The one format asked for."""
+        return chosen_format(self.format, self.flags, self.path)
+
+
 def output_options(command: F) -> F:
-    """--format and its short forms, and -o."""
+    """--format and its short forms, and -o: together the parameter `output`. Stands below all other options."""
+
+    @wraps(command)
+    def gathered(*, format: str | None, flags: tuple[str, ...], output: str | None, **others: Any) -> Any:
+        return command(output=Output(format, flags, output), **others)
+
+    made: Any = gathered
     for option in (
         click.option("-o", "output", metavar="FILE", type=File(), help="Write to FILE; its ending chooses the format."),
         click.option("--json", "flags", flag_value="json", multiple=True, help="Short for --format json."),
@@ -109,16 +129,16 @@ def output_options(command: F) -> F:
         click.option("--csv", "flags", flag_value="csv", multiple=True, help="Short for --format csv."),
         click.option("--format", "format", type=click.Choice(FORMATS), help="Format of the output."),
     ):
-        command = option(command)
-    return command
+        made = option(made)
+    return made  # type: ignore[no-any-return]
 
 
-def emit(make: Callable[[str], Table], format: str | None, flags: tuple[str, ...], output: str | None) -> None:
+def emit(make: Callable[[str], Table], output: Output) -> None:
     """Render the table that `make` gives for the chosen format, to stdout or whole into a file."""
-    chosen = chosen_format(format, flags, output)
-    to_file = output not in (None, "-")
+    chosen = output.chosen
+    to_file = output.path not in (None, "-")
     text = render(make(chosen), chosen, WIDTH_OF_A_FILE if to_file else terminal_width())
     if not to_file:
         click.echo(text, nl=False)
     else:
-        write_whole(str(output), text)
+        write_whole(str(output.path), text)

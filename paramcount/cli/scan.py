@@ -8,28 +8,27 @@ from pathlib import Path
 
 import click
 
-from paramcount.cli.options import File, emit, output_options, picking_options
+from paramcount.cli.options import File, Output, emit, output_options, picking_options
 from paramcount.errors import ParamcountError, printable
+from paramcount.files import expanded
 
 
 @click.command("scan", epilog="Example: paramcount scan .")
 @click.argument("folder", metavar="DIR", type=File())
 @picking_options
 @output_options
-def command(folder: str, columns: str | None, sort: str | None, format: str | None, flags: tuple[str, ...], output: str | None) -> None:
+def command(folder: str, columns: str | None, sort: str | None, output: Output) -> None:
     """Every config.json below a directory, in one table. What cannot be counted is listed at the end, and the exit code is 1."""
     from paramcount.comparing import table
     from paramcount.scanning import PEOPLE, scanned
 
-    place = Path(folder).expanduser()
+    place = expanded(folder)
     if not place.is_dir():
         raise ParamcountError("is not a directory", where=printable(folder), accepted="a directory with config.json files below it")
     table([], columns=columns, sort=sort)  # a misspelt column is said before the work
     rows, errors = scanned(place, progress)
     emit(
         lambda chosen: table(rows, columns=columns or (PEOPLE if chosen not in ("csv", "json") else None), sort=sort, full=chosen in ("csv", "json")),
-        format,
-        flags,
         output,
     )
     for path, problem in errors:

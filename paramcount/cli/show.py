@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import download_option, emit, load_changed, model_argument, noted, output_options, remark, remark_on, set_option
+from paramcount.cli.options import Output, download_option, emit, load_changed, model_argument, noted, output_options, remark, remark_on, set_option
 from paramcount.counting import counted
 from paramcount.errors import ParamcountError
 from paramcount.overview import claims, table
@@ -25,9 +25,7 @@ def command(
     keys: bool,
     changes: tuple[str, ...],
     download: bool,
-    format: str | None,
-    flags: tuple[str, ...],
-    output: str | None,
+    output: Output,
 ) -> None:
     """One model: its total with the proof, a row per component with the arithmetic.
 
@@ -38,7 +36,7 @@ def command(
     remark_on([name])
     model = load_changed(name, changes, download)
     if model.estimate and estimates:
-        emit(lambda chosen: claims(model), format, flags, output)
+        emit(lambda chosen: claims(model), output)
         return
     count = counted(model)
     for text in count.remarks:
@@ -46,6 +44,6 @@ def command(
     if by or keys:
         from paramcount import breakdown
 
-        emit(lambda chosen: noted(breakdown.keys(model) if keys else breakdown.BY[str(by)](count), model), format, flags, output)
+        emit(lambda chosen: noted(breakdown.keys(model) if keys else breakdown.BY[str(by)](count), model), output)
     else:
-        emit(lambda chosen: noted(table(model, count), model), format, flags, output)
+        emit(lambda chosen: noted(table(model, count), model), output)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paramcount.cli.options import File, download_option, emit, load_changed, model_argument, noted, output_options, remark, remark_on, set_option
+from paramcount.cli.options import File, Output, download_option, emit, load_changed, model_argument, noted, output_options, remark, remark_on, set_option
 from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ def command(
     top: int,
     changes: tuple[str, ...],
     download: bool,
-    format: str | None,
-    flags: tuple[str, ...],
-    output: str | None,
+    output: Output,
 ) -> None:
     """The life of a tensor: every operation in order, with the shapes that meet in it.
 
@@ -67,7 +65,7 @@ def command(
     for remarked in (*model.reading.remarks, *found.remarks):
         remark(remarked)
     told = noted(table(with_every_layer(found) if full else found), model)
-    emit(lambda chosen: with_words(told, real) if real else told, format, flags, output)
+    emit(lambda chosen: with_words(told, real) if real else told, output)
 
 
 def run_real(model: Model, weights: str | None, text: str | None, tokenizer: str | None, top: int, shape_options: Sequence[int | None]) -> Run:

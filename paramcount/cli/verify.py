@@ -7,7 +7,7 @@ import sys
 import click
 
 from paramcount.checking import Check, checks
-from paramcount.cli.options import emit, load_changed, model_argument, noted, output_options, remark_on, set_option
+from paramcount.cli.options import Output, emit, load_changed, model_argument, noted, output_options, remark_on, set_option
 from paramcount.counting import SCHEMA_VERSION, counted
 from paramcount.tables import Column, Table
 
@@ -16,7 +16,7 @@ from paramcount.tables import Column, Table
 @model_argument
 @set_option
 @output_options
-def command(name: str, changes: tuple[str, ...], format: str | None, flags: tuple[str, ...], output: str | None) -> None:
+def command(name: str, changes: tuple[str, ...], output: Output) -> None:
     """An entry's count against the reference's and every published figure. Exit code 1 where one does not match.
 
     Nothing was checked or published of a what-if: GPT-2's NumPy pass alone can run it.
@@ -29,7 +29,7 @@ def command(name: str, changes: tuple[str, ...], format: str | None, flags: tupl
         from paramcount.gpt2_checks import forward_checks
 
         made += forward_checks(model.sizes, count)
-    emit(lambda chosen: noted(table(f"{model.name}   {count.total:,} parameters", made, what_if=model.original is not None), model), format, flags, output)
+    emit(lambda chosen: noted(table(f"{model.name}   {count.total:,} parameters", made, what_if=model.original is not None), model), output)
     sys.exit(any(check.ok is False for check in made))
 
 

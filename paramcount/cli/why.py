@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from paramcount.changing import recorded, said
-from paramcount.cli.options import download_option, emit, load_changed, models_argument, output_options, remark, remark_on, set_option
+from paramcount.cli.options import Output, download_option, emit, load_changed, models_argument, output_options, remark, remark_on, set_option
 from paramcount.counting import SCHEMA_VERSION, counted
 from paramcount.errors import ParamcountError, quoted
 from paramcount.explaining.published import Account, Why, explained
@@ -34,7 +34,7 @@ WHAT = {  # what a source counts, where its word says it shortly
 @set_option
 @download_option
 @output_options
-def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, format: str | None, flags: tuple[str, ...], output: str | None) -> None:
+def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, output: Output) -> None:
     """Why somebody else says a different number: a published figure as a count and named causes with nothing left over.
 
     NUMBER is met by rounding or cutting off where it is short (3.6B, ~1.04T) and exactly where it is whole (137022720). A model without
@@ -48,7 +48,7 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, fo
         for text in model.reading.remarks:
             remark(f"{model.id}: {text}")
     alone = len(asked) == 1 and len(asked[0][1]) == 1
-    emit(lambda chosen: detail(models[0], answers[0][0]) if alone and chosen not in ("csv", "json") else table(models, answers), format, flags, output)
+    emit(lambda chosen: detail(models[0], answers[0][0]) if alone and chosen not in ("csv", "json") else table(models, answers), output)
     sys.exit(not all(why.ok for found in answers for why in found))
 
 
