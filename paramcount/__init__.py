@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from paramcount.changing import what_if
     from paramcount.comparing import compare
-    from paramcount.counting import Count, Tensor, count
+    from paramcount.counting import Count, count
     from paramcount.differing import Difference, diff
     from paramcount.drawing.bars import plot
     from paramcount.drawing.pictures import draw
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from paramcount.explaining.formulated import formula
     from paramcount.explaining.published import why
     from paramcount.names import load
+    from paramcount.stored import Tensor
     from paramcount.tracing.sending import trace
     from paramcount.zoo import Model
 
@@ -33,7 +34,7 @@ _PUBLIC = {
     "Explanation": "explaining.explanation",
     "Model": "zoo",
     "ParamcountError": "errors",
-    "Tensor": "counting",
+    "Tensor": "stored",
     "compare": "comparing",
     "count": "counting",
     "diff": "differing",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from paramcount.counting import Count, Tensor, component
+from paramcount.counting import Count
 from paramcount.flow import product
+from paramcount.stored import Tensor, component
 
 MANY_TENSORS = ("vision", "audio")  # towers, whose sums would fill a page: their parts are in `count.details`
 Term = tuple[tuple[int, ...], tuple[int, ...]]  # (how many experts, the shape)

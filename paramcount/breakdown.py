@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from paramcount.counting import SCHEMA_VERSION, Count, Tensor, component
+from paramcount.counting import SCHEMA_VERSION, Count
 from paramcount.errors import ParamcountError, printable
+from paramcount.stored import Tensor, component
 from paramcount.tables import Column, Table
 from paramcount.zoo import Model
 

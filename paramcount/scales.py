@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from paramcount.counting import Tensor
     from paramcount.flow import Repeat
+    from paramcount.stored import Tensor
     from paramcount.zoo import Model
 
 KEPT_PARTS = ("vision", "audio", "projector")  # what stays as it is: parts,

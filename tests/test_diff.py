@@ -16,8 +16,8 @@ import paramcount as pc
 from paramcount import zoo
 from paramcount.changing import what_if
 from paramcount.cli.diff import bracketed, how
-from paramcount.counting import component
 from paramcount.differing import differences
+from paramcount.stored import component
 from tests.model_types import MODEL_TYPES
 from tests.refusing import command_refusal
 from tests.running import Run, Runner

@@ -19,7 +19,7 @@ ROOT = Path(pc.__file__).parent
 FLOORS = [
     ["errors", "commands", "tokenizer_child"],
     ["factoring", "flow", "sweeps", "figures", "files", "strict_json", "tables"],
-    ["polynomials", "safetensors_files", "scales", "schema_errors", "strict_yaml", "tokenizer_files"],
+    ["polynomials", "safetensors_files", "schema_errors", "strict_yaml", "tokenizer_files"],
     ["sizes"],
     ["rules", "values"],
     ["config_keys"],
@@ -31,6 +31,8 @@ FLOORS = [
     ["config_files"],
     ["names"],
     ["summing"],
+    ["stored"],
+    ["scales"],
     ["counting"],
     ["changing"],
     ["arithmetic", "breakdown", "checking", "comparing", "gpt2_numpy"],

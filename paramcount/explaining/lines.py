@@ -6,13 +6,14 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from paramcount.counting import COMPONENTS, PARTS, TOWERS, place
+from paramcount.counting import COMPONENTS, PARTS
 from paramcount.errors import printable
 from paramcount.explaining.explanation import Component, Line
 from paramcount.explaining.pieces import Piece, Walk, polynomial, value_of
 from paramcount.factoring import LATEX, TEXT, factored, grouped, in_numbers, written
 from paramcount.flow import Repeat, Size
 from paramcount.polynomials import Polynomial
+from paramcount.stored import TOWERS, place
 
 DEEPEST = 1  # brackets within each other: a component with more is opened; by one more where it opens into tensors alone
 LONGEST = 110  # characters of a formula, likewise

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from paramcount.breakdown import note
-from paramcount.counting import SCHEMA_VERSION, Count, Tensor, component
+from paramcount.counting import SCHEMA_VERSION, Count
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.wording import active_sum, labels, latex, markdown, rows_of, said_below, text, title, told
 from paramcount.figures import short
 from paramcount.flow import Repeat
+from paramcount.stored import Tensor, component
 from paramcount.tables import Column, Table
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from paramcount.counting import place
 from paramcount.explaining.explanation import Visit
 from paramcount.explaining.lines import Kinds, words_of
 from paramcount.explaining.pieces import Piece, Walk, value_of
 from paramcount.factoring import TEXT, factored, in_numbers, written
 from paramcount.flow import Repeat
 from paramcount.polynomials import Polynomial
+from paramcount.stored import place
 
 PRODUCTS = TEXT._replace(times=" × ", tight="×")
 ONCE = Repeat("layer", 1, 1)

@@ -19,10 +19,11 @@ from typing import Any
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.architectures.composites import COMPOSITES, SECTION, TOWERS, tower_config
 from paramcount.config_json import declared, from_config
-from paramcount.counting import Count, count_sizes, tensors
+from paramcount.counting import Count, count_sizes
 from paramcount.errors import ParamcountError
 from paramcount.reading import fields
 from paramcount.sizes import Sizes, Tower
+from paramcount.stored import tensors
 from tests.model_types import MODEL_TYPES
 from tests.oracle import flaws
 

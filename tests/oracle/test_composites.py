@@ -12,7 +12,7 @@ import pytest
 import paramcount as pc
 from paramcount.architectures.composites import COMPOSITES, TEXTS
 from paramcount.config_json import from_config
-from paramcount.counting import TOWERS as OTHER_PARTS
+from paramcount.stored import TOWERS as OTHER_PARTS
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential
 
