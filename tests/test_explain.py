@@ -22,6 +22,7 @@ from paramcount.config_json import from_config
 from paramcount.counting import count_sizes, counted
 from paramcount.explaining.heads import attentions, matrices_of
 from paramcount.explaining.layers import stacks
+from paramcount.explaining.lines import words_of
 from paramcount.explaining.pieces import value_of, walk
 from paramcount.explaining.wording import latex, text
 from tests import test_mutants
@@ -174,6 +175,10 @@ def test_a_hybrid_has_a_line_for_each_kind_of_layer_with_its_number_and_name() -
         "4 attention layers": "4 attention layers · 2 · d_model",
         "outside layers": "d_model",
     }
+
+
+def test_a_kind_of_layer_is_named_by_letters_alone() -> None:
+    assert words_of([("x·2 = (y)\x1b[3m", 7)], [("x·2 = (y)\x1b[3m", 7), ("z", 7)]) == "x y x b m"
 
 
 def test_inside_a_sum_the_number_of_layers_stands_alone() -> None:
