@@ -61,12 +61,12 @@ class HunYuan(Sizes):
         return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types], carry=(few, few) if c.layer_types else ())
 
     def idle(c) -> tuple[str, ...]:
-        return () if c.moe else ("n_active_experts",)
+        return (*(() if c.moe else ("n_active_experts",)), *(() if c.layer_types else ("layer_types",)))  # of no words: every layer is alike
 
     def check(c) -> None:
         heads_fill(c)
-        if c.layer_types and (len(c.layer_types) != c.n_layers or c.layer_types[0] != "full_attention"):
-            raise ParamcountError(f"names {len(c.layer_types)} layers", where="layer_types", accepted="one word a layer, full_attention first")
+        if c.layer_types and c.layer_types[0] != "full_attention":
+            raise ParamcountError(f"= {c.layer_types[0]}", where="layer_types.0", accepted="full_attention: there is nothing to share yet")
 
 
 def layer(c: Any, kind: str, x: Data, *handed: Data) -> Any:
