@@ -74,6 +74,18 @@ def test_a_command_against_building_the_model_on_the_meta_device(benchmark: Any)
     against(benchmark, COMMAND, REFERENCE, 5)
 
 
+@pytest.mark.parametrize("line", [["why", "gpt-oss-20b", "3.6B"], ["explain", "deepseek-v3"], ["trace", "deepseek-v3"]], ids=lambda line: line[0])
+def test_a_command_that_explains_against_one_that_counts(benchmark: Any, line: list[str]) -> None:
+    """The goal is 1.5 times at most."""
+    against(benchmark, f"from paramcount.cli import main; main({line!r})", f"from paramcount.cli import main; main([{line[1]!r}])", ROUNDS)
+
+
+@pytest.mark.parametrize("id", ["gpt2-small", "deepseek-v3", "jamba-v0.1"])
+def test_one_drawing(benchmark: Any, id: str) -> None:
+    """The goal is a second at most for the largest."""
+    benchmark(lambda: paramcount.draw(id).svg())
+
+
 @pytest.mark.parametrize("id", ["gpt2-small", "llama-3.1-8b", "deepseek-v3"])
 @pytest.mark.parametrize("how", [counted, lambda model: count_sizes(model.sizes)], ids=["count of a loaded model", "counted anew"])
 def test_one_count(benchmark: Any, id: str, how: Callable[[zoo.Model], Any]) -> None:
