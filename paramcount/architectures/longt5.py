@@ -72,4 +72,4 @@ def windowed(c: Any, x: Data, source: Data, bias: Data, prefix: str) -> Data:
     heads = (c.n_heads, c.d_head)
     q = relative(linear(x, prefix + QKVO[0], "qkv.q", heads), bias)
     k, v = (linear(source, prefix + name, f"qkv.{name}", heads) for name in QKVO[1:3])
-    return linear(attend(q, k, v, window=c.radius + 1, cached=()), prefix + QKVO[3], "output_projection", c.d_model)
+    return linear(attend(q, k, v, window=c.radius, cached=()), prefix + QKVO[3], "output_projection", c.d_model)

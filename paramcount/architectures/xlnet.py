@@ -11,7 +11,7 @@ from paramcount.flow import Data, Weight, act, attend, layers, lookup, norm, wei
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.rules import even, heads_fill
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, derived, hf
 
 
 def without_limit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -32,6 +32,7 @@ class XLNet(Sizes):
     # worked out before an alias overrides the keys that it is worked out from
     d_head: Positive = hf("d_head", absent=lambda js, c: js.get("d_model", 1024) // js.get("n_head", 16), null=ABSENT)
     d_ff: Positive = hf("d_inner", absent=4096)
+    causal: Flag = derived(lambda js, c: js.get("attn_type") == "uni")
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:
@@ -62,7 +63,7 @@ def attention(c: Any, x: Data) -> Data:
     for_segment = weigh(q, "add bias", "rel_attn.r_s_bias", "qkv.q", c.n_heads, c.d_head)
     segments = weigh(for_segment, "same segment", "rel_attn.seg_embed", "other_embedding", 2, c.n_heads, c.d_head)
     biased = Data("sum of scores", (for_token, for_distance, distances, segments), q.shape)
-    a = attend(biased, k, v, cached=(seen,), causal=False)
+    a = attend(biased, k, v, cached=(seen,), causal=c.causal)
     return Data("linear", (a,), x.shape, (Weight("rel_attn.o", "output_projection", (c.d_model, c.n_heads, c.d_head)),))
 
 

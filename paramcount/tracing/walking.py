@@ -286,9 +286,7 @@ class Walk:
             beside = bias.inputs[1:]
             self.follow(data, place, bias.op, inputs=(scores, *(self.shape(x) for x in beside)), also=beside, **said)
         if n != 1 and (detail.causal or detail.window is not None):
-            seen = "each token sees itself and those before it" if detail.causal else "each token sees those near it"
-            window = "" if detail.window is None else f", at most {detail.window:,}"
-            self.follow(data, place, "mask", inputs=(scores,), note=seen + window, **said)
+            self.follow(data, place, "mask", inputs=(scores,), note=seen(detail), **said)
         held = tuple(self.held(weight, data, place) for weight in data.weights)
         beside = ", beside a learned number for each head" if held else ""
         component = held[0].component if held else ""
@@ -326,6 +324,13 @@ class Walk:
         self.last = True
         note = f"row {self.asked.tokens:,} of {self.n_rows:,}" if self.n_rows != self.asked.tokens else note_of("last row")
         self.add(data, place, "last row", inputs=(before,), reads=self.sources((data,)), note=note)
+
+
+def seen(detail: Attending) -> str:
+    """What a mask leaves."""
+    if not detail.causal:
+        return f"each token sees those up to {detail.window:,} places away"
+    return "each token sees itself and those before it" + ("" if detail.window is None else f", at most {detail.window:,}")
 
 
 def is_silent(data: Data) -> bool:

@@ -92,6 +92,12 @@ def cached(model: Any, output: Mapping[str, Any]) -> list[Cached]:
                 found.append(Cached("keys and values", pair))
             for what, states in (("last inputs", "conv_states"), ("state", "recurrent_states")):
                 found += [Cached(what, (tuple(x.shape[1:]),)) for x in getattr(layer, states, {}).values() if x is not None]
+    found += [Cached("vectors", (tuple(x[:, 0].shape),)) for x in output.get("mems") or ()]  # XLNet's stand [tokens, texts, width]
+    if "state" in output:  # RWKV's, of all layers together
+        before_mlp, before, *sums = output["state"]
+        for i in range(before.shape[-1]):
+            found += [Cached("state", (tuple(x[..., i].shape[1:]),)) for x in (before_mlp, before)]
+            found.append(Cached("state", ((len(sums), *sums[0][..., i].shape[1:]),)))
     for module in model.modules():  # RecurrentGemma's states stand in its modules
         for what, name in (("last inputs", "conv1d_state"), ("state", "recurrent_states")):
             if getattr(module, name, None) is not None:
