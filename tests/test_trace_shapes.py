@@ -127,7 +127,7 @@ def test_no_operation_is_described_that_no_declaration_has() -> None:
 
 # ---- GPT-2: what really runs
 
-SIZES = names.load("gpt2-small").sizes.model_copy(
+SIZES: Any = names.load("gpt2-small").sizes.model_copy(
     update={"vocab_size": 29, "n_positions": 13, "d_model": 12, "n_layers": 2, "n_heads": 3, "d_head": 4, "d_ff": 20}
 )
 LIKE = {"attention scores": "QKᵀ", "attention pattern": "softmax", "attended": "· V"}  # an intermediate of the pass and the step that gives it

@@ -20,8 +20,8 @@ def trace(
     """The life of a tensor: every operation of the forward pass in order, with the shapes that meet in it.
 
     `spec`: as for `paramcount.load`. `tokens`: how many go in at once, 5 unless given, 1 while decoding. `pad`: how many rows there are
-    behind the embedding, the rest zeros. `batch`: texts at once, an axis in front. `past`: tokens before these, whose keys and values are in the cache: with it, one
-    decoding step of `tokens`. `source`: tokens that an encoder reads beside; else its shapes say "source".
+    behind the embedding, the rest zeros. `batch`: texts at once, an axis in front. `past`: tokens before these, whose keys and values are in
+    the cache: with it, one decoding step of `tokens`. `source`: tokens that an encoder reads beside; else its shapes say "source".
 
     Shapes: of every step, what goes in, the weight as it is multiplied [in, out] and as it is stored, what comes out.
     Raises: ParamcountError for what cannot be sent through this model.
