@@ -110,7 +110,8 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
         reference, left_out = cls, (f"other head of {cls}",)
     elif cls and cls != own and cls in [stem(architecture) + ending for ending in OTHER_HEADS]:
         reference, head, left_out = cls, False, ("lm_head",) if cls.endswith(("Model", "Encoder")) else (f"head of {cls}",)
-    return config, Reading(reference, head, "model", left_out, (*notes, *remarks(unread)), origin, unread), registered
+    untraced = ("use_sliding_window = true",) if document.get("use_sliding_window") is True and "window" not in architecture.model_fields else ()
+    return config, Reading(reference, head, "model", left_out, (*notes, *remarks(unread)), origin, unread, untraced), registered
 
 
 def language_model(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:

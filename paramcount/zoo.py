@@ -108,6 +108,7 @@ class Reading(NamedTuple):
     remarks: tuple[str, ...] = ()
     origin: Mapping[str, str] = {}  # {field: the key it was read from, "default", or "derived" and from which keys}
     unread: Mapping[str, Any] = {}
+    untraced: tuple[str, ...] = ()  # what the config says of the flow that no field knows, nor any weight depends on
 
 
 class Model(Entry):

@@ -1,128 +1,22 @@
-"""A trace is a reading of the declaration: nothing is lost, nothing doubled, shapes meet; for GPT-2 it is what a real pass produces."""
+"""Traces against what a person works out by hand from the papers, what a real pass through GPT-2 produces, and what cannot be sent."""
 
 from __future__ import annotations
 
-from collections import Counter
-from math import prod
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import paramcount as pc
-from paramcount import flow, names, zoo
-from paramcount.counting import counted
+from paramcount import flow, names
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, weights
+from paramcount.flow import Data
 from paramcount.gpt2_numpy import forward, initial
-from paramcount.summing import flows
 from paramcount.tracing.sending import trace, traced
 from paramcount.tracing.traces import Shape, Step, Trace
 from paramcount.tracing.walking import Asked
-from paramcount.tracing.words import OPERATIONS
 from tests import cases
 from tests.test_mutants import everywhere
 
 CASES = cases.load()
-IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
-WAYS = [Asked(5), Asked(5, pad=7), Asked(2, batch=3, source=4), Asked(1, past=6), Asked(3, past=600)]
-# Operations that no line describes yet, and whose they are; none may be added.
-NOT_TRACED = {
-    "and blocks": {"deepseek_v4"},
-    "prompt in front": {"mvp"},
-    "same segment": {"xlnet"},
-    "sum of scores": {"xlnet"},
-    "sums of blocks": {"longt5", "longt5.LongT5EncoderModel"},
-    "tokens and blocks": {"longt5", "longt5.LongT5EncoderModel"},
-    "with distances": {"gemma4"},
-}
-
-
-def models() -> list[Any]:
-    """Every zoo entry, and of every supported architecture a config that the reference builds."""
-    found: list[Any] = [pytest.param(zoo.entry(id), id=id) for id in IDS]
-    for name, of_type in CASES.items():
-        config = next((case["config"] for case in of_type if "total" in case), None)
-        if config is not None:
-            found.append(pytest.param(names.load(config), id=name))
-    return found
-
-
-MODELS = models()
-
-
-def sent(model: zoo.Model) -> list[Trace]:
-    """The model's traces in every way that it can be sent anything."""
-    found = []
-    for asked in WAYS:
-        try:
-            found.append(traced(model, asked))
-        except ParamcountError as error:
-            if "position table" not in str(error) and "keeps nothing" not in str(error):
-                raise
-    assert found
-    return found
-
-
-def numbers(shape: Shape) -> int | None:
-    return None if any(isinstance(n, str) for n in shape) else prod(n for n in shape if isinstance(n, int))
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_in_every_product_the_inner_widths_are_equal(model: zoo.Model) -> None:
-    for found in sent(model):
-        for step in found.steps:
-            if step.product:
-                left, right, out = step.product
-                assert (left[-1], right[-1]) == (right[0], out[-1])
-                assert left[:-1] == out[:-1]
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_what_a_step_takes_is_what_the_steps_it_reads_have_given(model: zoo.Model) -> None:
-    for found in sent(model):
-        for i, step in enumerate(found.steps):
-            if step.reads and len(step.reads) == len(step.inputs) and all(before < i for before in step.reads) and not step.under:
-                given = [numbers(found.steps[before].out) for before in step.reads]
-                assert [numbers(shape) for shape in step.inputs] == given, step
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_every_declared_weight_stands_in_one_step(model: zoo.Model) -> None:
-    out, part = next(iter(flows(model.sizes, model.reading.head)))
-    declared = Counter(name for name, *_ in weights(out, part))
-    found = traced(model, Asked(5))
-    assert Counter(held.name for step in found.steps for held in step.weights) == declared
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_what_the_steps_hold_sums_to_the_total(model: zoo.Model) -> None:
-    total = 0
-    for step in traced(model, Asked(5)).steps:
-        copies = prod(under.copies for under in step.under)
-        stacked = any(under.axis == "expert" for under in step.under)
-        for held in step.weights:
-            if held.role == "parameter" and held.tied_to is None:
-                assert stacked or sorted(map(str, held.shape)) == sorted(map(str, held.stored))
-                total += copies * prod(n for n in held.shape if isinstance(n, int))
-    assert total == counted(model).total
-
-
-def test_the_operations_that_are_not_traced_are_these_and_no_more() -> None:
-    found: dict[str, set[str]] = {}
-    for of_type in CASES.values():
-        for model in (names.load(case["config"]) for case in of_type if "total" in case):
-            for step in traced(model, Asked(5)).steps:
-                if step.note == "not traced":
-                    found.setdefault(step.op, set()).add(str(model.architecture))
-    assert found == NOT_TRACED
-
-
-def test_no_operation_is_described_that_no_declaration_has() -> None:
-    root = Path(pc.__file__).parent
-    folders = (root / "flow.py", *root.glob("parts/*.py"), *root.glob("architectures/*.py"), root / "tracing" / "walking.py")
-    written = "".join(path.read_text(encoding="utf-8") for path in folders)
-    assert [op for op in OPERATIONS if f'"{op}"' not in written and f'"{op[:-1]}{{' not in written] == []  # "the input of {letter}"
 
 
 # ---- GPT-2: what really runs
@@ -164,6 +58,124 @@ def test_the_trace_of_gpt2_is_shape_by_shape_what_a_forward_pass_produces(n_toke
 
 def by_text(found: Trace, text: str) -> list[Step]:
     return [step for step in found.steps if step.text == text]
+
+
+def by_op(found: Trace, op: str) -> list[Step]:
+    return [step for step in found.steps if step.op == op]
+
+
+def test_five_tokens_go_through_gpt2_as_the_paper_has_it() -> None:
+    """Radford et al. 2019, table 2: 12 layers of 768; vocabulary 50,257, context 1,024; 12 heads of 64, a feed-forward of 4 x 768."""
+    found = trace("gpt2-small", tokens=5, pad=1024)
+    expected: list[tuple[str, list[Shape], Shape, int]] = [  # what it is, what goes in and is multiplied with, what comes out, how many side by side
+        ("token ids", [], (5,), 1),
+        ("token table", [(5,), (50257, 768)], (5, 768), 1),
+        ("position table", [(5,), (1024, 768)], (5, 768), 1),
+        ("add", [(5, 768), (5, 768)], (5, 768), 1),
+        ("pad", [(5, 768)], (1024, 768), 1),
+        ("norm", [(1024, 768), (768,), (768,)], (1024, 768), 1),
+        ("q, k and v", [(1024, 768), (768, 2304), (2304,)], (1024, 2304), 1),
+        ("queries", [(1024, 2304)], (1024, 12, 64), 12),
+        ("keys", [(1024, 2304)], (1024, 12, 64), 12),
+        ("values", [(1024, 2304)], (1024, 12, 64), 12),
+        ("QKᵀ", [(1024, 12, 64), (1024, 12, 64)], (12, 1024, 1024), 12),
+        ("mask", [(12, 1024, 1024)], (12, 1024, 1024), 12),
+        ("softmax", [(12, 1024, 1024)], (12, 1024, 1024), 12),
+        ("· V", [(12, 1024, 1024), (1024, 12, 64)], (1024, 12, 64), 12),
+        ("output projection", [(1024, 12, 64), (768, 768), (768,)], (1024, 768), 1),
+        ("add", [(1024, 768), (1024, 768)], (1024, 768), 1),
+        ("norm", [(1024, 768), (768,), (768,)], (1024, 768), 1),
+        ("up", [(1024, 768), (768, 3072), (3072,)], (1024, 3072), 1),
+        ("gelu", [(1024, 3072)], (1024, 3072), 1),
+        ("down", [(1024, 3072), (3072, 768), (768,)], (1024, 768), 1),
+        ("add", [(1024, 768), (1024, 768)], (1024, 768), 1),
+        ("norm", [(1024, 768), (768,), (768,)], (1024, 768), 1),
+        ("last row", [(1024, 768)], (768,), 1),
+        ("output head", [(768,), (768, 50257)], (50257,), 1),
+    ]
+    assert [(step.text, [*step.inputs, *(held.shape for held in step.weights)], step.out, step.heads) for step in found.steps] == expected
+    assert {under.copies for step in found.steps for under in step.under} == {12}
+    products = {step.text: step.product for step in found.steps if step.product}
+    assert products["queries"] == products["keys"] == products["values"] == ((1024, 768), (768, 64), (1024, 64))
+    assert (products["QKᵀ"], products["· V"]) == (((1024, 64), (64, 1024), (1024, 1024)), ((1024, 1024), (1024, 64), (1024, 64)))
+    assert found.steps[-2].note == "row 5 of 1,024"
+    assert found.pattern == 12 * 12 * 1024**2
+    assert found.cached_elements == 12 * 2 * 5 * 768  # of the five tokens, not of the zeros
+
+
+def test_keys_and_values_are_made_of_the_latents_of_all_tokens() -> None:
+    """DeepSeek-V2, arXiv:2405.04434, section 2.1: 128 heads of 128 beside a rotated 64, out of a latent of 512 that is cached."""
+    found = trace("deepseek-v3", past=99)
+    assert {step.out for step in by_op(found, "cache")} == {(100, 512), (100, 64)}
+    assert {(step.inputs, step.out) for step in by_text(found, "keys and values")} == {(((100, 512),), (100, 128, 128 + 128))}
+    assert {(step.inputs, step.out) for step in by_op(found, "QKᵀ")} == {(((1, 128, 192), (100, 128, 192)), (128, 1, 100))}
+    assert found.pattern == 61 * 128 * 100
+
+
+def test_several_tokens_behind_a_window_see_their_own_windows() -> None:
+    """Three tokens after nine, each in a window of five: keys of the four before the first, and of the three."""
+    found = trace({"model_type": "mistral", "num_hidden_layers": 1, "sliding_window": 5}, tokens=3, past=9)
+    assert [step.out for step in by_op(found, "QKᵀ")] == [(32, 3, 4 + 3)]
+    assert [step.note for step in by_op(found, "mask")] == ["each token sees itself and those before it, at most 5"]
+    assert [kept.shapes for kept in found.cache] == [((4, 8, 128), (4, 8, 128))]
+
+
+def test_what_goes_on_behind_layers_comes_out_of_the_last_of_them() -> None:
+    kinds = ["sliding_attention", "full_attention", "sliding_attention"]
+    found = trace({"model_type": "gemma3_text", "num_hidden_layers": 3, "layer_types": kinds})
+    (last,) = [step for step in found.steps if step.name == "model.norm"]
+    first = {kind: next(step for step in found.steps if step.under and step.under[0].kind == kind) for kind in kinds}
+    assert found.steps[last.reads[0]].under[0].kind == "sliding_attention"
+    assert found.steps[first["full_attention"].reads[0]].under[0].kind == "sliding_attention"
+    assert not found.steps[first["sliding_attention"].reads[0]].under
+
+
+# ---- what a token may see
+
+
+@pytest.mark.parametrize("name", [name for name, of_type in CASES.items() if any("vision_config" in case["config"] for case in of_type)])
+def test_towers_see_all_at_once_and_keep_nothing(name: str) -> None:
+    """But for what mllama's text looks at. A token that is decoded stands for no picture."""
+    for config in [case["config"] for case in CASES[name] if "total" in case]:
+        found, after = traced(names.load(config), Asked(5)), traced(names.load(config), Asked(1, past=9))
+        assert [step.part for step in by_op(found, "mask") if step.part in ("vision", "audio")] == []
+        assert name.startswith("mllama") or [kept for kept in found.cache if kept.shapes[0][0] in ("patches", "frames")] == []
+        assert [step for step in after.steps if step.part in ("vision", "audio", "projector") or step.op in ("insert", "add view")] == []
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta", "t5.T5EncoderModel", "distilbert", "electra"])
+def test_an_encoder_has_no_mask_and_gives_something_for_every_token(name: str) -> None:
+    configs = [case["config"] for case in CASES[name] if "total" in case and not case["config"].get("is_decoder")]
+    assert configs
+    for config in configs:
+        found = traced(names.load(config), Asked(5))
+        assert [step.op for step in found.steps if step.op in ("mask", "last row")] == []
+        assert found.steps[-1].out[0] == 5
+        assert found.cache == ()
+
+
+def test_a_bidirectional_window_reaches_both_ways() -> None:
+    """As far as sliding_window says: T5Gemma's encoder, transformers' create_bidirectional_sliding_window_mask."""
+    config = next(case["config"] for case in CASES["t5gemma"] if "total" in case)
+    notes = {step.note for step in by_op(traced(names.load(config), Asked(5)), "mask") if step.part == "encoder"}
+    assert notes == {f"each token sees those up to {config['encoder']['sliding_window']} places away"}
+
+
+def test_scores_get_their_biases_between_queries_and_keys_and_the_mask() -> None:
+    """T5, arXiv:1910.10683, section 2.1: a number for each head is added to the logit of the attention weights."""
+    found = trace("t5-small", tokens=3, source=4)
+    inside = [step.op for step in found.steps if step.part == "decoder" and step.heads == 8 and step.out == (8, 3, 3)]
+    assert inside == ["QKᵀ", "relative bias", "mask", "softmax"] * 2  # the first layer, and the five others
+    biases = [step for step in by_op(found, "relative bias") if step.part == "decoder"]
+    assert {step.inputs for step in biases} == {((8, 3, 3), (3, 3, 8))}
+    (table,) = {found.steps[step.reads[1]].name for step in biases}  # that of the first layer
+    assert table == "decoder.block.{layer}.layer.0.SelfAttention.relative_attention_bias"
+
+
+def test_a_window_that_a_config_asks_for_and_no_field_knows_is_remarked_on() -> None:
+    remark = "use_sliding_window = true is not described: every layer is traced as looking back on the whole text"
+    assert trace({"model_type": "qwen2", "use_sliding_window": True}).remarks == (remark,)
+    assert trace({"model_type": "qwen2"}).remarks == trace("mistral-7b-v0.1").remarks == ()
 
 
 def test_grouped_queries_share_their_keys_while_decoding() -> None:
@@ -232,6 +244,22 @@ def test_what_is_no_number_of_tokens_is_refused(name: str, wrong: object) -> Non
 def test_a_model_that_reads_a_text_at_once_cannot_decode() -> None:
     with pytest.raises(ParamcountError, match="reads a text at once and keeps nothing of it"):
         trace({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, past=3)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"tokens": 6, "pad": 5}, "pad = 5 is less than tokens = 6"),
+        ({"pad": 9, "past": 4}, "pad: beside past"),
+        ({"tokens": 1025}, "1,025 tokens, the position table has 1,024 rows"),
+        ({"pad": 1025}, "1,025 tokens, the position table has 1,024 rows"),
+        ({"past": 1024}, "1,025 tokens, the position table has 1,024 rows"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(asked: dict[str, int], message: str) -> None:
+    with pytest.raises(ParamcountError, match=message):
+        trace("gpt2-small", **asked)
+    assert trace("gpt2-small", past=1023).steps
 
 
 def test_an_estimate_has_nothing_to_trace() -> None:

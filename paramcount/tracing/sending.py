@@ -58,6 +58,7 @@ def traced(model: Model, asked: Asked) -> Trace:
     remarks = []
     if model.context_length is not None and reach > model.context_length:
         remarks.append(f"{reach:,} tokens, the published context length is {model.context_length:,}")
+    remarks += [f"{what} is not described: every layer is traced as looking back on the whole text" for what in model.reading.untraced]
     patterns: list[Any] = walk.patterns
     return Trace(
         id=model.id,

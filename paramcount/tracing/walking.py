@@ -133,7 +133,7 @@ class Walk:
             return
         if self.worked_out_before(data):
             return
-        if data.op in OF_PICTURES and self.asked.past is not None and self.depends(data.inputs[0]):
+        if data.op in OF_PICTURES and self.asked.past is not None:
             self.visit(data.inputs[0], place)
             self.pass_on(data, data.inputs[0])
             return
@@ -283,8 +283,8 @@ class Walk:
         product = Product((n, q.shape[-1]), (q.shape[-1], m), (n, m))
         self.add(data, place, "QKᵀ", inputs=(self.shape(q), self.shape(k)), product=product, note=group, reads=self.sources((q, k)), **said)
         for bias in reversed(biases):
-            beside = bias.inputs[1:]
-            self.follow(data, place, bias.op, inputs=(scores, *(self.shape(x) for x in beside)), also=beside, **said)
+            given = bias.inputs[1:]
+            self.follow(data, place, bias.op, inputs=(scores, *(self.shape(x) for x in given)), also=given, **said)
         if n != 1 and (detail.causal or detail.window is not None):
             self.follow(data, place, "mask", inputs=(scores,), note=seen(detail), **said)
         held = tuple(self.held(weight, data, place) for weight in data.weights)

@@ -68,7 +68,7 @@ def expert_products(model: Any) -> Iterator[dict[str, list[Shape]]]:
     found: dict[str, list[Shape]] = {}
     names = {weight.untyped_storage().data_ptr(): name for name, weight in model.named_parameters() if ".experts." in name and weight.dim() == 3}
 
-    class Products(TorchFunctionMode):
+    class Products(TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
             out = function(*args, **(kwargs or {}))
             if getattr(function, "__name__", "") in ("linear", "matmul", "__matmul__"):

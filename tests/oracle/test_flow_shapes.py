@@ -14,7 +14,8 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, steps
 from paramcount.summing import flows
 from tests.model_types import MODEL_TYPES
-from tests.oracle import differential, flaws
+from tests.oracle import differential
+from tests.oracle.modules import watching
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
@@ -72,32 +73,13 @@ def read(data: Data) -> tuple[Any, ...]:
 def real(document: dict[str, Any], cls_name: str) -> Shapes:
     """What the reference's modules read and give, by the names that their weights are saved under."""
     import torch
-    from transformers.core_model_loading import revert_weight_conversion
 
     model = differential.build(document, cls_name, "cpu").eval()
-    found: Shapes = {}
-
-    def hook(name: str) -> Any:
-        def seen(module: Any, args: tuple[Any, ...], output: Any) -> None:
-            first = output[0] if isinstance(output, tuple) else output
-            if args and hasattr(args[0], "numel") and hasattr(first, "numel"):
-                padded = isinstance(module, torch.nn.Conv1d)  # a causal convolution: what it adds in front, it cuts off behind
-                found[name] = args[0].numel(), args[0].numel() if padded else first.numel()
-
-        return seen
-
-    for name, module in model.named_modules():
-        held = dict(module.named_parameters(prefix=name, recurse=False))
-        tied = any(weight in model.all_tied_weights_keys for weight in held)
-        if held and not tied and not list(module.children()):
-            saved = list(revert_weight_conversion(model, {weight: held[weight] for weight in list(held)[:1]}))
-            if len(saved) == 1 and saved[0].endswith(".weight") and not flaws.left_out(model, saved[0].removeprefix(f"{model.base_model_prefix}.")):
-                module.register_forward_hook(hook(saved[0].rpartition(".")[0]))
     ids = torch.zeros((1, TOKENS), dtype=torch.long)
     model.config.get_text_config().use_cache = False
-    with torch.no_grad():
+    with watching(model) as calls, torch.no_grad():
         model(input_ids=ids, **({"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}))
-    return found
+    return {module: (prod(call.reads), prod(call.gives)) for module, call in calls.items() if call.reads is not None}
 
 
 @pytest.mark.parametrize("name", KINDS)

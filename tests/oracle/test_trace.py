@@ -201,7 +201,7 @@ def ran(name: str, asked: Asked) -> Ran:
     beside = read_beside(model, traced(sizes, Asked(1)), texts)
     if asked.past is not None:
         output = forward(model, asked.past, texts, beside)
-        kept = ("past_key_values", "cache_params", "state", "mems", "use_mems", "encoder_hidden_states", "use_cache")
+        kept: tuple[str, ...] = ("past_key_values", "cache_params", "state", "mems", "use_mems", "encoder_hidden_states", "use_cache")
         if "encoder_last_hidden_state" in output:
             output["encoder_outputs"] = model.get_encoder()(beside["input_ids"])
             kept = ("past_key_values", "encoder_outputs")
@@ -414,11 +414,11 @@ def test_experts_get_the_rows_of_the_tokens_that_chose_them(name: str, asked: As
     expected: dict[int, dict[int, int]] = {}
     for step in run.trace.steps:
         if step.product and step.op == "linear" and any(under.axis == "expert" for under in step.under):
-            (d_in, d_out), rows = step.product.right, step.product.left[0]
-            assert rows == "routed"
+            assert step.product.left[0] == "routed"
+            width_in, width_out = map(int, step.product.right)
             for (layer,), _ in copies(step):
                 widths = expected.setdefault(layer, {})
-                widths[int(d_in)] = widths.get(int(d_in), 0) + int(d_out)
+                widths[width_in] = widths.get(width_in, 0) + width_out
     assert found == expected != {}
 
 

@@ -1,0 +1,65 @@
+"""Formulas, traces and pictures are readings of one declaration: where it changes, all of them change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount import flow
+from paramcount.counting import count_sizes
+from paramcount.parts import decoders, feed_forward
+from tests.test_mutants import Patch, everywhere
+
+
+def wider_mlp(patch: Patch) -> None:
+    original = feed_forward.gated_mlp
+    everywhere(patch, original, lambda x, prefix, component, d_ff, **k: original(x, prefix, component, d_ff + 1, **k))
+
+
+def norm_forgotten(patch: Patch) -> None:
+    everywhere(patch, flow.norm, lambda x, name, *, bias=False: x)
+
+
+def biases_everywhere(patch: Patch) -> None:
+    original = flow.linear
+    everywhere(patch, original, lambda *a, bias=False, **k: original(*a, bias=True, **k))
+
+
+def head_tied(patch: Patch) -> None:
+    original = decoders.head
+    everywhere(patch, original, lambda c, x, table, *a, **k: flow.linear(x, "lm_head", "lm_head", c.vocab_size, tied_to=table))
+
+
+def readings(id: str) -> dict[str, Any]:
+    """What each of them says of a model."""
+    explained = pc.explain(id)
+    return {
+        "count": count_sizes(pc.load(id).sizes).total,  # walked anew
+        "formulas": [(line.formula, line.numbers, line.value) for line in explained.lines],
+        "polynomial": str(pc.formula(id)),
+        "trace": [(step.op, step.out, [held.shape for held in step.weights], step.note) for step in pc.trace(id).steps],
+        "picture": pc.draw(id).svg(),
+    }
+
+
+@pytest.mark.parametrize("mutant", [wider_mlp, norm_forgotten, biases_everywhere, head_tied], ids=lambda mutant: mutant.__name__)
+def test_a_changed_declaration_changes_formulas_traces_and_pictures(mutant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    before = readings("llama-3.1-8b")
+    mutant(monkeypatch)
+    after = readings("llama-3.1-8b")
+    assert [name for name in before if after[name] == before[name]] == []
+    monkeypatch.undo()
+    assert readings("llama-3.1-8b") == before
+
+
+def test_what_is_changed_is_told_alike(monkeypatch: Patch) -> None:
+    """Llama 3.1 8B with an MLP one wider than its 14,336."""
+    wider_mlp(monkeypatch)
+    (line,) = [line for line in pc.explain("llama-3.1-8b").lines if line.component == "mlp"]
+    assert "d_ff + 1" in line.formula
+    assert line.value == 32 * 3 * 4096 * 14337
+    assert (5, 14337) in [step.out for step in pc.trace("llama-3.1-8b").steps]
+    assert "14337" in pc.draw("llama-3.1-8b").svg()

@@ -1,0 +1,203 @@
+"""A trace is a reading of the declaration: nothing is lost, nothing doubled, and shapes meet, in every model and way of sending it tokens."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount import names, zoo
+from paramcount.config_json import from_config
+from paramcount.counting import counted
+from paramcount.errors import ParamcountError
+from paramcount.flow import weights
+from paramcount.summing import flows
+from paramcount.tracing.sending import traced
+from paramcount.tracing.traces import Shape, Step, Trace
+from paramcount.tracing.walking import Asked
+from paramcount.tracing.words import OPERATIONS
+from tests import cases
+from tests.model_types import MODEL_TYPES
+
+CASES = cases.load()
+REMOTE = json.loads((Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8"))
+IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+WAYS = [Asked(5), Asked(5, pad=7), Asked(2, batch=3, source=4), Asked(1, past=6), Asked(3, past=600)]
+# Operations that no line describes yet, and whose they are; none may be added.
+NOT_TRACED = {
+    "and blocks": {"deepseek_v4"},
+    "prompt in front": {"mvp"},
+    "same segment": {"xlnet"},
+    "sum of scores": {"xlnet"},
+    "sums of blocks": {"longt5", "longt5.LongT5EncoderModel"},
+    "tokens and blocks": {"longt5", "longt5.LongT5EncoderModel"},
+    "with distances": {"gemma4"},
+}
+
+
+def models() -> list[Any]:
+    """Every zoo entry, of every supported architecture a config that the reference builds, and the released ones of others."""
+    found: list[Any] = [pytest.param(zoo.entry(id), id=id) for id in IDS]
+    for name, of_type in CASES.items():
+        config = next((case["config"] for case in of_type if "total" in case), None)
+        if config is not None:
+            found.append(pytest.param(names.load(config), id=name))
+    return found + [pytest.param(from_config(released["config"]), id=name) for name, released in REMOTE.items()]
+
+
+MODELS = models()
+
+
+def sent(model: zoo.Model) -> list[Trace]:
+    """The model's traces in every way that it can be sent anything."""
+    found = []
+    for asked in WAYS:
+        try:
+            found.append(traced(model, asked))
+        except ParamcountError as error:
+            if "position table" not in str(error) and "keeps nothing" not in str(error):
+                raise
+    assert found
+    return found
+
+
+def numbers(shape: Shape) -> int | None:
+    return None if any(isinstance(n, str) for n in shape) else prod(n for n in shape if isinstance(n, int))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_in_every_product_the_inner_widths_are_equal(model: zoo.Model) -> None:
+    for found in sent(model):
+        for step in found.steps:
+            if step.product:
+                left, right, out = step.product
+                assert (left[-1], right[-1]) == (right[0], out[-1])
+                assert left[:-1] == out[:-1]
+
+
+def alike(shape: Shape) -> tuple[list[str], int]:
+    """A shape apart from how its numbers stand in heads."""
+    return sorted(n for n in shape if isinstance(n, str)), prod(n for n in shape if isinstance(n, int))
+
+
+def inside(step: Step) -> int:
+    """How deep it stands in experts, streams, heads: bodies that take a part of what is given."""
+    return sum(under.axis != "layer" for under in step.under)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_what_goes_into_a_step_is_what_the_steps_that_it_reads_have_given(model: zoo.Model) -> None:
+    for found in sent(model):
+        for i, step in enumerate(found.steps):
+            read = [found.steps[before] for before in step.reads]
+            assert all(before < i for before in step.reads)
+            assert step.inputs or not read
+            if step.op == "append" or any(inside(before) < inside(step) for before in read):
+                continue  # what earlier blocks left; the rows that chose an expert, one head of all
+            given, taken = [alike(before.out) for before in read], [alike(shape) for shape in step.inputs[step.op == "cache" :]]
+            assert [shape for shape in given if shape not in taken] == []
+            assert [shape for shape in taken if shape not in given] == []
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_nothing_but_the_last_row_goes_on_behind_it(model: zoo.Model) -> None:
+    for found in sent(model):
+        behind: set[int] = set()
+        for i, step in enumerate(found.steps):
+            assert not behind or behind & set(step.reads)
+            if step.op == "last row" or behind:
+                behind.add(i)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_several_texts_have_the_same_steps_with_an_axis_in_front(model: zoo.Model) -> None:
+    one, three = traced(model, Asked(5)), traced(model, Asked(5, batch=3))
+    assert [(step.op, step.name, step.reads) for step in three.steps] == [(step.op, step.name, step.reads) for step in one.steps]
+    for step, alone in zip(three.steps, one.steps):
+        same = step.out == alone.out  # in an expert, of each two places, learned and the same for all
+        assert same or step.out == (3, *alone.out)
+        assert step.product == alone.product or (step.product and alone.product and step.product.right == alone.product.right)
+    assert (three.cache, three.pattern) == (one.cache, one.pattern)  # of one text
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_token_behind_a_cache_meets_the_weights_that_a_text_meets(model: zoo.Model) -> None:
+    """But those of what went in before: another text, a picture."""
+    try:
+        after = {held.name for step in traced(model, Asked(1, past=6)).steps for held in step.weights}
+    except ParamcountError as error:
+        assert "keeps nothing" in str(error)  # noqa: PT017
+        return
+    every = {held.name: step for step in traced(model, Asked(5)).steps for held in step.weights}
+    assert after <= set(every)
+    beside = {"encoder", "vision", "audio", "projector"}
+    crossed = [
+        step.name for name, step in every.items() if name not in after and step.part not in beside and step.text not in ("keys", "values", "norm", "k, v")
+    ]
+    assert crossed == []
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_what_is_kept_of_a_text_is_what_the_next_token_finds(model: zoo.Model) -> None:
+    source = 100  # more than any text here
+    try:
+        after = traced(model, Asked(1, past=6, source=source))
+    except ParamcountError as error:
+        assert "keeps nothing" in str(error)  # noqa: PT017
+        return
+    text, longer = traced(model, Asked(6, source=source)), traced(model, Asked(7, source=source))
+    assert after.cache == longer.cache
+    assert [kept.grows for kept in text.cache] == [kept.grows for kept in longer.cache]
+    found, expected = Counter[Shape](), Counter[Shape]()
+    for step in after.steps:
+        if step.op == "cache" and step.inputs:
+            found[step.inputs[0]] += prod(under.copies for under in step.layers)
+    for kept in text.cache:
+        for shape in kept.shapes:
+            if kept.what not in ("state", "last inputs") and isinstance(shape[0], int) and shape[0] < source:
+                expected[shape] += kept.layers
+    assert found == expected
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_declared_weight_stands_in_one_step(model: zoo.Model) -> None:
+    out, part = next(iter(flows(model.sizes, model.reading.head)))
+    declared = Counter(name for name, *_ in weights(out, part))
+    found = traced(model, Asked(5))
+    assert Counter(held.name for step in found.steps for held in step.weights) == declared
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_what_the_steps_hold_sums_to_the_total(model: zoo.Model) -> None:
+    total = 0
+    for step in traced(model, Asked(5)).steps:
+        copies = prod(under.copies for under in step.under)
+        stacked = any(under.axis == "expert" for under in step.under)
+        for held in step.weights:
+            if held.role == "parameter" and held.tied_to is None:
+                assert stacked or sorted(map(str, held.shape)) == sorted(map(str, held.stored))
+                total += copies * prod(n for n in held.shape if isinstance(n, int))
+    assert total == counted(model).total
+
+
+def test_the_operations_that_are_not_traced_are_these_and_no_more() -> None:
+    found: dict[str, set[str]] = {}
+    documents = [case["config"] for of_type in CASES.values() for case in of_type if "total" in case]
+    documents += [{"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})} for name, facts in MODEL_TYPES.items()]
+    for model in map(from_config, documents):
+        for step in traced(model, Asked(5)).steps:
+            if step.note == "not traced":
+                found.setdefault(step.op, set()).add(str(model.architecture))
+    assert found == NOT_TRACED
+
+
+def test_no_operation_is_described_that_no_declaration_has() -> None:
+    root = Path(pc.__file__).parent
+    folders = (root / "flow.py", *root.glob("parts/*.py"), *root.glob("architectures/*.py"), root / "tracing" / "walking.py")
+    written = "".join(path.read_text(encoding="utf-8") for path in folders)
+    assert [op for op in OPERATIONS if f'"{op}"' not in written and f'"{op[:-1]}{{' not in written] == []  # "the input of {letter}"
