@@ -130,6 +130,24 @@ def test_what_goes_on_behind_layers_comes_out_of_the_last_of_them() -> None:
     assert not found.steps[first["sliding_attention"].reads[0]].under
 
 
+def test_a_kind_of_layer_reads_the_layer_before_its_first_one() -> None:
+    """Of eight of Jamba's layers the fifth attends, every second has experts: 0 1 2 3 are of two kinds in turn, 4 is behind one of 1 and 3."""
+    found = trace("jamba-v0.1")
+    first = {step.under[0].kind: i for i, step in reversed(list(enumerate(found.steps))) if step.under}
+    read = {kind: found.steps[found.steps[i].reads[0]] for kind, i in first.items()}
+    assert {kind: step.under[0].kind if step.under else step.text for kind, step in read.items()} == {
+        "mamba dense": "token table",
+        "mamba moe": "mamba dense",
+        "attention dense": "mamba moe",
+    }
+
+
+def test_distances_are_the_same_in_every_text() -> None:
+    found = trace("t5-small", tokens=3, source=4, batch=2)
+    assert {step.out for step in by_op(found, "distances")} == {(3, 3), (4, 4)}
+    assert {step.inputs for step in by_op(found, "relative bias")} == {((2, 8, 3, 3), (3, 3, 8)), ((2, 8, 4, 4), (4, 4, 8))}
+
+
 # ---- what a token may see
 
 

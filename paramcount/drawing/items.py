@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
@@ -207,11 +206,12 @@ class Reader:
         before = self.owner[step.reads[0]]
         weights = tuple(of_weight(held, i, step.op) for held in step.weights)
         self.items[before] = self.items[before]._replace(kind="operation" if weights else "words", words=("mask", "softmax"), weights=weights)
-        window = window_of(masking.note)
         out = stacked(step.heads, step.out[-2:], "data", i)
-        out = out._replace(mask="causal" if "before it" in masking.note else "near", window=window)
-        if window is not None and isinstance(out.cols, int) and window < out.cols:
-            out = out._replace(label=f"window {window:,}")
+        if masking.mask:
+            causal, window = masking.mask
+            out = out._replace(mask="causal" if causal else "near", window=window)
+            if window is not None and isinstance(out.cols, int) and window < out.cols:
+                out = out._replace(label=f"window {window:,}")
         self.add(Item("box", i, step.reads, out))
 
     def turned(self, i: int) -> tuple[Item, list[int]] | None:
@@ -253,16 +253,6 @@ def over_patches(step: Step) -> bool:
 
 def tie(step: Step) -> str:
     return step.note if step.weights and step.weights[0].tied_to else ""
-
-
-def window_of(note: str) -> int | None:
-    """How far back a mask lets a token look, from what it says.
-
-    >>> window_of("each token sees itself and those before it, at most 1,024")
-    1024
-    """
-    found = re.search(r"at most ([\d,]+)$", note)
-    return int(found[1].replace(",", "")) if found else None
 
 
 def named(items: Sequence[Item], owner: dict[int, int]) -> tuple[Item, ...]:

@@ -12,7 +12,6 @@ from paramcount.drawing.matrices import of_data
 from paramcount.errors import ParamcountError
 from paramcount.tracing.traces import Shape, Step, Trace, Under
 
-CARRYING = ("convolve", "scan", "delta rule", "token before")  # operations that keep a state
 SPAN = 5  # so many runs of layers are written out
 PARTS = {"vision": "vision tower", "audio": "audio tower", "cross_attention": "cross-attention"}
 SILENT = ("layer", "", "True", "False", "None")  # words of kinds that say nothing by themselves
@@ -146,11 +145,7 @@ def spans(runs: Sequence[tuple[int, int]]) -> str:
 
 def states(trace: Trace) -> dict[int, Shape]:
     """What the scans and delta rules of a trace carry from token to token: {step: shape}."""
-    carrying = [i for i, step in enumerate(trace.steps) if step.op in CARRYING]
-    kept = [kept for kept in trace.cache if kept.what in ("state", "last inputs")]
-    if len(carrying) != len(kept):
-        return {}
-    return {i: kept.shapes[0] for i, kept in zip(carrying, kept) if trace.steps[i].op in ("scan", "delta rule")}
+    return {i: step.state[0] for i, step in enumerate(trace.steps) if step.state and step.op in ("scan", "delta rule")}
 
 
 # ---- bands

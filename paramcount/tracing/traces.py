@@ -39,6 +39,13 @@ class Product(NamedTuple):
     out: Shape
 
 
+class Mask(NamedTuple):
+    """Which tokens one sees."""
+
+    causal: bool  # none that come after it
+    window: int | None  # no further than this
+
+
 class Step(NamedTuple):
     """One operation."""
 
@@ -55,6 +62,8 @@ class Step(NamedTuple):
     under: tuple[Under, ...]
     reads: tuple[int, ...]  # the steps whose outputs go in
     note: str
+    mask: Mask | None = None  # of the operation that is one
+    state: tuple[Shape, ...] = ()  # what it keeps for later tokens, however many have passed
 
     @property
     def layers(self) -> tuple[Under, ...]:
@@ -66,6 +75,7 @@ class Step(NamedTuple):
         plain["weights"] = [held._asdict() for held in self.weights]
         plain["under"] = [under._asdict() for under in self.under]
         plain["product"] = self.product and self.product._asdict()
+        plain["mask"] = self.mask and self.mask._asdict()
         return plain
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from paramcount.flow import Attending, Body, Data, Repeat, Size, Weight, placed, steps, width_of
 from paramcount.flow import product as product_of
 from paramcount.parts.state_space import Recurring
-from paramcount.tracing.traces import ROUTED, Held, Kept, Product, Shape, Step, Under
+from paramcount.tracing.traces import ROUTED, Held, Kept, Mask, Product, Shape, Step, Under
 from paramcount.tracing.words import note_of, note_on, what
 
 OF_PICTURES = ("insert", "add view")  # which went in with earlier tokens
@@ -230,8 +230,9 @@ class Walk:
             self.last_row(data.inputs[0], place)
         components = (data.detail,) if isinstance(data.detail, str) else tuple(name for name, _ in splits(data))
         heads, product = self.product(data, place)
-        if isinstance(data.detail, Recurring):
-            self.kept.append(Kept("last inputs" if data.op == "convolve" else "state", (data.detail.state, *data.detail.beside), place.layers, grows=False))
+        state = (data.detail.state, *data.detail.beside) if isinstance(data.detail, Recurring) else ()
+        if state:
+            self.kept.append(Kept("last inputs" if data.op == "convolve" else "state", state, place.layers, grows=False))
         self.add(
             data,
             place,
@@ -245,6 +246,7 @@ class Walk:
             product=product,
             component=held[0].component if held else "",
             note=f"tied to {held[0].tied_to}" if held and held[0].tied_to else note_on(data),
+            state=state,
         )
 
     def held(self, weight: Weight, data: Data, place: Place) -> Held:
@@ -286,7 +288,8 @@ class Walk:
             given = bias.inputs[1:]
             self.follow(data, place, bias.op, inputs=(scores, *(self.shape(x) for x in given)), also=given, **said)
         if n != 1 and (detail.causal or detail.window is not None):
-            self.follow(data, place, "mask", inputs=(scores,), note=seen(detail), **said)
+            mask = Mask(detail.causal, detail.window)
+            self.follow(data, place, "mask", inputs=(scores,), note=seen(mask), mask=mask, **said)
         held = tuple(self.held(weight, data, place) for weight in data.weights)
         beside = ", beside a learned number for each head" if held else ""
         component = held[0].component if held else ""
@@ -326,11 +329,11 @@ class Walk:
         self.add(data, place, "last row", inputs=(before,), reads=self.sources((data,)), note=note)
 
 
-def seen(detail: Attending) -> str:
+def seen(mask: Mask) -> str:
     """What a mask leaves."""
-    if not detail.causal:
-        return f"each token sees those up to {detail.window:,} places away"
-    return "each token sees itself and those before it" + ("" if detail.window is None else f", at most {detail.window:,}")
+    if not mask.causal:
+        return f"each token sees those up to {mask.window:,} places away"
+    return "each token sees itself and those before it" + ("" if mask.window is None else f", at most {mask.window:,}")
 
 
 def is_silent(data: Data) -> bool:
