@@ -202,9 +202,15 @@ def scale(x: Data, by: Data) -> Data:
 class Attending(NamedTuple):
     """What a reader of `attend` wants to know besides its shapes."""
 
-    window: Size | None  # how far back a token looks
+    window: Size | None  # how far back a token looks, itself counted; both ways where that is not causal, itself not counted
     cached: tuple[Data, ...]  # what is kept for later tokens
     causal: bool  # whether a token sees none that come after it
+    keeps_all: bool  # whether what no window reaches any more is kept too
+
+    @property
+    def trimmed_to(self) -> Size | None:
+        """How many tokens are there for the newest one, itself among them; None for all."""
+        return None if self.keeps_all else self.window
 
 
 def attend(
@@ -216,11 +222,13 @@ def attend(
     cached: tuple[Data, ...] | None = None,
     sinks: Weight | None = None,
     causal: bool | None = None,
+    keeps_all: bool = False,
 ) -> Data:
     """softmax(QKᵀ)·V in one operation, which a trace unfolds. `cached`: keys and values unless given. `sinks`: a learned logit for
-    each head that the softmax sees beside the tokens'. `causal`: where a text looks at itself and keeps something, unless given."""
+    each head that the softmax sees beside the tokens'. `causal`: where a text looks at itself and keeps something, unless given.
+    `keeps_all`: also what has fallen out of the window."""
     kept = (k, v) if cached is None else cached
-    detail = Attending(window, kept, bool(kept) and q.shape[0] is k.shape[0] if causal is None else causal)
+    detail = Attending(window, kept, bool(kept) and q.shape[0] is k.shape[0] if causal is None else causal, keeps_all)
     return Data("attend", (q, k, v), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else (), detail=detail)
 
 

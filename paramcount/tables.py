@@ -8,7 +8,7 @@ import stat
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from paramcount.errors import ParamcountError, near, printable
 
@@ -17,6 +17,7 @@ STYLE = (
     "table { border-collapse: collapse } th, td { padding: .15em .6em; text-align: left; font-variant-numeric: tabular-nums } tr { border-bottom: thin solid }"
 )
 SHAPE = re.compile(r"\[[^][]*\]")  # [1024, 768]
+Chosen = TypeVar("Chosen")
 NARROWEST = 8  # what a column of running text gets at least
 ENDINGS = {".txt": "table", ".md": "markdown", ".markdown": "markdown", ".csv": "csv", ".json": "json", ".tex": "latex", ".html": "html", ".htm": "html"}
 
@@ -215,11 +216,22 @@ def chosen_format(format: str | None, flags: Sequence[str], output: str | None) 
         return asked[0]
     if output in (None, "-"):
         return "table"
-    ending = Path(str(output)).suffix.lower()
-    if ending not in ENDINGS:
-        accepted = f"{', '.join(ENDINGS)}, or --format"
-        raise ParamcountError(f"no format has the ending {printable(ending or 'none', 20)!r}", where="-o", accepted=accepted, nearest=near(ending, ENDINGS))
-    return ENDINGS[ending]
+    return by_ending(str(output), ENDINGS, "format", more=", or --format")
+
+
+def by_ending(path: str, endings: Mapping[str, Chosen], what: str, *, where: str = "-o", more: str = "") -> Chosen:
+    """What a file's ending chooses.
+
+    >>> by_ending("sizes.PNG", {".png": "png", ".svg": "svg"}, "plot")
+    'png'
+
+    Raises: ParamcountError for any other ending. `what`: of which none has it; `where`: the option; `more`: what is accepted besides.
+    """
+    ending = Path(path).suffix.lower()
+    if ending not in endings:
+        found = f"no {what} has the ending {printable(ending or 'none', 20)!r}"
+        raise ParamcountError(found, where=where, accepted=", ".join(endings) + more, nearest=near(ending, endings))
+    return endings[ending]
 
 
 def terminal_width() -> int:

@@ -27,12 +27,12 @@ from paramcount.explaining.pieces import value_of, walk
 from paramcount.explaining.wording import latex, text
 from tests import test_mutants
 from tests.cases import load
+from tests.golden import assert_golden
 from tests.printed import of_latex, of_text, page
 from tests.refusing import assert_one_line, command_refusal
 from tests.running import Runner
 from tests.test_remote_models import MODELS
 
-GOLDEN = Path(__file__).parent / "golden" / "explain"
 ZOO = [id for id in zoo.ids() if not zoo.entry(id).estimate]
 CASES = {name: [case["config"] for case in cases if not case.get("refused")][:2] for name, cases in load().items()}
 EVERY = [*ZOO, *MODELS, *(f"{name}-{len(configs) - 1}" for name, configs in CASES.items())]
@@ -354,7 +354,7 @@ def test_a_branch_on_a_comparison_of_sizes_is_no_formula(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("id", ["gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0.1"])
 def test_a_page_is_what_it_was(id: str, run: Runner) -> None:
     for ending, options in ((".txt", []), (".tex", ["--format", "latex"])):
-        assert run("explain", id, *options).out == (GOLDEN / f"{id}{ending}").read_text(encoding="utf-8")
+        assert_golden(f"explain/{id}{ending}", run("explain", id, *options).out)
 
 
 @pytest.mark.parametrize("id", ZOO)

@@ -25,26 +25,14 @@ from paramcount.gpt2_numpy import Array, forward, initial, shapes
 from paramcount.parts.attentions import gpt_attention
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gpt_mlp
+from tests.gpt2_files import FROZEN, frozen_weights
 
 DATA = Path(__file__).parent / "data"
-FROZEN = json.loads((DATA / "gpt2_logits.json").read_text(encoding="utf-8"))
 REFERENCE = json.loads((DATA / "reference.json").read_text(encoding="utf-8"))
 ZOO = [id for id in zoo.ids() if zoo.entry(id).architecture == "gpt2"]
 
 TINY = GPT2(vocab_size=23, n_positions=11, d_model=8, n_layers=2, n_heads=2, d_head=4, d_ff=20, tie_word_embeddings=True)
 TOKENS = [3, 0, 22, 7, 7, 15]
-
-
-def frozen_weights() -> dict[str, Array]:
-    """The fixture's weights, by the formula in its header."""
-    state, arrays = 1, {}
-    for name, shape in FROZEN["arrays"].items():
-        numbers = []
-        for _ in range(math.prod(shape)):
-            state = 48271 * state % 2147483647
-            numbers.append(state / 2147483647 - 0.5 + ("ln_" in name and name.endswith(".weight")))
-        arrays[name] = np.array(numbers).reshape(shape)
-    return arrays
 
 
 def declared(sizes: Any) -> Iterator[tuple[str, tuple[int, ...]]]:

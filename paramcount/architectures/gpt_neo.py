@@ -65,7 +65,7 @@ def layer(c: Any, kind: str, x: Data) -> Data:
     window = c.window if kind == "local" else None
     return pre_norm(
         x,
-        lambda h: attention(c, h, "attn.attention.", o_bias=True, o_name="out_proj", prepare=unrotated, window=window),
+        lambda h: attention(c, h, "attn.attention.", o_bias=True, o_name="out_proj", prepare=unrotated, window=window, keeps_all=True),
         lambda h: plain_mlp(h, ("mlp.c_fc", "mlp.c_proj"), "mlp", c.d_ff, bias=True),
         ("ln_1", "ln_2"),
         bias=True,

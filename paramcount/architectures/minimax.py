@@ -59,7 +59,7 @@ def layer(c: Any, word: str, x: Data) -> Data:
     if word in ("linear_attention", "mamba"):
         x = h + lightning_attention(c, h, "self_attn.", *decays(c, "self_attn."))
     else:
-        x = h + attention(c, h, "self_attn.", window=c.window)
+        x = h + attention(c, h, "self_attn.", window=c.window, keeps_all=True)
     h = norm(x, "post_attention_layernorm")
     return h + mixture(c, h, "block_sparse_moe.", names=("w1", "w3", "w2"))
 

@@ -6,7 +6,6 @@ import io
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from paramcount.comparing import rows_of, settings, unverified
@@ -14,6 +13,7 @@ from paramcount.counting import COMPONENTS
 from paramcount.errors import ParamcountError, near, printable
 from paramcount.figures import short
 from paramcount.names import select
+from paramcount.tables import by_ending
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,11 +101,7 @@ def format_of(path: str) -> Format:
 
     Raises: ParamcountError for any other ending.
     """
-    ending = Path(path).suffix.lower()
-    if ending not in ENDINGS:
-        found = f"no plot has the ending {printable(ending or 'none', 20)!r}"
-        raise ParamcountError(found, where="--plot", accepted=", ".join(ENDINGS), nearest=near(ending, ENDINGS))
-    return ENDINGS[ending]
+    return by_ending(path, ENDINGS, "plot", where="--plot")
 
 
 def picture(rows: Sequence[Mapping[str, Any]], *, format: Format = "svg", scale: Scale = "linear", paper: bool = True) -> bytes:

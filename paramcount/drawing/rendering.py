@@ -8,7 +8,8 @@ from html import escape
 from pathlib import Path
 
 from paramcount.drawing.shapes import CARD, Arrow, Drawing, Frame, Rectangle, Text
-from paramcount.errors import ParamcountError, near, printable
+from paramcount.errors import ParamcountError, printable
+from paramcount.tables import by_ending
 
 FONTS = "'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 LIGHT: dict[str, str | tuple[str, ...]] = {
@@ -274,11 +275,7 @@ def format_of(path: str) -> str:
 
     Raises: ParamcountError for any other ending.
     """
-    ending = Path(path).suffix.lower()
-    if ending not in ENDINGS:
-        found = f"no drawing has the ending {printable(ending or 'none', 20)!r}"
-        raise ParamcountError(found, where="-o", accepted=", ".join(ENDINGS), nearest=near(ending, ENDINGS))
-    return ENDINGS[ending]
+    return by_ending(path, ENDINGS, "drawing")
 
 
 def file_of(drawing: Drawing, format: str) -> str | bytes:

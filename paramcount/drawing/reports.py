@@ -16,7 +16,7 @@ from paramcount.checking import Check, checks, proof
 from paramcount.comparing import rows_of
 from paramcount.comparing import table as comparison
 from paramcount.counting import Count, counted
-from paramcount.errors import ParamcountError, near, printable
+from paramcount.errors import ParamcountError, printable
 from paramcount.explaining.explained import explain
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.published import Why, explained
@@ -27,7 +27,7 @@ from paramcount.figures import short
 from paramcount.names import select
 from paramcount.overview import beside
 from paramcount.overview import table as overview
-from paramcount.tables import Table, as_read
+from paramcount.tables import Table, as_read, by_ending
 from paramcount.tracing.sending import trace
 from paramcount.tracing.telling import ending, heading, told
 from paramcount.tracing.traces import Step, Trace, Under
@@ -91,10 +91,7 @@ def check_ending(path: str) -> None:
 
     Raises: ParamcountError for any ending but .html.
     """
-    ending = Path(path).suffix.lower()
-    if ending not in ENDINGS:
-        found = f"no report has the ending {printable(ending or 'none', 20)!r}"
-        raise ParamcountError(found, where="-o", accepted=", ".join(ENDINGS), nearest=near(ending, ENDINGS))
+    by_ending(path, dict.fromkeys(ENDINGS), "report")
 
 
 def page(models: Sequence[Model]) -> str:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from paramcount.changing import said
-from paramcount.explaining.explanation import Component, Explanation, Size
-from paramcount.explaining.lines import components, kinds_of
-from paramcount.explaining.meanings import meaning
-from paramcount.explaining.pieces import Piece, Walk, walk
-from paramcount.explaining.visits import visits
+from paramcount.explaining.building import explanation
+from paramcount.explaining.explanation import Explanation
+from paramcount.explaining.pieces import walk
 from paramcount.names import load
-from paramcount.zoo import Model
 
 
 def explain(spec: object, *, layer: int | str | None = None, head: bool = False, download: bool = False) -> Explanation:
@@ -29,7 +23,7 @@ def explain(spec: object, *, layer: int | str | None = None, head: bool = False,
     model = load(spec, download=download)
     found = walk(model.sizes, model.reading.head)
     if head:
-        from paramcount.explaining.heads import one_head
+        from paramcount.explaining.heads import one_head  # loaded where asked for
 
         return one_head(model, found, layer)
     if layer is not None:
@@ -43,54 +37,3 @@ def explain(spec: object, *, layer: int | str | None = None, head: bool = False,
     }
     left_out = model.reading.not_counted
     return explanation(model, found, pieces, beside, remarks=[f"not counted: {', '.join(left_out)}"] if left_out else [])
-
-
-def explanation(
-    model: Model,
-    found: Walk,
-    pieces: Sequence[Piece],
-    beside: dict[str, list[Piece]],
-    *,
-    of: str = "model",
-    subject: str = "",
-    remarks: Iterable[str] = (),
-) -> Explanation:
-    """The explanation of some of a model's weights, with what stands beside them."""
-    parts = components(pieces, found)
-    others = tuple(together(name, components(held, found)) for name, held in beside.items() if held)
-    return Explanation(
-        id=model.id,
-        name=model.name,
-        of=of,
-        subject=subject,
-        total=sum(part.value for part in parts),
-        active=sum(part.active for part in parts),
-        sizes=legend(model, found, [*pieces, *(piece for held in beside.values() for piece in held)]),
-        kept=tuple(size(model, name, value) for name, value in found.kept.items()),
-        components=parts,
-        visits=tuple(visits([piece for piece in pieces if piece.tied_to is None], found, kinds_of(pieces, found))),
-        beside=tuple(other for other in others if other.value),
-        changes=tuple(said(model)),
-        remarks=tuple(remarks),
-    )
-
-
-def together(name: str, parts: Sequence[Component]) -> Component:
-    lines = tuple(line for part in parts for line in part.lines)
-    return Component(name, sum(line.value for line in lines), sum(line.active for line in lines), lines)
-
-
-def legend(model: Model, found: Walk, pieces: Sequence[Piece]) -> tuple[Size, ...]:
-    """The sizes that the formulas name, in the order of the declaration."""
-    used: set[str] = set()
-    for piece in pieces:
-        for number in (piece.one, piece.layers, *((piece.expert.count, piece.expert.active) if piece.expert else ())):
-            used.update(getattr(number, "names", ()))
-    return tuple(size(model, name, value) for name, value in found.values.items() if name in used)
-
-
-def size(model: Model, name: str, value: int) -> Size:
-    words, key = meaning(model.sizes, name)
-    origin = model.reading.origin.get(name, "default")
-    read = origin not in ("default", "derived", "set") and not origin.startswith("derived from ")
-    return Size(name, value, words, origin if read else key)

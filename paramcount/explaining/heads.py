@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from paramcount.changing import said
 from paramcount.errors import ParamcountError
-from paramcount.explaining.explained import legend, size
+from paramcount.explaining.building import legend, size
 from paramcount.explaining.explanation import Explanation, Line
 from paramcount.explaining.layers import Stack, chosen, ranges, stacks
 from paramcount.explaining.lines import Share, component, line

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from paramcount.errors import LONGEST, ParamcountError, near, printable
-from paramcount.explaining.explained import explanation
+from paramcount.explaining.building import explanation
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.pieces import Walk
 from paramcount.flow import Repeat

@@ -26,6 +26,7 @@ def attention(
     qk_norm: bool = False,
     sinks: bool | str = False,
     window: Size | None = None,
+    keeps_all: bool = False,
     memory: Data | None = None,
     prepare: Callable[[Data, Data], tuple[Data, Data]] | None = None,
     gate: Callable[[Data, Data], Data] | None = None,
@@ -37,7 +38,7 @@ def attention(
     `memory`: where keys and values come from instead (cross-attention, which rotates nothing).
     `prepare`: what q and k go through before they meet, where that is not the usual norms and rotation.
     `gate`: x and the attended values to the gated ones. `d_v`: width of a value head that is not d_head.
-    `cached`: whether later tokens look back on keys and values.
+    `cached`: whether later tokens look back on keys and values. `keeps_all`: also on those out of the `window`, which are masked.
     `o_name`: of the last matrix. `sinks`: whether there are any, or their name."""
     source = x if memory is None else memory
     n_kv_heads = getattr(c, "n_kv_heads", c.n_heads)  # a config without it has as many as heads
@@ -52,7 +53,7 @@ def attention(
         if memory is None:
             q, k = rope(q), rope(k)
     sink = Weight(prefix + (sinks if isinstance(sinks, str) else "sinks"), "other", (c.n_heads,)) if sinks else None
-    a = attend(q, k, v, window=window, cached=None if cached else (), sinks=sink)
+    a = attend(q, k, v, window=window, cached=None if cached else (), sinks=sink, keeps_all=keeps_all)
     if gate:
         a = gate(x, a)
     return linear(a, prefix + o_name, "output_projection", x.shape[-1], bias=bias if o_bias is None else o_bias)

@@ -76,12 +76,12 @@ class Walk:
     def visible(self, detail: Attending) -> int:
         """How many keys the tokens meet while decoding: those that are kept, and their own."""
         past = self.asked.past or 0
-        return self.asked.tokens + (past if detail.window is None else min(past, detail.window - 1))
+        return self.asked.tokens + (past if detail.trimmed_to is None else min(past, detail.trimmed_to - 1))
 
     def kept_rows(self, detail: Attending) -> int:
         """How many tokens a later one looks back on: it is in its window itself."""
         there = self.asked.tokens + (self.asked.past or 0)
-        return there if detail.window is None else min(there, detail.window - 1)
+        return there if detail.trimmed_to is None else min(there, detail.trimmed_to - 1)
 
     def rows(self, data: Data) -> int | str:
         """How long the first axis is."""
@@ -287,7 +287,7 @@ class Walk:
         for bias in reversed(biases):
             given = bias.inputs[1:]
             self.follow(data, place, bias.op, inputs=(scores, *(self.shape(x) for x in given)), also=given, **said)
-        if n != 1 and (detail.causal or detail.window is not None):
+        if (n != 1 and detail.causal) or detail.window != (None if n != 1 else detail.trimmed_to):
             mask = Mask(detail.causal, detail.window)
             self.follow(data, place, "mask", inputs=(scores,), note=seen(mask), mask=mask, **said)
         held = tuple(self.held(weight, data, place) for weight in data.weights)
@@ -300,7 +300,7 @@ class Walk:
         if detail.cached:
             name = "keys and values" if detail.cached == (k, v) else "what keys and values are made of"
             shapes = tuple((self.kept_rows(detail) if x.shape[0] == "tokens" else self.rows(x), *x.shape[1:]) for x in detail.cached)
-            self.kept.append(Kept(name, shapes, place.layers, grows=detail.cached[0].shape[0] == "tokens" and detail.window is None))
+            self.kept.append(Kept(name, shapes, place.layers, grows=detail.cached[0].shape[0] == "tokens" and detail.trimmed_to is None))
 
     def follow(self, data: Data, place: Place, op: str, *, also: tuple[Data, ...] = (), **said: Any) -> None:
         """A further step of the same operation, on what the one before gave."""

@@ -109,8 +109,7 @@ DIFFERENT = {
     "hrm_text": "the reference's cache has no room for the layers that run several times",
     "longt5": "blocks of tokens",
     "longt5.LongT5EncoderModel": "blocks of tokens",
-    "minimax": "the reference keeps what has fallen out of the window",
-    "gpt_neo": "the reference keeps what has fallen out of the window",
+    "minimax": "its reference shows patterns of attention without a softmax too",
     "mllama": "without a picture the reference leaves layers out; its language model is among CONFIGS",
     "openai-gpt": "the reference keeps nothing: every token sends the whole text through again",
     "prophetnet": "streams, which the trace leaves as a word",
@@ -349,13 +348,12 @@ def patterns(trace: Trace, *parts: str) -> list[tuple[Step, Step]]:
     return [(step, trace.steps[step.reads[0]]) for _, step in sorted(found, key=lambda pair: pair[0])]
 
 
-def seen(mask: Step, rows: int, columns: int) -> list[list[bool]]:
+def seen(step: Step, rows: int, columns: int) -> list[list[bool]]:
     """Which tokens each one sees, by what the trace says of it."""
-    causal, window = "itself and those before it" in mask.note, re.search(r"(at most|up to) ([\d,]+)", mask.note)
-    reach = int(window[2].replace(",", "")) + (window[1] == "up to") if window else columns
-    if mask.op != "mask":
+    if step.mask is None:
         return [[True] * columns] * rows
-    behind = columns - rows
+    causal, window = step.mask
+    reach, behind = columns if window is None else window if causal else window + 1, columns - rows
     return [[(not causal or j <= i + behind) and abs(i + behind - j) < reach for j in range(columns)] for i in range(rows)]
 
 
