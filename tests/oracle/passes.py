@@ -1,0 +1,195 @@
+"""The same tokens through a trace and through the reference: tiny configs of both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from paramcount.config_json import from_config
+from paramcount.tracing.sending import traced
+from paramcount.tracing.traces import Trace
+from paramcount.tracing.walking import Asked
+from tests import cases
+from tests.model_types import MODEL_TYPES
+from tests.oracle import differential
+from tests.oracle.modules import Cached, Call, cached, expert_products, watching
+
+TOKENS, SOURCE, TEXTS, PAST = 6, 7, 2, 9
+# No two of these sizes are equal, so that no shape fits by chance; the window is shorter than the past.
+USUAL = {
+    "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 10,
+    "intermediate_size": 44, "max_position_embeddings": 64,
+}  # fmt: skip
+SLIDING = {**USUAL, "sliding_window": 5}
+NO_WIDTH = {key: size for key, size in USUAL.items() if key != "head_dim"}
+MOE = {**USUAL, "moe_intermediate_size": 14, "num_experts": 8, "num_experts_per_tok": 3}
+LATENT = {
+    **USUAL, "num_key_value_heads": 4, "q_lora_rank": 20, "kv_lora_rank": 16, "qk_nope_head_dim": 12, "qk_rope_head_dim": 6, "v_head_dim": 8, "head_dim": 6,
+    "first_k_dense_replace": 1, "n_routed_experts": 8, "num_experts_per_tok": 3, "n_shared_experts": 2, "moe_intermediate_size": 14, "n_group": 2,
+    "topk_group": 2, "topk_method": "greedy", "routed_scaling_factor": 1.0,
+}  # fmt: skip
+MAMBA = {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 6, "conv_kernel": 4, "expand": 2}
+CONFIGS: dict[str, dict[str, Any]] = {
+    "gpt2": {"vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 44},
+    "llama": USUAL,
+    "qwen2": USUAL,
+    "qwen2_moe": {**MOE, "shared_expert_intermediate_size": 18, "decoder_sparse_step": 1, "mlp_only_layers": [0]},
+    "qwen3": USUAL,
+    "qwen3_moe": {**MOE, "mlp_only_layers": [1]},
+    "deepseek_v2": LATENT,
+    "deepseek_v3": {**LATENT, "num_nextn_predict_layers": 1},
+    "mistral": SLIDING,
+    "mixtral": {**SLIDING, "num_local_experts": 8, "num_experts_per_tok": 3},
+    "gpt_oss": {**SLIDING, "num_local_experts": 8, "num_experts_per_tok": 3, "layer_types": ["sliding_attention", "full_attention"]},
+    "t5": {"vocab_size": 96, "d_model": 32, "d_kv": 10, "d_ff": 44, "num_layers": 2, "num_decoder_layers": 3, "num_heads": 4, "relative_attention_num_buckets": 8},
+    "gemma3_text": {**SLIDING, "num_hidden_layers": 3, "layer_types": ["sliding_attention", "sliding_attention", "full_attention"]},
+    "mamba": MAMBA,
+    "mamba2": {**MAMBA, "num_heads": 8, "head_dim": 8, "n_groups": 2},
+    "jamba": {
+        **USUAL, "num_hidden_layers": 4, "attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1, "num_experts": 8,
+        "num_experts_per_tok": 3, "mamba_d_state": 6, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_dt_rank": 5, "use_mamba_kernels": False,
+    },
+    "qwen3_next": {
+        **MOE, "num_hidden_layers": 4, "shared_expert_intermediate_size": 18, "linear_num_key_heads": 2, "linear_key_head_dim": 12,
+        "linear_num_value_heads": 4, "linear_value_head_dim": 8, "linear_conv_kernel_dim": 4,
+    },
+    "bart": {
+        "vocab_size": 96, "d_model": 32, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4, "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 44, "decoder_ffn_dim": 40, "max_position_embeddings": 64,
+    },
+    "falcon": {**NO_WIDTH, "multi_query": True},
+    "falcon, grouped": {**NO_WIDTH, "num_kv_heads": 2, "new_decoder_architecture": True},
+    "gpt_bigcode": {"vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "n_inner": 44, "multi_query": True},
+    "bloom": {"vocab_size": 96, "hidden_size": 32, "n_layer": 2, "n_head": 4},
+    "zamba2": {
+        **USUAL, "num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"], "hybrid_layer_ids": [1, 3], "num_mem_blocks": 2,
+        "attention_head_dim": 16, "head_dim": 16, "num_key_value_heads": 4, "adapter_rank": 12, "mamba_d_state": 6, "mamba_d_conv": 4, "mamba_expand": 2,
+        "n_mamba_heads": 8, "mamba_headdim": 8, "mamba_ngroups": 2, "use_shared_attention_adapter": False,
+    },
+    "recurrent_gemma": {**USUAL, "num_hidden_layers": 3, "head_dim": 8, "attention_window_size": 5, "lru_width": 40, "conv1d_width": 4},
+    "mllama.MllamaForCausalLM": {"text_config": {**USUAL, "hidden_size": 40, "head_dim": 10, "cross_attention_layers": [1], "num_hidden_layers": 3, "pad_token_id": 1}},
+    "gemma3n_text": {
+        **SLIDING, "num_hidden_layers": 6, "num_kv_shared_layers": 2, "vocab_size_per_layer_input": 96, "hidden_size_per_layer_input": 6, "altup_num_inputs": 3,
+        "laurel_rank": 7, "layer_types": ["sliding_attention", "full_attention"] * 3,
+    },
+    "deepseek_v32": {**LATENT, "index_n_heads": 2, "index_head_dim": 18, "index_topk": 16},
+    "bert": {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 44, "max_position_embeddings": 64},
+}  # fmt: skip
+
+CASES = cases.load()
+# Of an architecture that is no key of CONFIGS, a config without these keys is taken: the declaration does not know of them.
+UNTRACED = ("'use_bidirectional_attention': 'all'", "'use_sliding_window': True")
+LARGEST = 1_000_000  # parameters
+
+
+class Ran(NamedTuple):
+    """The trace, and what the reference did with the same tokens."""
+
+    trace: Trace
+    calls: Mapping[str, Call]
+    products: Mapping[str, list[tuple[int, ...]]]
+    output: Any
+    kept: list[Cached]
+
+
+@cache
+def document(name: str) -> dict[str, Any]:
+    """A config.json: one of CONFIGS, whose names have the model type before a comma, or else one that is known to run."""
+    if name in CONFIGS:
+        model_type = re.split("[.,]", name)[0]
+        return {"model_type": model_type, "architectures": [MODEL_TYPES[name.partition(",")[0]].cls], **CONFIGS[name]}
+    known = [case for case in CASES[name] if "refused" not in case and case["total"] < LARGEST and not any(word in str(case) for word in UNTRACED)]
+    configs: list[dict[str, Any]] = [case["config"] for case in sorted(known, key=lambda case: -case["total"])]
+    configs += [config | {"num_key_value_heads": config["num_attention_heads"]} for config in configs if "num_attention_heads" in config]
+    for config in configs:
+        try:
+            model = built(config, config.get("architectures", [MODEL_TYPES[name].cls])[0])
+            forward(model, TOKENS, 1, read_beside(model, traced(from_config(config), Asked(1)), 1))
+        except (
+            AttributeError,
+            IndexError,
+            RuntimeError,
+            StopIteration,
+            ValueError,
+        ):  # some that the reference runs, it cannot run with its eager attention or with a cache
+            continue
+        return config
+    raise AssertionError(f"no case of {name} runs with a cache")
+
+
+def built(config: dict[str, Any], cls_name: str) -> Any:
+    """The model of the reference, with its attention in the open and weights that are numbers."""
+    import torch
+
+    model = differential.build(config, cls_name, "cpu").eval()
+    model.set_attn_implementation("eager")
+    model.set_experts_implementation("eager")
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(1)
+        for weight in model.parameters():
+            weight.normal_(0, 0.1)
+    return model
+
+
+@cache
+def model_of(name: str) -> Any:
+    return built(document(name), class_of(name))
+
+
+def class_of(name: str) -> str:
+    found: str = document(name).get("architectures", [MODEL_TYPES[name.partition(",")[0]].cls])[0]
+    return found
+
+
+@cache
+def ran(name: str, asked: Asked) -> Ran:
+    """The same tokens through both: those before them first, if there are any."""
+    model, texts = model_of(name), asked.batch or 1
+    sizes = from_config(document(name))
+    trace = traced(sizes, asked._replace(source=SOURCE))
+    beside = read_beside(model, traced(sizes, Asked(1)), texts)
+    if asked.past is not None:
+        output = forward(model, asked.past, texts, beside)
+        kept: tuple[str, ...] = ("past_key_values", "cache_params", "state", "mems", "use_mems", "encoder_hidden_states", "use_cache")
+        if "encoder_last_hidden_state" in output:
+            output["encoder_outputs"] = model.get_encoder()(beside["input_ids"])
+            kept = ("past_key_values", "encoder_outputs")
+        beside = {key: given for key, given in (*beside.items(), *output.items()) if key in kept}
+    with watching(model) as calls, expert_products(model) as products:
+        output = forward(model, asked.tokens, texts, beside)
+    prefix = model.base_model_prefix + "."
+    return Ran(trace, {module.removeprefix(prefix): call for module, call in calls.items()}, products, output, cached(model, beside | dict(output)))
+
+
+def read_beside(model: Any, trace: Trace, texts: int) -> dict[str, Any]:
+    """What the reference takes beside its tokens: another text, an encoder's output, a cache that it does not make itself."""
+    import torch
+    from transformers import DynamicCache
+
+    parts = {step.part for step in trace.steps}
+    if parts >= {"encoder", "cross_attention"}:
+        return {"input_ids": token_ids(SOURCE, texts)}
+    given: dict[str, Any] = {"use_mems" if model.config.model_type == "xlnet" else "use_cache": True} if trace.cache else {}
+    if "cross_attention" in parts:
+        ((width,),) = {shape[-1:] for step in trace.steps if step.part == "cross_attention" and step.text in ("keys", "values") for shape in step.inputs}
+        name = "cross_attention_states" if model.config.model_type == "mllama_text_model" else "encoder_hidden_states"
+        given[name] = torch.ones((texts, SOURCE, int(width)))
+    elif model.config.model_type == "recurrent_gemma":
+        given["past_key_values"] = DynamicCache(config=model.config)
+    return given
+
+
+def forward(model: Any, n: int, texts: int, beside: Mapping[str, Any]) -> Any:
+    import torch
+
+    name = "decoder_input_ids" if "input_ids" in beside or "encoder_outputs" in beside else "input_ids"
+    with torch.no_grad():
+        return model(**{name: token_ids(n, texts)}, **beside, output_attentions=True)
+
+
+def token_ids(n: int, texts: int) -> Any:
+    import torch
+
+    return (7 * torch.arange(n * texts).reshape(texts, n)) % 89 + 3
