@@ -13,6 +13,7 @@ from paramcount.sizes import Sizes, inner_configs
 
 OFTEN = 2  # a structure seen so many times is worth its polynomials
 IN_VAIN = -1  # it has none: it depends on sizes
+UNWALKED = (ParamcountError, TypeError, AttributeError)  # what a walk over symbols raises where the structure depends on one
 MOST_KEPT = 2000
 BESIDE = ("buffer", "mtp", "mtp_buffer", "mtp_copy")
 
@@ -129,7 +130,7 @@ def in_symbols(sizes: Sizes, head: bool, counted: bool) -> Polynomials | None:
     """The polynomials of a structure; None where it depends on a size's value."""
     try:
         found, beside, tied, spare = walked(symbolic(sizes, counted), head)
-    except (ParamcountError, TypeError, AttributeError):
+    except UNWALKED:
         return None
     written: list[str] = []
     places = []

@@ -63,7 +63,7 @@ def written(value: object) -> str:
     """
     if isinstance(value, (list, tuple)):
         rising = all(type(i) is int for i in value) and all(a < b for a, b in pairwise(value))
-        return (", ".join(cut(spans(value))) if rising else recurring([written(item) for item in value])) or "none"
+        return (", ".join(cut(spelled(joined((i, 1) for i in value)))) if rising else recurring([written(item) for item in value])) or "none"
     if isinstance(value, Sizes):
         return "given"
     return printable(value, 40) if isinstance(value, str) else f"{value:,}" if type(value) is int else shown(value)
@@ -86,15 +86,28 @@ def runs(words: Iterable[str]) -> list[str]:
     return [f"{n} × {word}" if n > 1 else word for word, n in lengths]
 
 
-def spans(indices: Sequence[int]) -> list[str]:
-    """Rising indices, neighbours together: 0–2, 7."""
-    found: list[list[int]] = []
-    for i in indices:
-        if found and found[-1][-1] == i - 1:
-            found[-1].append(i)
+def joined(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Spans of indices (the first, how many) in order, neighbours as one.
+
+    >>> joined([(7, 1), (0, 3), (3, 2)])
+    ((0, 5), (7, 1))
+    """
+    found: list[tuple[int, int]] = []
+    for first, length in sorted(spans):
+        if found and sum(found[-1]) == first:
+            found[-1] = found[-1][0], found[-1][1] + length
         else:
-            found.append([i])
-    return [f"{span[0]}–{span[-1]}" if len(span) > 1 else f"{span[0]}" for span in found]
+            found.append((first, length))
+    return tuple(found)
+
+
+def spelled(spans: Iterable[tuple[int, int]]) -> list[str]:
+    """Spans of indices as people write them.
+
+    >>> spelled([(0, 3), (7, 1)])
+    ['0–2', '7']
+    """
+    return [f"{first}–{first + length - 1}" if length > 1 else f"{first}" for first, length in spans]
 
 
 def cut(pieces: list[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import prod
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from paramcount.drawing.items import Item, flow
 from paramcount.drawing.matrices import of_data
 from paramcount.errors import ParamcountError
 from paramcount.tracing.traces import Shape, Step, Trace, Under
+from paramcount.values import joined, spelled
 
 SPAN = 5  # so many runs of layers are written out
 PARTS = {"vision": "vision tower", "audio": "audio tower", "cross_attention": "cross-attention"}
@@ -57,21 +58,6 @@ def sections(trace: Trace) -> list[Section]:
             alike[key] = len(found)
             found.append(Section(part, layers, indices, covers, times, (last.kind,), joined(last.runs)))
     return found
-
-
-def joined(runs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Runs in order, neighbours as one.
-
-    >>> joined([(7, 1), (0, 3), (3, 2)])
-    ((0, 5), (7, 1))
-    """
-    found: list[tuple[int, int]] = []
-    for first, length in sorted(runs):
-        if found and sum(found[-1]) == first:
-            found[-1] = found[-1][0], found[-1][1] + length
-        else:
-            found.append((first, length))
-    return tuple(found)
 
 
 def place(step: Step) -> Hashable:
@@ -137,7 +123,7 @@ def spans(runs: Sequence[tuple[int, int]]) -> str:
     >>> spans(((0, 12),)), spans(((3, 1), (7, 1))), spans(((0, 1),))
     ('layers 0–11', 'layers 3, 7', 'layer 0')
     """
-    texts = [f"{first}" if length == 1 else f"{first}–{first + length - 1}" for first, length in runs]
+    texts = spelled(runs)
     if len(texts) > SPAN:
         texts = [*texts[: SPAN - 2], "…", texts[-1]]
     return f"layer{'s' if len(runs) > 1 or runs[0][1] > 1 else ''} {', '.join(texts)}"

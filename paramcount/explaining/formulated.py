@@ -13,11 +13,11 @@ from paramcount.changing import flat, what_if
 from paramcount.counting import COMPONENTS, PARTS, from_sums
 from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.explaining import bare
-from paramcount.explaining.pieces import UNWALKED, polynomial, walk
+from paramcount.explaining.pieces import polynomial, walk
 from paramcount.names import find, load
 from paramcount.polynomials import Polynomial
 from paramcount.sizes import Sizes
-from paramcount.summing import Sums, walked
+from paramcount.summing import UNWALKED, Sums, walked
 
 # What of a count is a number of parameters or of bytes, besides its components, details and parts.
 COUNTS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from paramcount.errors import LONGEST, ParamcountError, near, printable
@@ -10,6 +10,7 @@ from paramcount.explaining.building import explanation
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.pieces import Walk
 from paramcount.flow import Repeat
+from paramcount.values import joined, spelled
 from paramcount.zoo import Model
 
 Run = tuple[int, int]  # the first layer, and how many
@@ -102,19 +103,13 @@ def chosen(model: Model, among: Sequence[Stack], layer: int | str) -> tuple[Stac
     return stack, index, kind
 
 
-def ranges(runs: object) -> str:
+def ranges(runs: Iterable[Run]) -> str:
     """Runs of indices as people write them.
 
     >>> ranges([(0, 3), (3, 1), (8, 2)])
     '0–3, 8–9'
     """
-    joined: list[list[int]] = []
-    for first, n in sorted(runs):  # type: ignore[call-overload]
-        if joined and joined[-1][1] + 1 == first:
-            joined[-1][1] = first + n - 1
-        else:
-            joined.append([first, first + n - 1])
-    texts = [str(first) if first == last else f"{first}–{last}" for first, last in joined]
+    texts = spelled(joined(runs))
     return ", ".join(texts if len(texts) <= MOST_RANGES else [*texts[: MOST_RANGES - 1], "…", texts[-1]])
 
 

@@ -6,13 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError
 from paramcount.flow import Repeat, Size, Step, renamed, steps, weights
 from paramcount.polynomials import Polynomial
 from paramcount.sizes import Sizes, inner_configs
-from paramcount.summing import flows, symbolic
-
-UNWALKED = (ParamcountError, TypeError, AttributeError)  # what a walk over symbols raises where the structure depends on one
+from paramcount.summing import UNWALKED, flows, symbolic
 
 
 class Piece(NamedTuple):

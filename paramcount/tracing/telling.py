@@ -11,6 +11,7 @@ from paramcount.errors import ParamcountError, printable
 from paramcount.figures import short_bytes
 from paramcount.tables import Column, Table
 from paramcount.tracing.traces import ROUTED, Kept, Product, Shape, Step, Trace, Under
+from paramcount.values import spelled
 
 MOST_STEPS = 100_000  # where layers are written one by one
 BYTES = 2  # of a number in BF16
@@ -59,7 +60,7 @@ def heading(under: Under) -> tuple[str, str]:
     if under.axis == "expert":
         return f"{under.active:,} of {under.copies:,} experts", f"{under.name}; {ROUTED}: the tokens that chose it"
     kind = under.kind or "layer"
-    runs = ", ".join(f"{first}–{first + n - 1}" if n > 1 else str(first) for first, n in under.runs[:6]) + (", …" if len(under.runs) > 6 else "")
+    runs = ", ".join(spelled(under.runs[:6])) + (", …" if len(under.runs) > 6 else "")
     return f"{under.copies:,} × {printable(kind, 60)}" if under.copies > 1 else printable(kind, 60), f"{under.name}   {runs}"
 
 
