@@ -10,12 +10,14 @@ from typing import BinaryIO
 
 from paramcount.errors import ParamcountError, printable
 
+LFS = b"version https://git-lfs"
+
 # How files begin that are often taken for others.
 KNOWN = (
     (b"GGUF", "a GGUF file"),
     (b"PK\x03\x04", "a zip archive, as PyTorch writes checkpoints"),
-    (b"\x80\x02", "a pickle"),
-    (b"version https://git-lfs", "a Git LFS pointer: the file itself was not fetched"),
+    *((bytes([0x80, protocol]), "a pickle") for protocol in (2, 3, 4, 5)),
+    (LFS, "a Git LFS pointer: the file itself was not fetched"),
 )
 
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from json import JSONDecodeError, JSONDecoder
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError, near, printable, quoted, shown
 from paramcount.files import KNOWN, regular
+from paramcount.piecewise_json import ended, members, string
 from paramcount.strict_json import loads
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 WHAT = "a safetensors file"
 LARGEST_HEADER = 32 << 20  # bytes
-MOST_TENSORS = 500_000
 MOST_AXES = 32  # as many as every NumPy has
 LARGEST_NUMBER = 2**63  # where int64 ends
 LARGEST_ENTRY = 4000  # characters: all axes and both offsets, twenty digits each, with room for blanks
@@ -39,6 +38,8 @@ BITS = {
     "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32, "C64": 64, "F64": 64, "I64": 64, "U64": 64,
 }  # fmt: skip
 
+DTYPES = {dtype: dtype for dtype in BITS}  # so that all tensors of a type hold the same text
+
 # What NumPy reads; of BF16 the bits.
 NUMPY = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2",
@@ -47,9 +48,9 @@ NUMPY = {
 
 KEYS = ("dtype", "shape", "data_offsets")  # of a tensor's entry
 ENTRY = re.compile(rf"\{{[^{{}}]{{0,{LARGEST_ENTRY}}}\}}")
-BLANKS = re.compile(r"[ \t\n\r]*")
-HALVES = re.compile("[\ud800-\udfff]")
-DECODER = JSONDecoder()
+NUMBER = "(?:0|[1-9][0-9]{0,17})"  # below 2^63 as it stands
+SHAPE = f"(?:{NUMBER}(?:, ?{NUMBER}){{0,{MOST_AXES - 1}}})?"
+USUAL = re.compile(rf'"([^"\\\x00-\x1f]*+)": ?\{{"dtype": ?"(\w+)", ?"shape": ?\[({SHAPE})\], ?"data_offsets": ?\[({NUMBER}), ?({NUMBER})\]\}}')
 
 
 class Stored(NamedTuple):
@@ -132,21 +133,23 @@ def tensors_of(text: str) -> tuple[dict[str, Stored], dict[str, str], int]:
     Raises: ParamcountError that names the tensor.
     """
     metadata: dict[str, str] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
 
     def entry(name: str, at: int) -> tuple[Stored | None, int]:
         if name != "__metadata__":
             return _tensor(name, text, at)
-        found, at = _members(text, at, lambda key, at: _string(text, at))
+        found, at = members(text, at, lambda key, at: string(text, at))
         metadata.update(found)
         return None, at
 
-    found, at = _members(text, 0, entry)
-    at = _skip(text, at)
-    if at < len(text):
-        raise ParamcountError(f"goes on at character {at:,}", where="header", accepted="blanks behind the JSON object")
+    try:
+        found, at = members(text, 0, entry, lambda at: _usual(text, at, shapes))
+        ended(text, at)
+    except ParamcountError as error:
+        raise error if error.where else error.at("header") from None
     tensors = {name: stored for name, stored in found.items() if stored is not None}
     end, before = 0, ""
-    for name, stored in sorted(tensors.items(), key=lambda item: (item[1].start, item[1].stop)):
+    for name, stored in sorted(tensors.items(), key=lambda item: item[1][2:]):
         if stored.start != end:
             behind = f"behind {quoted(before)}" if before else "at first"
             raise ParamcountError(f"its values begin at byte {stored.start:,}", where=_place(name), accepted=f"byte {end:,}, {behind}: no gap, nothing twice")
@@ -154,56 +157,22 @@ def tensors_of(text: str) -> tuple[dict[str, Stored], dict[str, str], int]:
     return tensors, metadata, end
 
 
-def _members(text: str, at: int, read: Callable[[str, int], tuple[Any, int]]) -> tuple[dict[str, Any], int]:
-    """The members of the JSON object that begins at `at`, each value read by `read(name, at)`, and where the object ends."""
-    found: dict[str, Any] = {}
-    at = _skip(text, _mark(text, at, "{"))
-    if text[at : at + 1] == "}":
-        return found, at + 1
-    while True:
-        name, at = _string(text, at)
-        if name in found:
-            raise ParamcountError(f"the name {quoted(name)} a second time", where="header", accepted="every name once")
-        if not name.isprintable():
-            raise ParamcountError(f"the name {quoted(name)}", where="header", accepted="names of printable characters")
-        if len(found) == MOST_TENSORS:
-            raise ParamcountError(f"more than {MOST_TENSORS:,} entries", where="header", accepted=f"at most {MOST_TENSORS:,}")
-        found[name], at = read(name, _skip(text, _mark(text, at, ":")))
-        at = _skip(text, at)
-        if text[at : at + 1] == "}":
-            return found, at + 1
-        at = _skip(text, _mark(text, at, ","))
+def _usual(text: str, at: int, shapes: dict[str, tuple[int, ...]]) -> tuple[str, Stored, int] | None:
+    """A tensor's name and entry as the format's library writes them, read at once; None for all others and for whatever is wrong.
 
-
-def _skip(text: str, at: int) -> int:
-    blanks = BLANKS.match(text, at)
-    return blanks.end() if blanks else at
-
-
-def _mark(text: str, at: int, mark: str) -> int:
-    """Where the text goes on behind a mark that must stand here."""
-    at = _skip(text, at) if at else 0  # the header begins with its brace
-    if text[at : at + 1] != mark:
-        raise _not_json(text, at, mark)
-    return at + 1
-
-
-def _string(text: str, at: int) -> tuple[str, int]:
-    if text[at : at + 1] != '"':
-        raise _not_json(text, at, "a text in quotes")
-    try:
-        string: str
-        string, at = DECODER.raw_decode(text, at)
-    except JSONDecodeError as error:
-        raise _not_json(text, error.pos, "a text in quotes") from None
-    if HALVES.search(string):
-        raise ParamcountError(f"{quoted(string)} holds half a character", where="header", accepted="Unicode")
-    return string, at
-
-
-def _not_json(text: str, at: int, accepted: str) -> ParamcountError:
-    found = f"is not JSON at character {at:,}" if at < len(text) else "ends in the middle"
-    return ParamcountError(found, where="header", accepted=accepted)
+    `shapes`: those read before, by their text, for most are the same.
+    """
+    usual = USUAL.match(text, at)
+    if usual is None:
+        return None
+    name, dtype, listed, first, last = usual.groups()
+    shape = shapes.get(listed)
+    if shape is None:
+        shape = shapes[listed] = tuple(map(int, listed.split(","))) if listed else ()
+    start, stop = int(first), int(last)
+    if name == "__metadata__" or dtype not in BITS or 0 in shape or prod(shape) * BITS[dtype] != 8 * (stop - start):
+        return None
+    return name, Stored(DTYPES[dtype], shape, start, stop), usual.end()
 
 
 def _place(name: str) -> str:
@@ -242,7 +211,7 @@ def _stored(fields: Mapping[str, Any]) -> Stored:
     if rest or size != stop - start:
         takes = "no whole number of bytes" if rest else f"{size:,} bytes"
         raise ParamcountError(f"{dtype} {_listed(shape)} takes {takes}, its offsets hold {stop - start:,}", accepted="as many bytes as its values take")
-    return Stored(dtype, tuple(shape), start, stop)
+    return Stored(DTYPES[dtype], tuple(shape), start, stop)
 
 
 def _is_size(value: object) -> bool:

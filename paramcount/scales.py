@@ -76,18 +76,26 @@ def scales_of(tensor: Tensor, scheme: Scheme) -> Tensor | None:
         if not stacked or len(tensor.shape) != 3:
             return None
         n, inputs, outputs = tensor.shape
-        return tensor._replace(name=tensor.name + "_scales", shape=(n, outputs, blocks(inputs, scheme.block[1])), role="scale", splits=())
+        return tensor._replace(name=tensor.name + "_scales", shape=scales_shape((n, outputs, inputs), scheme.block), role="scale", splits=())
     component = tensor.component.partition(".")[0]
     if len(tensor.shape) != 2 + stacked or component in KEPT or tensor.name.endswith(KEPT_NAMES):
         return None
     if not tensor.name.endswith(".weight") and component != "experts":
         return None
-    *before, outputs, inputs = tensor.shape
     repeats = converted(tensor, scheme.kept) if scheme.kept else tensor.repeats
     if repeats is None:
         return None
-    shape = (*before, blocks(outputs, scheme.block[0]), blocks(inputs, scheme.block[1]))
-    return tensor._replace(name=tensor.name + "_scale_inv", shape=shape, role="scale", repeats=repeats, splits=())
+    return tensor._replace(name=tensor.name + "_scale_inv", shape=scales_shape(tensor.shape, scheme.block), role="scale", repeats=repeats, splits=())
+
+
+def scales_shape(shape: tuple[int, ...], block: tuple[int, int]) -> tuple[int, ...]:
+    """The scales of matrices [..., outputs, inputs], one for each block of their last two axes.
+
+    >>> scales_shape((576, 7168), (128, 128))
+    (5, 56)
+    """
+    *before, outputs, inputs = shape
+    return (*before, blocks(outputs, block[0]), blocks(inputs, block[1]))
 
 
 def blocks(n: int, size: int) -> int:

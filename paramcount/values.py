@@ -8,6 +8,7 @@ from typing import Any
 
 from paramcount.errors import ParamcountError, printable, quoted, shown
 from paramcount.sizes import Sizes
+from paramcount.spans import joined, spelled
 from paramcount.strict_yaml import loads
 
 MOST_PIECES = 6  # of a list that is told piece by piece
@@ -84,30 +85,6 @@ def runs(words: Iterable[str]) -> list[str]:
     """Equal words behind one another together: 2 × linear, full."""
     lengths = [(word, len(list(alike))) for word, alike in groupby(words)]
     return [f"{n} × {word}" if n > 1 else word for word, n in lengths]
-
-
-def joined(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Spans of indices (the first, how many) in order, neighbours as one.
-
-    >>> joined([(7, 1), (0, 3), (3, 2)])
-    ((0, 5), (7, 1))
-    """
-    found: list[tuple[int, int]] = []
-    for first, length in sorted(spans):
-        if found and sum(found[-1]) == first:
-            found[-1] = found[-1][0], found[-1][1] + length
-        else:
-            found.append((first, length))
-    return tuple(found)
-
-
-def spelled(spans: Iterable[tuple[int, int]]) -> list[str]:
-    """Spans of indices as people write them.
-
-    >>> spelled([(0, 3), (7, 1)])
-    ['0–2', '7']
-    """
-    return [f"{first}–{first + length - 1}" if length > 1 else f"{first}" for first, length in spans]
 
 
 def cut(pieces: list[str]) -> list[str]:

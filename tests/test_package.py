@@ -18,8 +18,8 @@ ROOT = Path(pc.__file__).parent
 # From the ground floor up; what stands on one floor may import only what stands below.
 FLOORS = [
     ["errors", "commands", "tokenizer_child"],
-    ["factoring", "flow", "sweeps", "figures", "files", "strict_json", "tables"],
-    ["polynomials", "safetensors_files", "schema_errors", "strict_yaml", "tokenizer_files"],
+    ["factoring", "flow", "sweeps", "figures", "files", "piecewise_json", "spans", "strict_json", "tables"],
+    ["gguf_files", "polynomials", "safetensors_files", "schema_errors", "strict_yaml", "tokenizer_files"],
     ["sizes"],
     ["rules", "values"],
     ["config_keys"],

@@ -17,7 +17,7 @@ import pytest
 import safetensors.numpy
 from safetensors import SafetensorError
 
-from paramcount import safetensors_files
+from paramcount import piecewise_json, safetensors_files
 from paramcount.errors import ParamcountError
 from paramcount.safetensors_files import BITS, LARGEST_HEADER, NUMPY, Stored, array, bits, read_header, tensors_of
 from tests.refusing import assert_one_line
@@ -271,7 +271,7 @@ def test_a_file_cut_at_any_byte_is_refused_and_so_is_one_with_a_byte_more(file: 
 
 
 def test_more_entries_than_the_most_are_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(safetensors_files, "MOST_TENSORS", 3)
+    monkeypatch.setattr(piecewise_json, "MOST_MEMBERS", 3)
     for n, fits in ((3, True), (4, False)):
         for header in ({str(i): entry(0, 0, shape=[0]) for i in range(n)}, {"__metadata__": {str(i): "" for i in range(n)}}):
             file.write_bytes(made(header))

@@ -1,4 +1,4 @@
-"""paramcount verify MODEL"""
+"""paramcount verify MODEL [CHECKPOINT]"""
 
 from __future__ import annotations
 
@@ -8,21 +8,47 @@ import click
 
 from paramcount.checking import Check, checks
 from paramcount.cli.options import Output, emit, load_changed, model_argument, noted, output_options, remark_on, set_option
+from paramcount.cli.progress import watching
 from paramcount.counting import SCHEMA_VERSION, counted
 from paramcount.tables import Column, Table
+from paramcount.zoo import Model
 
 
 @click.command("verify", epilog="Example: paramcount verify gpt2-small")
 @model_argument
+@click.argument("checkpoint", required=False, type=click.Path())
 @set_option
 @output_options
-def command(name: str, changes: tuple[str, ...], output: Output) -> None:
-    """An entry's count against the reference's and every published figure. Exit code 1 where one does not match.
+def command(name: str, checkpoint: str | None, changes: tuple[str, ...], output: Output) -> None:
+    """An entry's count against the reference's and every published figure; with CHECKPOINT, the model against files on disk.
+
+    CHECKPOINT is a .safetensors or .gguf file, an index (model.safetensors.index.json, pytorch_model.bin.index.json), a directory of
+    shards, or the saved JSON header of a safetensors file. Only headers are read. Exit code 1 where something does not match or is not
+    accounted for.
 
     Nothing was checked or published of a what-if: GPT-2's NumPy pass alone can run it.
     """
     remark_on([name])
     model = load_changed(name, changes)
+    if checkpoint is None:
+        against_figures(model, output)
+    else:
+        against_files(model, checkpoint, output)
+
+
+def against_files(model: Model, path: str, output: Output) -> None:
+    from paramcount.checkpoints import telling
+    from paramcount.checkpoints.sources import opened
+    from paramcount.checkpoints.verifying import verified
+    from paramcount.files import expanded
+
+    with watching() as watch:
+        found = verified(model, opened(expanded(path), watch))
+    emit(lambda chosen: noted(telling.rows(found) if chosen == "csv" else telling.table(found), model), output)
+    sys.exit(not found.ok)
+
+
+def against_figures(model: Model, output: Output) -> None:
     count = counted(model)
     made = checks(model, count)
     if model.architecture == "gpt2":

@@ -10,7 +10,7 @@ from paramcount.explaining.building import explanation
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.pieces import Walk
 from paramcount.flow import Repeat
-from paramcount.values import joined, spelled
+from paramcount.spans import joined, spelled
 from paramcount.zoo import Model
 
 Run = tuple[int, int]  # the first layer, and how many

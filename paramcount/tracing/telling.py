@@ -9,9 +9,9 @@ from math import prod
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, printable
 from paramcount.figures import short_bytes
+from paramcount.spans import spelled
 from paramcount.tables import Column, Table
 from paramcount.tracing.traces import ROUTED, Kept, Product, Shape, Step, Trace, Under
-from paramcount.values import spelled
 
 MOST_STEPS = 100_000  # where layers are written one by one
 BYTES = 2  # of a number in BF16

@@ -1,0 +1,1 @@
+"""Tables of claims about models, held against the zoo and against themselves."""

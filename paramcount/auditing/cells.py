@@ -1,0 +1,311 @@
+"""What a cell claims: "7.61B", "~1.8T (estimated)", "14.3B (2.7B active)", "28 (queries), 4 (keys/values)", "128k"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from paramcount.auditing.headings import BINARY, COUNTS, DECIMAL, UNITS, Heading
+from paramcount.errors import quoted
+
+LONGEST = 200
+DASHES = "-‐‑‒–—−"
+NUMBER = re.compile(r"(\d+(?:[.,_'’]\d+)*)(?:[eE]([+-]?\d{1,2})(?![\w.]))?|([^\W\d_]+)|(\S)")
+GAPS = re.compile(r"(?<![\w.,])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?![\w.,]*\d)")  # 124 439 808
+GROUPED = re.compile(r"\d{1,3}(?:([,_'’])\d{3})(?:\1\d{3})*(?:\.\d+)?")
+DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")  # 1.557.611.200
+MARKUP = re.compile(r"\*+|`+|__|~~|</?[a-zA-Z][^<>]*>|(?<=\S)\[\^?\w{1,8}\](?!\()|[†‡§]|(?<=[^\W\d_])[¹²³]")
+LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
+LARGEST = 10**30
+
+EMPTY = frozenset({"", *DASHES, "--", "---", "?", "/", ".", "…", "..."})
+ABSENT = frozenset("n/a na none null nil nan no dense".split())
+MIXTURE = frozenset({"mixture of experts", "mixture-of-experts", "moe", "yes", "true", "sparse", "sparse moe"})
+YES = frozenset({"yes", "true", "y", "1", "✓", "✔", "✅", "tied"})
+NO = frozenset({"no", "false", "n", "0", "✗", "✘", "❌", "x", "untied", "not tied"})
+
+ABOVE = frozenset("over above beyond exceeding least".split())
+BELOW = frozenset("under below up most".split())
+HEDGES = frozenset(
+    "estimated estimate est guessed guess guesses approx approximately about around circa ca roughly rumored rumoured rumor rumour speculated reportedly reported "
+    "likely nearly almost unofficial unconfirmed".split()
+)
+FILLING = frozenset(
+    "parameter parameters param params total overall model models token tokens head heads layer layers expert experts of per each a for in and with at more than "
+    "less fewer to the is size weights dim dimensions context window length attention".split()
+)
+LABELS = {
+    "active": "active", "activated": "active", "act": "active", "used": "active", "top": "active", "selected": "active", "chosen": "active", "routed": "routed",
+    "shared": "shared", "q": "q", "query": "q", "queries": "q", "kv": "kv", "key": "kv", "keys": "kv", "value": "kv", "values": "kv", "k": "kv", "v": "kv",
+    "nonembedding": "non", "embedding": "non",
+}  # fmt: skip
+
+
+class Amount(NamedTuple):
+    """A number as printed, exactly: digits × unit / 10^decimals."""
+
+    digits: int
+    decimals: int = 0
+    unit: int = 1
+    loose: bool = False  # whether K, M … may be powers of 1,024 as well as of 1,000
+
+    @property
+    def value(self) -> Fraction:
+        return Fraction(self.digits * self.unit, 10**self.decimals)
+
+    @property
+    def step(self) -> Fraction:
+        """The unit of its last digit; 0 where it is exact."""
+        return Fraction(0) if self.unit == 1 else Fraction(self.unit, 10**self.decimals)
+
+
+class Claim(NamedTuple):
+    """One thing that a cell says."""
+
+    kind: str
+    amount: Amount | None  # None of what needs no number
+    relation: str = "="  # = > < to (up to `most`), some (a mixture, of no said size), none, yes, no
+    most: Amount | None = None
+    hedged: bool = False  # the table itself calls it an estimate
+
+
+class Said(NamedTuple):
+    """A number of a cell with what stands around it."""
+
+    amount: Amount
+    unit: str | None = None  # its own, as printed
+    label: str = ""
+    relation: str = "="
+    before: str = ""  # what stands between it and the number before
+
+
+class Unread(Exception):
+    """Why a cell cannot be read as a claim."""
+
+
+def read(text: str, heading: Heading) -> tuple[Claim, ...]:
+    """What a cell of a column claims.
+
+    >>> from paramcount.auditing.headings import understood
+    >>> [(claim.kind, int(claim.amount.value)) for claim in read("14.3B (2.7B active)", understood("parameters"))]
+    [('total', 14300000000), ('active', 2700000000)]
+    >>> [(claim.kind, int(claim.amount.value)) for claim in read("28 (queries), 4 (keys/values)", understood("heads"))]
+    [('n_heads', 28), ('n_kv_heads', 4)]
+
+    Raises: Unread with the reason where it claims nothing, or nothing that can be read.
+    """
+    kind = str(heading.kind)
+    if len(text) > LONGEST:
+        raise Unread(f"more than {LONGEST} characters")
+    plain = cleaned(text)
+    words = plain.casefold()
+    of_experts = kind in ("n_routed_experts", "n_active_experts", "n_shared_experts")
+    if words in EMPTY or (words in ABSENT and not of_experts and kind != "tied"):
+        raise Unread("no claim")
+    if kind == "tied":
+        return (boolean(words),)
+    if of_experts and words in ABSENT:
+        return (Claim(kind, None, "none"),)
+    if kind == "n_routed_experts" and words in MIXTURE:
+        return (Claim(kind, None, "some"),)
+    if not any(character.isdigit() for character in plain):
+        raise Unread(f"{quoted(plain)} names no number")
+    found, hedged = said(plain, heading)
+    return tuple(claim._replace(hedged=hedged) for claim in RULES.get(kind, single)(kind, found))
+
+
+def cleaned(text: str) -> str:
+    """A cell without markup, footnotes and the blanks around it."""
+    plain = LINK.sub(r"\1", text)
+    return " ".join(MARKUP.sub(" ", plain).split())
+
+
+def boolean(words: str) -> Claim:
+    if words in YES or words in NO:
+        return Claim("tied", None, "yes" if words in YES else "no")
+    raise Unread(f"{quoted(words)} is neither yes nor no")
+
+
+def said(text: str, heading: Heading) -> tuple[list[Said], bool]:
+    """The numbers of a cell, each with its label and relation, and whether the cell calls them estimates."""
+    found: list[Said] = []
+    relation, label, between, hedged = "=", "", "", False
+    after_number = False
+    text = GAPS.sub(lambda run: re.sub(r"\s", "", run[0]), text)
+    tokens = list(NUMBER.finditer(text))
+    i = 0
+    while i < len(tokens):
+        number, power, word, symbol = tokens[i].groups()
+        i += 1
+        if number:
+            following = tokens[i][3] if i < len(tokens) and tokens[i][3] else ""
+            unit = unit_of(following, heading)
+            i += unit is not None
+            found.append(Said(amount(number, power, unit, heading), unit, label, relation, between))
+            relation, label, between, after_number = "=", "", "", True
+            continue
+        if symbol:
+            relation = relations(symbol, relation)
+            if symbol == "+" and after_number and (i == len(tokens) or tokens[i][4] == ")"):
+                found[-1] = found[-1]._replace(relation=">")
+            elif symbol in ",;:/()" or symbol in DASHES or symbol in "+&×|":
+                between += symbol
+            elif symbol not in "~≈∼≃><≥≤=#.\"'“”":
+                raise Unread(f"{quoted(symbol)} is not understood in it")
+            continue
+        word = word.casefold()
+        if word in ("x", "×") and after_number and i < len(tokens) and tokens[i][1]:
+            raise Unread("it names experts of a size, which is no count of parameters")
+        if word in HEDGES:
+            hedged = True
+        elif word in ABOVE or word in BELOW:
+            relation = ">" if word in ABOVE else "<"
+        elif word in ("more", "less", "fewer") and i < len(tokens) and (tokens[i][3] or "").casefold() == "than":
+            relation = ">" if word == "more" else "<"
+        elif word == "a" and i < len(tokens) and tokens[i][1] and tokens[i].start() == tokens[i - 1].end():
+            label, between = "active", between + "A"  # 30B-A3B
+        elif word == "to" and after_number and not between:
+            between = "–" if relation == "=" else between
+        elif word == "k" and after_number and tokens[i - 1].start() == tokens[i - 2].end():
+            raise Unread(f"{quoted(tokens[i - 2][0] + 'K')} is no number of {heading.text}")
+        elif word in LABELS:
+            if after_number and not (i < len(tokens) and tokens[i][4] in (":", "=")) and not (word == "top" or (between and between[-1] in ",;")):
+                found[-1] = found[-1]._replace(label=LABELS[word])
+            else:
+                label, between = LABELS[word], between.rstrip("-")
+        elif word == "non" or word in FILLING:
+            between += " of " if word == "of" and after_number else ""
+        else:
+            raise Unread(f"{quoted(word)} is not understood in it")
+    if not found:
+        raise Unread("no number")
+    return found, hedged
+
+
+def relations(symbol: str, before: str) -> str:
+    return ">" if symbol in ">≥" else "<" if symbol in "<≤" else before
+
+
+def unit_of(word: str, heading: Heading) -> str | None:
+    """The unit that a word after a number is, of what the column holds."""
+    known = word.casefold()
+    if heading.kind == "bytes":
+        return known if known in DECIMAL or known in BINARY or known in UNITS else None
+    if heading.kind in (*COUNTS, "context_length", "vocab_size", "d_model", "d_ff", "d_expert"):
+        return known if known in UNITS else None
+    return None
+
+
+def amount(number: str, power: str | None, unit: str | None, heading: Heading) -> Amount:
+    """A number with its unit, or that of its column."""
+    digits, decimals = plain_digits(number)
+    size = heading.unit if unit is None else (UNITS | DECIMAL | BINARY)[unit]
+    if power:
+        size *= 10 ** max(0, int(power))
+        decimals += max(0, -int(power))
+    while decimals and digits % 10 == 0 and size == 1:  # 32.0 as spreadsheets write it
+        digits, decimals = digits // 10, decimals - 1
+    if size == 1 and decimals:
+        raise Unread("digits below one")
+    if digits * size > LARGEST or decimals > 12:
+        raise Unread("larger or finer than any count")
+    loose = heading.kind not in COUNTS and size in (10**3, 10**6, 10**9, 10**12)
+    if power and 10**decimals >= size:
+        return Amount(digits * size // 10**decimals)
+    if heading.kind in COUNTS and unit is None and size == 1:
+        return written_out(digits)
+    return Amount(digits, decimals, size, loose)
+
+
+def written_out(digits: int) -> Amount:
+    """A count without a unit: exact, unless it ends in so many zeros that it was printed in millions."""
+    zeros = len(str(digits)) - len(str(digits).rstrip("0")) if digits else 0
+    if zeros < 5:
+        return Amount(digits)
+    unit = 10 ** min(12, 3 * ((len(str(digits)) - 1) // 3))
+    decimals = max(0, len(str(unit)) - 1 - zeros)
+    return Amount(digits * 10**decimals // unit, decimals, unit)
+
+
+def plain_digits(number: str) -> tuple[int, int]:
+    """Digits, and how many of them stand behind the point."""
+    if GROUPED.fullmatch(number) or DOTTED.fullmatch(number):
+        whole, _, decimals = number.partition(".") if not DOTTED.fullmatch(number) else (number.replace(".", ""), "", "")
+        return int(re.sub(r"\D", "", whole) + decimals), len(decimals)
+    whole, mark, decimals = re.sub(",", ".", number).partition(".")
+    if not (whole + decimals).isascii() or not (whole + decimals).isdigit():
+        raise Unread(f"{quoted(number)} is not a number")
+    return int(whole + decimals), len(decimals)
+
+
+# ---- what the numbers of a cell are claims of
+
+
+def single(kind: str, found: Sequence[Said]) -> Iterator[Claim]:
+    """One number, or a range."""
+    if len(found) == 2 and not any(one.label for one in found) and found[1].before.strip() in {*DASHES} and all(one.relation == "=" for one in found):
+        low, high = found
+        shared = low.unit is None and high.unit is not None  # 7–13B
+        least = Amount(low.amount.digits, 0, high.amount.unit, high.amount.loose) if shared else low.amount
+        if least.value > high.amount.value:
+            raise Unread("a range that ends below where it begins")
+        yield Claim(kind, least, "to", high.amount)
+    elif len(found) == 1:
+        yield Claim(kind, found[0].amount, found[0].relation)
+    else:
+        raise Unread(f"{len(found)} numbers, and it is not said which is which")
+
+
+def labelled(kinds: dict[str, str], pair: Callable[[Sequence[Said]], Sequence[Said] | None]) -> Callable[[str, Sequence[Said]], Iterator[Claim]]:
+    """A rule for cells of several numbers. `kinds`: what a label claims, "" where there is none; `pair`: two numbers without labels, labelled."""
+
+    def claims(kind: str, found: Sequence[Said]) -> Iterator[Claim]:
+        if len(found) == 2 and not any(one.label for one in found):
+            found = pair(found) or found
+        if len(found) == 2 and not any(one.label for one in found):
+            yield from single(kind, found)
+            return
+        claimed = [kinds.get(one.label) or (kind if one.label in ("", OWN.get(kind)) else "") for one in found]
+        if not all(claimed) or len(set(claimed)) < len(claimed):
+            raise Unread(f"{len(found)} numbers, and it is not said which is which" if len(found) > 1 else f"a label that no column of {kind} has")
+        yield from (Claim(name, one.amount, one.relation) for name, one in zip(claimed, found))
+
+    return claims
+
+
+OWN = {"n_kv_heads": "kv", "n_active_experts": "active", "n_shared_experts": "shared", "active": "active", "non_embedding": "non"}
+
+
+def queries_and_keys(found: Sequence[Said]) -> Sequence[Said] | None:
+    """28/4: the heads of queries, and those of keys and values."""
+    first, second = found
+    return (first, second._replace(label="kv")) if second.before in ("/", ",", "(", " / ") and second.amount.value <= first.amount.value else None
+
+
+def all_and_active(found: Sequence[Said]) -> Sequence[Said] | None:
+    """128/8 or 2 of 8: experts to choose from, and those chosen."""
+    first, second = sorted(found, key=lambda one: one.amount.value, reverse=True)
+    return (first, second._replace(label="active")) if found[1].before in ("/", " of ", " / ") else None
+
+
+def nothing(found: Sequence[Said]) -> None:
+    return None
+
+
+def of_size(kind: str, found: Sequence[Said]) -> Iterator[Claim]:
+    """A number of bytes; in a column named size that says neither bytes nor number format, 7B is a number of parameters."""
+    in_bytes = [one.unit in DECIMAL or one.unit in BINARY for one in found]
+    yield from single(kind, found)
+
+
+RULES: dict[str, Callable[[str, Sequence[Said]], Iterator[Claim]]] = {
+    "total": labelled({"active": "active", "non": "non_embedding"}, nothing),
+    "active": labelled({}, nothing),
+    "non_embedding": labelled({}, nothing),
+    "n_heads": labelled({"q": "n_heads", "kv": "n_kv_heads"}, queries_and_keys),
+    "n_kv_heads": labelled({"q": "n_heads", "kv": "n_kv_heads"}, nothing),
+    "n_routed_experts": labelled({"routed": "n_routed_experts", "active": "n_active_experts", "shared": "n_shared_experts"}, all_and_active),
+    "n_active_experts": labelled({"active": "n_active_experts", "shared": "n_shared_experts"}, nothing),
+}

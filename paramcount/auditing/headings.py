@@ -1,0 +1,158 @@
+"""What the heading of a column of claims means: case, blanks, underscores and what stands around a name do not matter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+LONGEST = 200
+
+# {what is claimed: (how people read it, its usual headings, written as one word)}
+COLUMNS: Mapping[str, tuple[str, str]] = {
+    "model": ("model", "model models name modelname llm modelid hf hfid huggingface huggingfaceid repo"),
+    "total": (
+        "parameters",
+        "params param parameters parameter paramcount totalparams totalparam totalparameters paramstotal parameterstotal modelparams modelparameters "
+        "paramsize parametersize",
+    ),
+    "active": (
+        "active",
+        "active activated activeparams activeparameters activatedparams activatedparameters paramsactive paramsactivated parametersactive parametersactivated",
+    ),
+    "non_embedding": (
+        "non-embedding",
+        "nonembedding nonembeddingparams nonembeddingparameters paramsnonembedding parametersnonembedding nonemb nonembparams nonembparameters",
+    ),
+    "n_layers": ("layers", "layers layer hiddenlayers depth blocks transformerlayers transformerblocks decoderlayers decoderblocks modellayers"),
+    "d_model": (
+        "d_model",
+        "dmodel hidden hiddensize hiddendim hiddendimension hiddendimensions hiddenwidth hiddenunits dhidden modeldim modeldimension dim dimension embd embddim "
+        "embeddim embedsize dembed embeddingdim embeddingdimension embeddingsize embeddingwidth width modelwidth",
+    ),
+    "n_heads": ("heads", "heads head attentionheads attentionhead attnheads queryheads qheads headsqkv headsqandkv attentionheadsqkv selfattentionheads"),
+    "n_kv_heads": ("KV heads", "kvheads kvhead keyvalueheads keyvaluehead headskv kvattentionheads attentionheadskv querygroups kvgroups"),
+    "d_head": ("d_head", "dhead headdim headsize headdimension headwidth dimhead kvchannels attentionheaddim attentionheadsize"),
+    "d_ff": (
+        "d_ff",
+        "dff dffn ffn ffndim ffnsize ffnwidth ffndimension ffnhiddensize ffnhiddendim ffnintermediatesize ffdim ffsize intermediate intermediatesize "
+        "intermediatedim intermediatedimension mlpdim mlpsize mlpwidth mlpdimension mlphiddensize mlphiddendim dmlp feedforward feedforwarddim feedforwardsize "
+        "feedforwarddimension feedforwardwidth feedforwardhiddensize inner innerdim dinner",
+    ),
+    "n_routed_experts": ("experts", "experts routedexperts localexperts totalexperts expertstotal moeexperts expertstotalactive expertstotalactivated"),
+    "n_active_experts": ("active experts", "activeexperts activatedexperts topk topkexperts expertsactive expertsactivated selectedexperts usedexperts moetopk"),
+    "n_shared_experts": ("shared experts", "sharedexperts sharedexpert"),
+    "d_expert": (
+        "d_expert",
+        "dexpert expertdim expertsize expertwidth expertdimension expertintermediatesize expertffndim expertffnsize experthiddensize experthiddendim "
+        "moeintermediatesize moeintermediatedim moeffndim moeffnsize",
+    ),
+    "vocab_size": ("vocab", "vocab vocabsize vocabulary vocabularysize dvocab"),
+    "context_length": (
+        "context",
+        "context contextlength contextlen contextwindow contextsize contexttokens maxcontext maxcontextlength ctx ctxlen ctxlength ctxsize window maxlength maxlen "
+        "maxseqlen maxseqlength maxsequencelength sequencelength seqlen seqlength maxpositionembeddings positions blocksize modelmaxlength",
+    ),
+    "tied": ("tied", "tied tieembedding tieembeddings tiedembedding tiedembeddings tiewordembeddings tiedwordembeddings weighttying"),
+    "bytes": ("size", "size modelsize filesize memory mem weights weight weightsize disk disksize diskspace storage footprint memoryfootprint checkpointsize"),
+}
+LABELS = {kind: label for kind, (label, _) in COLUMNS.items()}
+MEANS = {word: kind for kind, (_, words) in COLUMNS.items() if kind != "bytes" for word in words.split()}
+SIZES = frozenset(COLUMNS["bytes"][1].split())
+COUNTS = ("total", "active", "non_embedding")
+
+BYTES = {  # of one value
+    "fp32": 4, "float32": 4, "f32": 4, "32bit": 4, "fp16": 2, "float16": 2, "f16": 2, "bf16": 2, "bfloat16": 2, "half": 2, "16bit": 2,
+    "fp8": 1, "float8": 1, "f8": 1, "int8": 1, "8bit": 1,
+}  # fmt: skip
+PACKED = ("int4", "4bit", "nf4", "fp4", "mxfp4", "nvfp4", "q4", "q8", "gptq", "awq", "gguf")  # whose files hold scales in between
+DECIMAL = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+BINARY = {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+UNITS = {
+    "k": 10**3, "thousand": 10**3, "thousands": 10**3, "m": 10**6, "mn": 10**6, "million": 10**6, "millions": 10**6, "b": 10**9, "bn": 10**9, "g": 10**9,
+    "billion": 10**9, "billions": 10**9, "t": 10**12, "tn": 10**12, "trillion": 10**12, "trillions": 10**12,
+}  # fmt: skip
+FILLING = frozenset("n num number no nr of the count in per each token tok tokens approx approximate est estimated total".split())
+ASIDE = FILLING | {"q", "kv", "gqa", "mha", "mqa"}  # what brackets may add without changing what is claimed
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
+
+
+class Heading(NamedTuple):
+    """A column of a table, as it is understood."""
+
+    text: str  # as printed
+    kind: str | None  # one of COLUMNS; None where it is not understood
+    unit: int = 1  # that "(M)" or "(GB)" gives to cells without one
+    width: int | None = None  # bytes of a value, of a column of sizes that says them
+    dtype: str = ""  # as printed, of a column of sizes
+
+    @property
+    def label(self) -> str:
+        """The column as people read it."""
+        return self.text if self.kind is None else f"{LABELS[self.kind]} {self.dtype.upper()}".strip()
+
+
+def understood(text: str) -> Heading:
+    """What a heading says.
+
+    >>> understood("# Params (M)")[1:3], understood("num_key_value_heads").kind, understood("Hidden Size").kind, understood("batch size").kind
+    (('total', 1000000), 'n_kv_heads', 'd_model', None)
+    >>> understood("size_fp16")[1:4], understood("FP32 (GB)")[1:4]
+    (('bytes', 1, 2), ('bytes', 1000000000, 4))
+    """
+    shown = text[:LONGEST].strip().strip("*`_ ")
+    outside, inside = split(shown)
+    words = outside + inside
+    dtype = next((word for word in words if word in BYTES or word in PACKED), "")
+    measure = next((word for word in words if word in DECIMAL or word in BINARY), "")
+    if dtype or measure:
+        rest = "".join(word for word in words if word not in (dtype, measure) and word not in FILLING)
+        is_size = not rest or rest in SIZES
+        return Heading(shown, "bytes" if is_size else None, (DECIMAL | BINARY).get(measure, 1), BYTES.get(dtype), dtype)
+    unit = next((UNITS[word] for word in inside if word in UNITS), 1)
+    inside = [word for word in inside if word not in UNITS]
+    kind = meaning(outside + inside) or meaning(outside + [word for word in inside if word not in ASIDE])
+    if kind is None and outside[-1:] and outside[-1] in UNITS:  # params_b, parameters in billions
+        kind, unit = meaning(outside[:-1] + inside), UNITS[outside[-1]]
+        return Heading(shown, kind, unit) if kind in COUNTS else Heading(shown, None)
+    if kind is None and "".join(words) in SIZES:
+        kind = "bytes"
+    return Heading(shown, kind, unit)
+
+
+def meaning(words: Sequence[str]) -> str | None:
+    """What words mean as they stand, else without those that only fill."""
+    return MEANS.get("".join(words)) or MEANS.get("".join(word for word in words if word not in FILLING))
+
+
+def split(text: str) -> tuple[list[str], list[str]]:
+    """The words of a heading: outside brackets, and inside."""
+    outside: list[str] = []
+    inside: list[str] = []
+    depth = 0
+    for piece in re.split(r"([()\[\]])", re.sub(r"[{}$\\]", "", text)):
+        if piece in ("(", "["):
+            depth += 1
+        elif piece in (")", "]"):
+            depth = max(0, depth - 1)
+        else:
+            (inside if depth else outside).extend(words_of(piece))
+    return outside, inside
+
+
+def words_of(text: str) -> list[str]:
+    """Words in lower case, nLayers as two; the name of a number format is one.
+
+    >>> words_of("num_hidden_layers"), words_of("size_fp16"), words_of("KVHeads")
+    (['num', 'hidden', 'layers'], ['size', 'fp16'], ['kv', 'heads'])
+    """
+    found: list[str] = []
+    for run in re.split(r"[\s_\-/#.,:|+]+", text):
+        whole = run.casefold() in BYTES or run.casefold() in PACKED or run.casefold() in BINARY
+        found += [run.casefold()] if whole else [word.casefold() for word in WORD.findall(run)]
+    return found
+
+
+def accepted() -> str:
+    """The columns that are understood, for an error."""
+    return "a column named model, and others such as " + ", ".join(label for kind, label in LABELS.items() if kind not in ("model", "tied"))

@@ -1,0 +1,42 @@
+"""What stands beside a checkpoint: how the configs in its folder say that its weights are quantised."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from paramcount.errors import ParamcountError, printable, shown
+from paramcount.files import read_text
+from paramcount.strict_json import loads
+
+LARGEST_CONFIG = 4 << 20  # bytes
+
+# The file, the keys that lead to what it says, and the method that the file's writer leaves out.
+SAYING = (
+    ("config.json", ("quantization_config",), ""),
+    ("config.json", ("text_config", "quantization_config"), ""),
+    ("quantize_config.json", (), "gptq"),  # AutoGPTQ
+    ("quant_config.json", (), "awq"),  # AutoAWQ
+)
+
+
+def quantization_config(folder: Path) -> tuple[Mapping[str, Any] | None, tuple[str, ...]]:
+    """How the weights of a folder's checkpoint are quantised, as the first file says that speaks of it; and which of them cannot be read."""
+    wrong: dict[str, None] = {}
+    for name, keys, method in SAYING:
+        if not os.path.isfile(folder / name):
+            continue
+        try:
+            found: Any = loads(read_text(folder / name, "a config", LARGEST_CONFIG))
+            for key in keys:
+                found = found.get(key) if isinstance(found, Mapping) else None
+            if found is not None and not isinstance(found, Mapping):
+                raise ParamcountError(f"= {shown(found)}", where=".".join(keys), accepted="a mapping")
+        except ParamcountError as error:
+            wrong[str(error if error.where.startswith(printable(folder / name)) else error.at(name))] = None
+            continue
+        if found is not None:
+            return {**({"quant_method": method} if method else {}), **found}, tuple(wrong)
+    return None, tuple(wrong)

@@ -1,0 +1,141 @@
+"""How the files of a checkpoint contradict each other, their names and their index: few lines, however much is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple, TypeAlias
+
+from paramcount.checkpoints.folding import folded
+from paramcount.checkpoints.held import Held
+from paramcount.checkpoints.indices import Index
+from paramcount.errors import printable
+from paramcount.gguf_files import Split
+
+MOST_LINES = 20  # of one kind
+MOST_PATTERNS = 4  # of a line
+NUMBERED = re.compile(r"(.+-)(\d{5,6})(-of-(\d{5,6})(?:\.[\w-]+)?\.(?:safetensors|gguf|bin))", re.IGNORECASE)
+
+Names: TypeAlias = dict[tuple[str, ...], list[str]]  # of tensors, by the files that contradict each other about them
+
+
+class Place(NamedTuple):
+    """Where the name of a file says that it belongs."""
+
+    number: int
+    of: int
+    around: tuple[str, str]  # what stands before and behind the number in the names of all of them
+    width: int  # digits of the number
+
+
+def place_of(name: str) -> Place | None:
+    """What the name of a numbered file says; None of another.
+
+    >>> place_of("model-00003-of-000163.safetensors")
+    Place(number=3, of=163, around=('model-', '-of-000163.safetensors'), width=5)
+    """
+    match = NUMBERED.fullmatch(name)
+    return Place(int(match[2]), int(match[4]), (match[1], match[3]), len(match[2])) if match else None
+
+
+def incomplete(names: Sequence[str], gone: Mapping[str, str], index: Index | None) -> Iterator[str]:
+    """The numbered files that the names of others speak of and that are not among them; without an index also those that are not there."""
+    found = [] if index else [f"{printable(name)} {how}" for name, how in gone.items()]
+    for n, others in lacking(index.files if index else names):
+        found.append(f"{listed(others, n)} {'is' if n == 1 else 'are'} {'not in the index' if index else 'missing'}")
+    return shortened(found)
+
+
+def lacking(names: Iterable[str]) -> Iterator[tuple[int, Iterator[str]]]:
+    """For each set of numbered files that names speak of: how many of it are not among them, and their names.
+
+    >>> [(n, list(others)) for n, others in lacking(["a-00001-of-00004.gguf", "a-00003-of-00004.gguf", "b.gguf"])]
+    [(2, ['a-00002-of-00004.gguf', 'a-00004-of-00004.gguf'])]
+    """
+    sets: dict[tuple[str, str], dict[int, Place]] = {}
+    for name in names:
+        if place := place_of(name):
+            sets.setdefault(place.around, {})[place.number] = place
+    for places in sets.values():
+        some = next(iter(places.values()))
+        numbers = range(some.of) if 0 in places else range(1, some.of + 1)
+        if n := len(numbers) - sum(number in numbers for number in places):
+            yield n, (f"{some.around[0]}{i:0{some.width}}{some.around[1]}" for i in numbers if i not in places)
+
+
+def against(index: Index, tensors: dict[str, Held], gone: Mapping[str, str]) -> Iterator[str]:
+    """How the files contradict their index. The tensors of files that are not there are added by name."""
+    left: dict[str, int] = {}
+    moved: Names = {}
+    nowhere: Names = {}
+    unnamed: Names = {}
+    for tensor, held in tensors.items():
+        if tensor not in index.weight_map:
+            unnamed.setdefault((held.file,), []).append(tensor)
+    for tensor, file in index.weight_map.items():
+        found = tensors.get(tensor)
+        if found is not None and found.file != file:
+            moved.setdefault((found.file, file), []).append(tensor)
+        elif found is None and file in gone:
+            tensors[tensor] = Held(file)
+            left[file] = left.get(file, 0) + 1
+        elif found is None:
+            nowhere.setdefault((file,), []).append(tensor)
+    if len(gone) < len(index.files):
+        yield from shortened([f"{printable(file)} {how}: {several(left.get(file, 0))} of it" for file, how in gone.items()])
+    yield from lines(moved, "in {}, the index says in {}")
+    yield from lines(nowhere, "in no file, the index says in {}")
+    yield from lines(unnamed, "in {}, not in the index")
+    values = sum(held.size or 0 for held in tensors.values())
+    if not gone and index.total_size not in (None, values):
+        yield f"the index says total_size {index.total_size:,}, the tensors of its files have {values:,} bytes"
+
+
+def tensors_twice(twice: Names) -> Iterator[str]:
+    return lines(twice, "in {} and again in {}")
+
+
+def of_splits(splits: Mapping[str, Split | None], tensors: int, all_there: bool) -> Iterator[str]:
+    """How GGUF files contradict their names, or each other, about what they are part of. `tensors`: of all of them together."""
+    found = []
+    for name, split in splits.items():
+        place = place_of(name)
+        says = _part(split.no + 1, split.count) if split else _part(1, 1)
+        named = _part(place.number, place.of) if place else _part(1, 1)
+        if says != named:
+            found.append(f"{printable(name)} is {says} by its header and {named} by its name")
+        if split and all_there and split.tensors != tensors:
+            found.append(f"{printable(name)}: its header says that all files hold {several(split.tensors)}, they hold {tensors:,}")
+    return shortened(found)
+
+
+def _part(number: int, of: int) -> str:
+    return f"file {number:,} of {of:,}" if (number, of) != (1, 1) else "a whole checkpoint"
+
+
+def lines(names: Names, wording: str) -> Iterator[str]:
+    """A line for each pair of files, the names of their tensors folded."""
+    found = []
+    for files, tensors in islice(names.items(), MOST_LINES + 1):
+        where = wording.format(*(printable(file, 100) for file in files))
+        patterns = [pattern for pattern, _ in folded(tensors)]
+        found.append(f"{several(len(tensors))} {where}: {listed(patterns, len(patterns))}")
+    return shortened(found, len(names))
+
+
+def shortened(found: Sequence[str], n: int | None = None) -> Iterator[str]:
+    """The first lines of a kind, and how many more there are of `n`."""
+    yield from found[:MOST_LINES]
+    if (more := (n or len(found)) - MOST_LINES) > 0:
+        yield f"and {more:,} more of this kind"
+
+
+def listed(names: Iterable[str], n: int) -> str:
+    """The first of n names on a line."""
+    shown = [printable(name, 120) for name in islice(names, MOST_PATTERNS)]
+    return ", ".join(shown) + (f" and {n - len(shown):,} more" if n > len(shown) else "")
+
+
+def several(n: int) -> str:
+    return f"{n:,} tensor{'' if n == 1 else 's'}"

@@ -1,0 +1,112 @@
+"""What is to be said of tensors that are not simply there: missing, misshapen, unexpected, or beside the parameters; folded by pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import prod
+from typing import NamedTuple
+
+from paramcount.checkpoints.classes import HARMLESS, NOT_COUNTED, class_of
+from paramcount.checkpoints.folding import folded
+from paramcount.checkpoints.held import Checkpoint
+from paramcount.checkpoints.layouts import key
+from paramcount.checkpoints.matching import Matches, is_counted, renamed
+from paramcount.checkpoints.quantised import Unpacked
+from paramcount.checkpoints.sampling import same_values
+from paramcount.counting import Count
+from paramcount.stored import Tensor
+
+BIAS_OF_PACKED = "zero bias of packed weights"
+
+
+class Finding(NamedTuple):
+    """What is said of tensors alike."""
+
+    finding: str  # missing | wrong shape | differs | unexpected | beside
+    what: str  # of what is missing or misshapen its component; else its class: tied duplicate, buffer, MTP layer, scale, unknown …
+    declared: tuple[int, ...] | None = None  # shape
+    held: tuple[int, ...] | None = None
+    note: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is accounted for."""
+        return self.finding == "beside"
+
+
+class Line(NamedTuple):
+    """Tensors of one pattern of which the same is said."""
+
+    said: Finding
+    pattern: str  # model.layers.{0-31}.self_attn.q_proj.weight
+    tensors: int
+    values: int | None  # in all of them: as held, where they are; None where only names are known
+
+
+def lines_of(matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count) -> tuple[Line, ...]:
+    """Every tensor of which something is to be said: what speaks against the file first."""
+    found: dict[Finding, list[str]] = {}
+    for name, said in (*_against(matches, content, count), *_beside(matches, checkpoint, content)):
+        found.setdefault(said, []).append(name)
+    lines = [
+        Line(said, pattern, len(names), None if (shape := said.held or said.declared) is None else prod(shape) * len(names))
+        for said, alike in found.items()
+        for pattern, names in folded(alike)
+    ]
+    return tuple(sorted(lines, key=lambda line: line.said.ok))
+
+
+def _against(matches: Matches, content: Unpacked, count: Count) -> Iterator[tuple[str, Finding]]:
+    held = content.tensors
+    for name, tensor in matches.missing.items():
+        yield name, Finding("missing", component_of(tensor), tensor.shape)
+    for name, tensor in matches.misshapen.items():
+        yield name, Finding("wrong shape", component_of(tensor), tensor.shape, held[name].shape)
+    likely = renamed(matches, held)
+    for name in matches.unexpected:
+        shape = held[name].shape
+        what = class_of(key(name), shape)
+        weight = held.get(f"{name.removesuffix('.bias')}.weight")
+        if what == "unknown" and name.endswith(".bias") and weight and len(weight.held) > 1:
+            yield name, Finding("beside", BIAS_OF_PACKED, None, shape)
+            continue
+        accounted = what in HARMLESS or (count.scope == "language_model" and what in NOT_COUNTED)
+        note = f"has the shape of the missing {likely[name]}" if name in likely else ""
+        yield name, Finding("beside" if accounted else "unexpected", what, None, shape, note)
+
+
+def _beside(matches: Matches, checkpoint: Checkpoint, content: Unpacked) -> Iterator[tuple[str, Finding]]:
+    for name, tensor in matches.there.items():
+        shape = content.tensors[name].shape
+        if tensor.tied_to and tensor.part != "mtp":
+            yield name, _copy(name, tensor, checkpoint, shape)
+        elif not is_counted(tensor):
+            yield name, Finding("beside", "MTP layer" if tensor.part == "mtp" else tensor.role.replace("_", " "), tensor.shape, shape)
+    for name, what in content.beside.items():
+        if what != "packed weights":  # these are the values themselves
+            yield name, Finding("beside", what, None, checkpoint.tensors[name].shape)
+
+
+def _copy(name: str, tensor: Tensor, checkpoint: Checkpoint, shape: tuple[int, ...] | None) -> Finding:
+    """A tensor that the config ties to another: the values must be the same."""
+    original = str(tensor.tied_to)
+    same = same_values(checkpoint, name, original) if name in checkpoint.tensors and original in checkpoint.tensors else None
+    if same is False:
+        return Finding("differs", "tied duplicate", tensor.shape, shape, f"is no copy of {original}, to which the config ties it")
+    return Finding("beside", "tied duplicate", tensor.shape, shape, f"of {original}, {'samples of both are equal' if same else 'its values were not compared'}")
+
+
+def component_of(tensor: Tensor) -> str:
+    """What a tensor is for: its component, or the components that it is made of."""
+    if not tensor.splits:
+        return tensor.component
+    return ", ".join(dict.fromkeys(component for component, _ in tensor.splits))
+
+
+def sums(lines: Iterable[Line]) -> dict[str, int | None]:
+    """Values by what they are; None where only names are known."""
+    found: dict[str, int | None] = {}
+    for line in lines:
+        before = found.get(line.said.what, 0)
+        found[line.said.what] = None if before is None or line.values is None else before + line.values
+    return found

@@ -1,0 +1,92 @@
+"""Names of tensors folded into patterns: model.layers.{0-31}.mlp.up_proj.weight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import TypeAlias
+
+from paramcount.spans import joined, spelled
+
+MOST_DIGITS = 9  # of an index; a longer number is a word
+MOST_INDICES = 4  # in a name; one of more stands for itself
+LONGEST_NAME = 1000  # characters that are looked at for indices
+
+Indices: TypeAlias = tuple[int, ...]
+Block: TypeAlias = tuple[Indices, ...]  # a set of indices in each place: every combination of them
+
+
+def folded(names: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """Patterns and the names that each stands for, exactly those: names that differ in indices alone, which are whole words between dots.
+
+    Patterns come in the order of the first name of their kind, the names of one in the order of their indices. A brace that is part of
+    a name is written twice.
+
+    >>> [pattern for pattern, _ in folded(f"h.{layer}.{name}" for layer in (0, 1, 2, 4) for name in ("ln_1.weight", "ln_1.bias"))]
+    ['h.{0-2,4}.ln_1.weight', 'h.{0-2,4}.ln_1.bias']
+    >>> folded(["h.0.e.0.w", "h.0.e.1.w", "h.1.e.0.w"])
+    [('h.0.e.{0-1}.w', ['h.0.e.0.w', 'h.0.e.1.w']), ('h.1.e.0.w', ['h.1.e.0.w'])]
+    """
+    kinds: dict[tuple[str, ...], dict[Indices, None]] = {}
+    for name in names:
+        words, indices = parted(name)
+        kinds.setdefault(words, {})[indices] = None
+    found = []
+    for words, places in kinds.items():
+        found += [(written(words, block), [filled(words, place) for place in product(*block)]) for block in blocks(list(places))]
+    return found
+
+
+def parted(name: str) -> tuple[tuple[str, ...], Indices]:
+    """What stands between the indices of a name, and the indices.
+
+    >>> parted("h.11.attn.c_attn.weight"), parted("h.011.w")
+    ((('h.', '.attn.c_attn.weight'), (11,)), (('h.011.w',), ()))
+    """
+    if len(name) > LONGEST_NAME:
+        return (name,), ()
+    pieces: list[str] = []
+    indices: list[int] = []
+    begun: list[str] = []
+    for word in name.split("."):
+        if is_index(word):
+            pieces.append(".".join([*begun, ""]))
+            indices.append(int(word))
+            begun = [""]
+        else:
+            begun.append(word)
+    if not indices or len(indices) > MOST_INDICES:
+        return (name,), ()
+    return (*pieces, ".".join(begun)), tuple(indices)
+
+
+def is_index(word: str) -> bool:
+    return word.isdigit() and word.isascii() and len(word) <= MOST_DIGITS and (word[0] != "0" or word == "0")
+
+
+def filled(words: Sequence[str], indices: Sequence[int]) -> str:
+    return words[0] + "".join([f"{index}{word}" for index, word in zip(indices, words[1:])])
+
+
+def written(words: Sequence[str], block: Sequence[Indices]) -> str:
+    """A pattern: a single index as it is, several in braces."""
+    safe = [word.replace("{", "{{").replace("}", "}}") for word in words]
+    sets = ["{" + ",".join(spelled(joined((i, 1) for i in indices), "-")) + "}" if len(indices) > 1 else f"{indices[0]}" for indices in block]
+    return safe[0] + "".join([f"{indices}{word}" for indices, word in zip(sets, safe[1:])])
+
+
+def blocks(places: Sequence[Indices]) -> list[Block]:
+    """Places as few blocks that hold each of them once: of the first indices, those that go on alike stand together.
+
+    >>> blocks([(0, 5), (0, 6), (1, 5), (1, 6), (2, 5)])
+    [((0, 1), (5, 6)), ((2,), (5,))]
+    """
+    if len(places) == 1:
+        return [tuple((index,) for index in places[0])]
+    behind: dict[int, list[Indices]] = {}
+    for place in sorted(places):
+        behind.setdefault(place[0], []).append(place[1:])
+    alike: dict[tuple[Indices, ...], list[int]] = {}
+    for first, rest in behind.items():
+        alike.setdefault(tuple(rest), []).append(first)
+    return [(tuple(firsts), *block) for rest, firsts in alike.items() for block in blocks(rest)]

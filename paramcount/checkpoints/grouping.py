@@ -1,0 +1,160 @@
+"""Which tensors of a checkpoint stand for one that is packed, by their names and types."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from paramcount.checkpoints.fitting import SCALES, is_float, is_four_bit
+from paramcount.checkpoints.foreign import Said
+from paramcount.checkpoints.held import Held
+from paramcount.checkpoints.packing import FP8, Piece
+
+WORD_TYPES = (None, "I32", "U32", "I16")
+BYTE_TYPES = (None, "U8")
+BESIDE_WORDS = (("scales", "scale"), ("qzeros", "zero point"), ("scaled_zeros", "zero point"), ("g_idx", "group index"))
+ACTIVATION = "activation_scale"
+ACTIVATIONS = ("input_scale", ACTIVATION, "input_scale_ub", "output_scale", "k_scale", "v_scale", "kv_scale", "q_scale")
+CACHES = ("k_scale", "v_scale", "kv_scale", "q_scale", "prob_scale")  # of keys and values, that belong to no matrix
+ENDINGS = ("_scale_inv", "_scale")  # of scales, behind the name of the values
+OF_MODULES = ("scale", "qscale_weight")  # instead of `weight`: DeepSeek-V4's, Mistral Large 4's
+FOUR_BITS = "fp8 of four bits"
+OF_NOTHING = "belongs to no packed weights"
+WITHOUT = "stands without its scales"
+
+
+class Group(NamedTuple):
+    """Tensors that stand for one."""
+
+    family: str  # words | fp8 | fp8 of four bits | mxfp4
+    name: str  # as an unquantised file would have it
+    names: tuple[str, ...]  # in the file, values first
+    pieces: tuple[Piece, ...]  # the same; () where not all of their shapes are known
+    whats: tuple[str, ...]  # what each of them is: values | packed weights | scale …
+    ending: str = ""  # what names the scales
+    turned: bool = False  # the model's own tensor is [..., inputs, outputs]
+    shape: tuple[int, ...] | None = None  # where it is known without the pieces
+    format: str | None = None  # as far as names tell
+
+
+class Grouping(NamedTuple):
+    """All of a checkpoint."""
+
+    groups: tuple[Group, ...]
+    beside: Mapping[str, str]  # names that are no tensor of an unquantised file
+    faults: tuple[tuple[str, str], ...]  # (name, what is wrong)
+
+
+def grouped(tensors: Mapping[str, Held], said: Said) -> Grouping:
+    """The packed tensors of a checkpoint."""
+    groups: list[Group] = []
+    beside: dict[str, str] = {}
+    activations = {name for name in tensors if name.endswith(ACTIVATIONS)}
+    for name, held in tensors.items():
+        if group := group_of(name, held, tensors, said, activations):
+            groups.append(group)
+            beside |= zip(group.names[group.name == name :], group.whats[group.name == name :])
+    families = {group.family for group in groups}
+    known = {group.names[0] for group in groups}
+    faults = []
+    for name, held in tensors.items():
+        if name not in beside and name not in known:
+            last = name.rpartition(".")[2]
+            if last in CACHES and "fp8" in families and held.dtype in (None, *SCALES):
+                beside[name] = "activation scale"
+            elif text := _stray(name, last, held, families, said, tensors):
+                faults.append((name, text))
+    return Grouping(tuple(groups), beside, tuple(faults))
+
+
+def group_of(name: str, held: Held, tensors: Mapping[str, Held], said: Said, activations: Collection[str]) -> Group | None:
+    """The packed tensor whose values these are; None where they are not packed. `activations`: names that may be scales of activations."""
+    stem, dot, last = name.rpartition(".")
+    if last == "qweight" and held.dtype in WORD_TYPES:
+        names = [(name, "packed weights"), *((f"{stem}{dot}{end}", what) for end, what in BESIDE_WORDS)]
+        there = [(other, what) for other, what in names if other in tensors]
+        return _group("words", f"{stem}{dot}weight", there, tensors, format=_words_method(there, said))
+    if name.endswith(("_blocks", ".blocks")) and held.dtype in BYTE_TYPES:
+        scales = f"{name[:-6]}scales"
+        if scales in tensors and tensors[scales].dtype in BYTE_TYPES:
+            there = [(name, "packed weights"), (scales, "scale")]
+            return _group("mxfp4", name[:-7], there, tensors, turned=name[-7] == "_", format="MXFP4")
+    if held.dtype is None or held.dtype in FP8 or held.dtype in ("I8", "U8", "F4"):
+        return _with_scales(name, held, tensors, said, activations)
+    return None
+
+
+def _with_scales(name: str, held: Held, tensors: Mapping[str, Held], said: Said, activations: Collection[str]) -> Group | None:
+    """Values of eight or four bits whose scales stand beside them."""
+    stem = name.removesuffix("weight")
+    endings = ENDINGS if stem is name else (*ENDINGS, *OF_MODULES)
+    for ending in endings:
+        other = (name if ending in ENDINGS else stem) + ending
+        if other not in tensors:
+            continue
+        family = _family(held.dtype, tensors[other].dtype, ending, said)
+        if family is None:
+            continue
+        there = [(name, "values"), (other, "scale")]
+        if activations:
+            more = [f"{name}_{ACTIVATION}", *(f"{stem}{end}" for end in ACTIVATIONS if stem is not name)]
+            there += [(other, "activation scale") for other in more if other in activations]
+        if family == "fp8":
+            return _group(family, name, there, tensors, ending=ending, shape=held.shape, format=held.dtype or "FP8")
+        return _group(family, name, there, tensors, ending=ending, format="FP4")
+    return None
+
+
+def _family(values: str | None, scales: str | None, ending: str, said: Said) -> str | None:
+    """What values and scales of these types are together; None where they are strangers."""
+    if values is None or scales is None:  # by its name alone, only one ending says enough
+        return "fp8" if ending == ENDINGS[0] or said.method == "fp8" else None
+    if is_float(values, scales):
+        return "fp8"
+    return FOUR_BITS if is_four_bit(values, scales) else None
+
+
+def _group(
+    family: str,
+    name: str,
+    there: list[tuple[str, str]],
+    tensors: Mapping[str, Held],
+    *,
+    ending: str = "",
+    turned: bool = False,
+    shape: tuple[int, ...] | None = None,
+    format: str | None = None,
+) -> Group:
+    names, whats = zip(*there)
+    pieces = []
+    for held, what in there:
+        _, dtype, known, *_ = tensors[held]
+        if dtype is not None and known is not None:
+            pieces.append(Piece(what, dtype, known))
+    return Group(family, name, names, tuple(pieces) if len(pieces) == len(there) else (), whats, ending, turned, shape, format)
+
+
+def _words_method(there: list[tuple[str, str]], said: Said) -> str:
+    """GPTQ or AWQ, as far as names and the configuration tell."""
+    if any(what == "group index" for _, what in there):
+        return "GPTQ"
+    return said.name if said.method == "words" else "GPTQ or AWQ"
+
+
+def _stray(name: str, last: str, held: Held, families: set[str], said: Said, tensors: Mapping[str, Held]) -> str | None:
+    """What is wrong with a tensor that belongs to no group; None where nothing is."""
+    floats = bool(families & {"fp8", FOUR_BITS}) or said.method == "fp8"
+    if last in ("qzeros", "g_idx") and held.dtype in (None, "I32"):
+        return OF_NOTHING
+    if last in ("scales", "scaled_zeros") and "words" in families and held.dtype in (None, *SCALES):
+        return OF_NOTHING
+    if last.endswith("_scale_inv") or (last == "weight_scale" and floats and held.dtype in (None, *SCALES)):
+        return OF_NOTHING
+    if "mxfp4" in families or said.method == "mxfp4":
+        if name.endswith(("_scales", ".scales")) and held.dtype in BYTE_TYPES and f"{name[:-6]}blocks" not in tensors:
+            return OF_NOTHING
+        if name.endswith(("_blocks", ".blocks")) and held.dtype in BYTE_TYPES:
+            return WITHOUT
+    if held.dtype in FP8 and floats and held.shape is not None and len(held.shape) > 1:
+        return WITHOUT
+    return None

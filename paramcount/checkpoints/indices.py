@@ -1,0 +1,125 @@
+"""The index of a checkpoint's shards: which tensor is in which file, and how many bytes all values take.
+
+Source: save_pretrained of transformers, which writes {"metadata": {"total_size": …}, "weight_map": {tensor: file}}.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from paramcount.errors import ParamcountError, printable, quoted, shown
+from paramcount.piecewise_json import DECODER, ended, members, string
+from paramcount.strict_json import loads
+
+WHAT = "the index of a checkpoint"
+LARGEST_INDEX = 32 << 20  # bytes
+LARGEST_METADATA = 64 << 10  # characters of everything but the map
+MOST_OTHERS = 16  # blocks that are not the map; known is one
+MOST_FILES = 10_000
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+USUAL = re.compile(r'"([^"\\\x00-\x1f]*+)"[ \t\n\r]*+:[ \t\n\r]*+"([^"\\\x00-\x1f]*+)"')
+DRIVE = re.compile(r"[A-Za-z]:")
+
+
+class Index(NamedTuple):
+    """An index as it says."""
+
+    weight_map: Mapping[str, str]  # {tensor: file}
+    files: tuple[str, ...]  # each once, in order of their names
+    total_size: int | None
+
+    @property
+    def pickled(self) -> bool:
+        """Whether its files are pickles, which are never opened."""
+        return self.files[0].lower().endswith(PICKLES)
+
+
+def index_of(text: str) -> Index:
+    """What the JSON of an index says.
+
+    >>> index_of('{"metadata": {"total_size": 8}, "weight_map": {"a": "model-00001-of-00001.safetensors"}}')
+    Index(weight_map={'a': 'model-00001-of-00001.safetensors'}, files=('model-00001-of-00001.safetensors',), total_size=8)
+
+    Units: bytes
+    Raises: ParamcountError where it is none, and for a file that does not lie below the index.
+    """
+    files: dict[str, str] = {}
+    found: dict[str, str] = {}
+    total: list[int] = []
+    others: list[str] = []
+
+    def file_of(tensor: str, file: str) -> str:
+        if file not in files:
+            if len(files) == MOST_FILES:
+                raise ParamcountError(f"names more than {MOST_FILES:,} files", where="weight_map", accepted=f"at most {MOST_FILES:,}")
+            files[file] = below(file, tensor)
+        return files[file]
+
+    def usual(at: int) -> tuple[str, str, int] | None:
+        match = USUAL.match(text, at)
+        return (match[1], file_of(match[1], match[2]), match.end()) if match else None
+
+    def placed(tensor: str, at: int) -> tuple[str, int]:
+        file, at = string(text, at)
+        return file_of(tensor, file), at
+
+    def block(key: str, at: int) -> tuple[None, int]:
+        if key == "weight_map":
+            tensors, at = members(text, at, placed, usual)
+            found.update(tensors)
+        else:
+            others.append(key)
+            if len(others) > MOST_OTHERS:
+                raise ParamcountError(f"holds more than {MOST_OTHERS} blocks beside its map", accepted=WHAT)
+            at = _other(key, text, at, total)
+        return None, at
+
+    _, at = members(text, 0, block)
+    ended(text, at)
+    if not found:
+        raise ParamcountError("names no tensor", where="weight_map", accepted=f"{WHAT}, with a file for each tensor")
+    pickled = {file.lower().endswith(PICKLES) for file in files}
+    if len(pickled) > 1:
+        raise ParamcountError("names both safetensors files and pickles", where="weight_map", accepted="files of one kind")
+    return Index(found, tuple(sorted(files)), total[0] if total else None)
+
+
+def _other(key: str, text: str, at: int, total: list[int]) -> int:
+    """Where a block that is not the map ends; of `metadata`, total_size is kept."""
+    piece = text[at : at + LARGEST_METADATA]
+    try:
+        _, end = DECODER.raw_decode(piece)
+    except (ValueError, RecursionError):
+        raise ParamcountError(f"is not JSON, or longer than {LARGEST_METADATA:,} characters", where=printable(key, 60), accepted=WHAT) from None
+    if key == "metadata" and piece[:1] == "{":
+        try:
+            said = loads(piece[:end])
+        except ParamcountError as error:
+            raise error.at(key) from None
+        if said.get("total_size") is not None:
+            total.append(_bytes(said["total_size"]))
+    return at + end
+
+
+def _bytes(said: object) -> int:
+    """total_size as a whole number; transformers wrote 41293685880.0 where a model had masks of single bits."""
+    if isinstance(said, float) and said.is_integer():
+        said = int(said)
+    if type(said) is not int or not 0 <= said < 2**63:
+        raise ParamcountError(f"= {shown(said)}", where="metadata.total_size", accepted="a whole number of bytes")
+    return said
+
+
+def below(file: str, tensor: str) -> str:
+    """The name of a shard, which must lie below its index.
+
+    Raises: ParamcountError that names the tensor it holds.
+    """
+    parts = file.split("/")
+    inside = file.isprintable() and "\\" not in file and not DRIVE.match(file) and not {"", ".", ".."} & set(parts)
+    if not inside or not file.lower().endswith((".safetensors", *PICKLES)):
+        accepted = "a .safetensors or .bin file beside the index or below it"
+        raise ParamcountError(f"is in the file {quoted(file)}", where=f"weight_map: tensor {printable(tensor, 100)}", accepted=accepted)
+    return file

@@ -1,0 +1,127 @@
+"""What tensors are called in checkpoints, and which component each name means, where there is no declaration to say it."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+
+from paramcount.checkpoints.folding import parted
+
+MOST_WORDS = 24  # of a name that are looked at
+LAST_WORDS = 3  # layer_norm1.0.weight
+KNOWN_NAMES = 1 << 14  # whose meaning is remembered
+
+# (what it is, how it is called): phrases of whole words between dots, anywhere in a name, ^ before the first and # for an index. A phrase of
+# one word may begin or end in *: it is looked for in the last words alone, which name the module that holds the tensor, and the tensor.
+# The first row that has a phrase of a name says what it is. The last row of each thing is of GGUF's names.
+MEANINGS: tuple[tuple[str, str], ...] = (
+    # What is learned nowhere.
+    ("router", "experts.e_score_correction_bias moe_statics"),
+    ("buffer", "e_score_correction_bias expert_bias gate.bias tid2eid balancing_biases final_logits_bias layer_scalar act_fn.beta act_fn.eps"),
+    ("buffer", "self_attn.diagonal_decay self_attn.key_decay self_attn.query_decay self_attn.slope_rate num_batches_tracked global_mean global_invstd"),
+    ("buffer", "exp_probs_b rope_freqs rope_factors_long rope_factors_short layer_output_scale"),
+    ("legacy_buffer", "inv_freq attn.bias attn.masked_bias attention.bias attention.masked_bias causal_mask position_ids token_type_ids"),
+    ("legacy_buffer", "attn_rot_embd"),
+    # Towers, and what joins them to the language model, which may stand inside them.
+    ("projector", "multi_modal_projector mm_projector visual.merger deepstack_merger_list visual_projection modality_projection vision_embed_tokens"),
+    ("projector", "sub_img_feature_extensor global_img_feature_extensor img_projection_up img_projection_down"),
+    ("projector", "up_proj_for_speech down_proj_for_speech up_proj_for_vision_speech down_proj_for_vision_speech ^.mm"),
+    ("vision", "vision_model vision_tower visual image_encoder image_embed ^.v"),
+    ("audio", "audio_tower audio_embed ^.a"),
+    # What stands in something else, or bears its name.
+    ("other", "W_down W_up qk_norm.temp patcher.lm_head lm_head.dense predictions.dense transform.dense generator_predictions.dense vocab_transform pooler"),
+    ("norm", "*norm *LayerNorm *norm1 *norm2 *_norm_1 *_norm_2 norm_* layernorm_* layer_norm_emb ln ln_* ln1 ln2 pre_ln q_l2_clip rel_l2_clip"),
+    ("norm", "*_norm_exps *_ln"),
+    ("other", "indexer altup laurel altup_projections altup_unembed_projections attn_res hc_* eh_proj"),
+    ("other", "altup_* laurel_* nextn.eh_proj"),
+    # Tables and the head.
+    ("position", "embed_positions position_embeddings positions_embed wpe relative_attention_bias relative_pos_embeddings rel_logits_proj"),
+    ("position", "position_embd attn_rel_b cross_attn_rel_b"),
+    ("other_embedding", "token_type_embeddings embed_tokens_per_layer segment_embedding ngram_embeddings pronunciation_embed shape_embed mask_emb"),
+    ("other_embedding", "seg_embed patcher.embed_tokens encoder_hash_tok_embedding"),
+    ("other_embedding", "token_types per_layer_token_embd"),
+    ("embedding", "embed_tokens word_embeddings tok_embeddings embed_in wte tokens_embed word_embedding input_embedding ^.shared model.shared"),
+    ("embedding", "backbone.embeddings rwkv.embeddings transformer.embeddings transformer.w llm.embed"),
+    ("embedding", "token_embd"),
+    (
+        "lm_head",
+        "lm_head embed_out generator_lm_head vocab_projector lm_loss unembed pred_layer shared_head.head output_layer ^.head ^.proj_out ^.output_projection",
+    ),
+    ("lm_head", "predictions.decoder cls.predictions.bias ^.predictions.bias ^.decoder.weight ^.decoder.bias ^.output.weight ^.output.bias"),
+    ("lm_head", "shared_head_head"),
+    # Mixers, which have what elsewhere belongs to attention.
+    ("mixer", "linear_attn mamba mlstm_layer rg_lru A_log dt_bias mixer.in_proj mixer.out_proj mixer.x_proj mixer.dt_proj mixer.D blocks.#.attention"),
+    ("mixer", "conv.conv conv.in_proj conv.out_proj *conv1d *sconv conv_1d encoder.conv1 encoder.conv2 conv_qk_depthwise conv_qk_grouped"),
+    ("mixer", "temporal_block.linear_x temporal_block.linear_y temporal_block.linear_out self_attn.output_gate"),
+    ("mixer", "self_attn.b_proj self_attn.f_a_proj self_attn.f_b_proj self_attn.g_a_proj self_attn.g_b_proj attention.b_proj attention.f_proj"),
+    ("mixer", "ssm_* shortconv"),
+    # Experts before the MLP that they stand in.
+    ("router", "shared_expert_gate router router_mlp mlp.gate block_sparse_moe.gate feed_forward.gate ffn.gate mixer.gate moe_block.gate"),
+    ("router", "ffn_gate_inp ffn_gate_inp_shexp"),
+    ("shared_experts", "shared_expert shared_experts shared_mlp"),
+    ("shared_experts", "*_shexp"),
+    ("output_projection", "self_attention.experts.output_linear self_attention.experts.bias"),
+    ("qkv", "self_attention.experts.input_linear"),
+    ("experts", "experts block_sparse_moe.input_linear block_sparse_moe.output_linear mlp.input_linear mlp.output_linear mlp.bias"),
+    ("experts", "*_exps *_chexps"),
+    # Attention and MLP.
+    ("other", "sinks attention_sink_bias learnable_sink_param softmax_offset attn_sink attn_sink_proj self_attn.A self_attn.dt_proj"),
+    ("other", "lambda_q1 lambda_k1 lambda_q2 lambda_k2 cross_attn_attn_gate cross_attn_mlp_gate act_fn.alpha_n act_fn.alpha_p"),
+    ("other", "attn_sinks"),
+    (
+        "output_projection",
+        "o_proj out_proj out_lin attn.c_proj attn.Wo attention.wo wo_a wo_b wo_ud attention_out rel_attn.o SelfAttention.o EncDecAttention.o",
+    ),
+    ("output_projection", "attention.dense self_attention.dense self_attn.dense multi_head_attention.dense attention.output self_attn.output"),
+    ("output_projection", "LocalSelfAttention.o TransientGlobalSelfAttention.o attention.dense_bias crossattention.output"),
+    ("output_projection", "attn_output attn_o cross_attn_o attn_out"),
+    ("qkv", "q_proj k_proj v_proj qkv_proj query_proj key_proj value_proj kv_proj gqkv_proj r_proj q_lin k_lin v_lin query_key_value c_attn Wqkv wqkv W_pack"),
+    ("qkv", "q_a_proj q_b_proj kv_a_proj_with_mqa kv_b_proj project_q project_k project_v self.query self.key self.value attention.query attention.key"),
+    (
+        "qkv",
+        "attention.value Wq Wk Wv wq wk wv wq_a wq_b wkv wk_dv wq_du wr_du wv_dv self_attn.gate_proj self_attn.g_proj attention.g_proj self_attn.linear_gate",
+    ),
+    ("qkv", "gate_attn gate_bias compressor rel_attn SelfAttention EncDecAttention LocalSelfAttention TransientGlobalSelfAttention"),
+    ("qkv", "attn_q attn_k attn_v attn_qkv attn_q_a attn_q_b attn_kv_a_mqa attn_kv_b attn_k_b attn_v_b attn_gate cross_attn_q cross_attn_k cross_attn_v"),
+    ("mlp", "mlp mlps residual_mlp feed_forward ffn ffn_output ffns ff DenseReluDense intermediate fc1 fc2 lin1 lin2 mlp_block block_sparse_moe"),
+    ("mlp", "adapter_modules w_in w_out up_proj down_proj gate_proj output.dense"),
+    ("mlp", "ffn_gate ffn_up ffn_down channel_mix_*"),
+    ("mixer", "time_mix_*"),
+    ("other", "embeddings_project map_inputs_layer embedding_hidden_mapping_in input_residual post_attention_residual patch_embedding_projection"),
+    ("other", "input_hidden_states_bias input_hidden_states_scale z_L_init per_layer_model_projection per_layer_input_gate per_layer_projection"),
+    ("other", "post_attention_residual_scale post_mlp_residual_scale #.linear mtp_layers.#.input_proj"),
+    ("other", "per_layer_model_proj inp_gate blk.#.proj"),
+)
+
+
+@lru_cache(maxsize=KNOWN_NAMES)
+def meaning(kind: str) -> str | None:
+    """What a tensor is by its name, its indices written #: a component, `buffer` or `legacy_buffer`; None where the name does not tell.
+
+    >>> meaning("h.#.attn.c_attn.weight"), meaning("blk.#.ffn_up_exps.weight"), meaning("h.#.attn.bias"), meaning("a.b")
+    ('qkv', 'experts', 'legacy_buffer', None)
+    """
+    words = ("^", *kind.split(".")[: MOST_WORDS - 1])
+    phrases, beginnings, ends = phrase_book()
+    found = [rank for at, word in enumerate(words) for rank, others in phrases.get(word, ()) if words[at + 1 : at + 1 + len(others)] == others]
+    for word in words[-LAST_WORDS:]:
+        if word.startswith(tuple(beginnings)) or word.endswith(tuple(ends)):
+            found += [rank for text, rank in beginnings.items() if word.startswith(text)]
+            found += [rank for text, rank in ends.items() if word.endswith(text)]
+    return MEANINGS[min(found)][0] if found else None
+
+
+@cache
+def phrase_book() -> tuple[dict[str, list[tuple[int, tuple[str, ...]]]], dict[str, int], dict[str, int]]:
+    """{first word: [(row, the words behind it)]}, {beginning of a word: row}, {its end: row}."""
+    phrases: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
+    beginnings, ends = {}, {}
+    for rank, (_, texts) in enumerate(MEANINGS):
+        for text in texts.split():
+            if text.startswith("*"):
+                ends[text[1:]] = rank
+            elif text.endswith("*"):
+                beginnings[text[:-1]] = rank
+            else:
+                first, *others = text.split(".")
+                phrases.setdefault(first, []).append((rank, tuple(others)))
+    return phrases, beginnings, ends

@@ -1,0 +1,130 @@
+"""How one tensor is packed: what stands in a file for a matrix, its scales with it, and how many bytes that takes.
+
+Sources: GPTQ: github AutoGPTQ/AutoGPTQ, auto_gptq/nn_modules/qlinear/qlinear_cuda.py, and ModelCloud/GPTQModel, GPTQQuantLinear. AWQ: github
+casper-hansen/AutoAWQ, awq/modules/linear/gemm.py, gemv.py and gemv_fast.py. FP8 and the FP4 of DeepSeek-V4's experts: transformers 5.23,
+integrations/finegrained_fp8.py, FP8Linear and _alloc_expert_proj. MXFP4: integrations/mxfp4.py, _convert_moe_packed_tensors.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+from paramcount.gguf_files import BLOCKS
+from paramcount.safetensors_files import BITS
+from paramcount.scales import SCHEMES, blocks, scales_shape
+
+WORD = 32  # bits of the words that GPTQ and AWQ fill
+MXFP4_BLOCK = SCHEMES["mxfp4"].block  # outputs and inputs that share a scale
+INTERLEAVED = 4  # rows that AWQ's layout for fast products writes into one
+WORDS = {"gptq": "GPTQ", "awq": "AWQ", "awq gemv": "AWQ", "awq fast": "AWQ"}  # layouts that fill words, and the method of each
+FP8 = ("F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ")
+
+
+class Piece(NamedTuple):
+    """One tensor of those that stand for a matrix."""
+
+    what: str  # packed weights | scale | zero point | group index | activation scale
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class Packing(NamedTuple):
+    """How a tensor is stored."""
+
+    layout: str  # plain | ggml | one of WORDS | fp8 | fp4 | mxfp4
+    dtype: str  # of its values
+    bits: int = 0  # of one value in a word
+    block: tuple[int, int] = (0, 0)  # the outputs and the inputs that share a scale; 0 where all of them do
+    scale: str = ""  # type of the scales
+    axes: int = 2  # of the scales; one scale for all may have none
+    zeros: bool = True  # whether zero points stand beside
+    indexed: bool = False  # whether each input's group does
+    others: tuple[Piece, ...] = ()  # what else does, whatever the shape
+
+    @property
+    def format(self) -> str:
+        """What people call it.
+
+        >>> Packing("gptq", "I32", 4, (1, 128), "F16").format, Packing("fp8", "F8_E4M3", 8, (128, 128), "F32").format
+        ('GPTQ 4-bit', 'F8_E4M3')
+        """
+        if self.layout in WORDS:
+            return f"{WORDS[self.layout]} {self.bits}-bit"
+        return {"mxfp4": "MXFP4", "fp4": "FP4"}.get(self.layout, self.dtype)
+
+
+def pieces(shape: tuple[int, ...], packing: Packing) -> tuple[Piece, ...]:
+    """What stands in a file for a matrix, its values first. Shapes: [..., outputs, inputs] but where it is stored as it is.
+
+    >>> [piece.shape for piece in pieces((11008, 4096), Packing("gptq", "I32", 4, (1, 128), "F16", indexed=True))]
+    [(512, 11008), (32, 11008), (32, 1376), (4096,)]
+    """
+    layout, dtype, bits, block, scale = packing[:5]
+    if layout in ("plain", "ggml"):
+        return (Piece("values", dtype, shape),)
+    *before, outputs, inputs = shape
+    groups = blocks(inputs, block[1] or inputs or 1)
+    match layout:
+        case "fp8":
+            found = [Piece("values", dtype, shape), Piece("scale", scale, _fewer(shape, block, packing.axes))]
+        case "fp4":
+            held = inputs if dtype == "F4" else inputs // 2  # a type of four bits is counted by values, bytes hold two
+            found = [Piece("values", dtype, (*before, outputs, held)), Piece("scale", scale, scales_shape(shape, block))]
+        case "mxfp4":
+            scales = scales_shape(shape, MXFP4_BLOCK)
+            found = [Piece("packed weights", dtype, (*scales, MXFP4_BLOCK[1] // 2)), Piece("scale", scale, scales)]
+        case "gptq":
+            found = [Piece("packed weights", dtype, (*before, words(inputs, bits), outputs)), Piece("scale", scale, (*before, groups, outputs))]
+            found += [Piece("zero point", dtype, (*before, groups, words(outputs, bits)))] * packing.zeros
+            found += [Piece("group index", "I32", (*before, inputs))] * packing.indexed
+        case "awq":
+            found = [Piece("packed weights", dtype, (*before, inputs, words(outputs, bits))), Piece("scale", scale, (*before, groups, outputs))]
+            found += [Piece("zero point", dtype, (*before, groups, words(outputs, bits)))] * packing.zeros
+        case "awq gemv":
+            width = padded(inputs, block[1], bits)
+            found = [Piece("packed weights", dtype, (*before, outputs, words(inputs, bits))), Piece("scale", scale, (*before, outputs, width * WORD // bits))]
+            found += [Piece("zero point", dtype, (*before, outputs, width))] * packing.zeros
+        case _:  # awq fast
+            width = padded(inputs, block[1], bits) * WORD // bits
+            found = [Piece("packed weights", dtype, (*before, outputs // INTERLEAVED, inputs)), Piece("scale", scale, (*before, width, outputs))]
+            found += [Piece("zero point", scale, (*before, width, outputs))] * packing.zeros
+    return (*found, *packing.others)
+
+
+def words(values: int, bits: int) -> int:
+    """How many words so many values fill."""
+    return values * bits // WORD
+
+
+def padded(inputs: int, group: int, bits: int) -> int:
+    """How many words hold the zero points of a row in AWQ's layout for products with vectors.
+
+    >>> padded(4096, 128, 4), padded(11008, 64, 4)
+    (4, 22)
+    """
+    group = group or inputs or 1
+    several = {64: 2, 32: 4}.get(group, 1)  # words that are read at once
+    return blocks(blocks(inputs // group, WORD // bits), several) * several
+
+
+def _fewer(shape: tuple[int, ...], block: tuple[int, int], axes: int) -> tuple[int, ...]:
+    """The scales of a matrix; where one serves all outputs or inputs, axes of 1 may be left out."""
+    found = scales_shape(shape, (block[0] or shape[-2] or 1, block[1] or shape[-1] or 1))
+    while len(found) > axes and 0 in block and found[-1] == 1:
+        found = found[:-1]
+    while len(found) > axes and 0 in block and found[0] == 1:
+        found = found[1:]
+    return found
+
+
+def size_of(shape: tuple[int, ...], packing: Packing) -> int:
+    """The bytes that a tensor takes, its scales and all that stands beside them with it.
+
+    >>> size_of((11008, 4096), Packing("plain", "BF16")), size_of((11008, 4096), Packing("gptq", "I32", 4, (1, 128), "F16", indexed=True))
+    (90177536, 23441408)
+    """
+    if packing.layout == "ggml":
+        block = BLOCKS[packing.dtype]
+        return blocks(prod(shape), block.values) * block.size
+    return sum(blocks(prod(piece.shape) * BITS[piece.dtype], 8) for piece in pieces(shape, packing))

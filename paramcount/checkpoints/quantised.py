@@ -1,0 +1,263 @@
+"""What stands behind the packing of a quantised checkpoint: its tensors as an unquantised file would name and shape them.
+
+A group of tensors is taken for a packed one where all of the pattern is there, values of a packed type and what belongs to them, never
+by a single name: an ordinary model may call a tensor `scales`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+from typing import NamedTuple
+
+from paramcount.checkpoints import grouping
+from paramcount.checkpoints.fitting import Fit, blocks_fit, compared, float_block, float_fit, four_bit_fit, words_fit, words_read
+from paramcount.checkpoints.folding import folded
+from paramcount.checkpoints.foreign import Said, refuse_foreign, said_of
+from paramcount.checkpoints.grouping import Group, grouped
+from paramcount.checkpoints.held import Checkpoint, Held
+from paramcount.checkpoints.packing import WORDS, Packing, Piece, size_of
+from paramcount.errors import printable
+from paramcount.gguf_files import BLOCKS
+
+MOST_FAULTS = 100  # lines
+
+
+class Logical(NamedTuple):
+    """A tensor as an unquantised file would store it."""
+
+    shape: tuple[int, ...] | None  # None where only the name is known, or where what is there fits nothing
+    format: str | None  # for people: BF16, Q4_K, GPTQ 4-bit
+    held: tuple[str, ...]  # names in the file: of its values first, then of scales, zero points, group index
+    packing: Packing | None = None  # None where not all shapes are known
+    turned: bool | None = False  # None: `shape` is [outputs, inputs], and which way round the model's own tensor is, packing does not tell
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """Whether a declared shape is this one; the other way round, too, where nothing tells.
+
+        >>> Logical((2304, 768), "GPTQ 4-bit", (), turned=None).fits((768, 2304)), Logical((2304, 768), "F32", ()).fits((768, 2304))
+        (True, False)
+        """
+        return shape == self.shape or (self.turned is None and self.shape is not None and shape == _other_way(self.shape))
+
+    def size(self, shape: tuple[int, ...]) -> int | None:
+        """The bytes that a tensor of a declared shape takes, packed like this one, scales and all; None where the packing is not known."""
+        if self.packing is None:
+            return None
+        return size_of(_other_way(shape) if self._stands_turned(shape) else shape, self.packing)
+
+    def _stands_turned(self, shape: tuple[int, ...]) -> bool:
+        return self.turned is True or (self.turned is None and shape != self.shape and self.fits(shape))
+
+
+def _other_way(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (*shape[:-2], *shape[:-3:-1])
+
+
+class Totals(NamedTuple):
+    """All tensors together; None where not all are known."""
+
+    values: int | None  # as an unquantised file would hold: parameters, buffers
+    elements: int | None  # as stored, scales and packed words among them
+    bytes: int | None
+    bits: Fraction | None  # for each of the values
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """A checkpoint without its packing."""
+
+    scheme: str | None  # "GPTQ, 4 bits, groups of 128"; None where nothing is quantised
+    tensors: Mapping[str, Logical]  # by the name that an unquantised file would use, in the file's order
+    beside: Mapping[str, str]  # names in the file that are none of those: packed weights | scale | zero point | group index | activation scale
+    faults: tuple[str, ...]  # a line each
+    totals: Totals
+
+
+def unpacked(checkpoint: Checkpoint) -> Unpacked:
+    """The tensors of a checkpoint as an unquantised file would store them.
+
+    Raises: ParamcountError where it is quantised by a scheme that is not read, which it names.
+    """
+    said = said_of(checkpoint)
+    if checkpoint.format == "gguf":
+        stored = {name: plain(name, held, "ggml") for name, held in checkpoint.tensors.items()}
+        return Unpacked(_gguf_scheme(stored), stored, {}, (), totals(stored, checkpoint))
+    refuse_foreign(checkpoint.tensors)
+    found = grouped(checkpoint.tensors, said)
+    packed = {group.names[0]: (group, fit) for group, fit in zip(found.groups, fits(found.groups, said))}
+    faults = [*found.faults, *contradictions(packed.values(), said)]
+    tensors: dict[str, Logical] = {}
+    for name, held in checkpoint.tensors.items():
+        if name in packed:
+            group, fit = packed[name]
+            faults += [(group.names[i], text) for i, text in fit.faults]
+            free = group.name == name or group.name not in checkpoint.tensors
+            if not free:
+                faults.append((name, f"stands beside {group.name.rpartition('.')[2]}, which is not packed"))
+            tensors[group.name if free else name] = logical(group, fit)
+        elif name not in found.beside:
+            tensors[name] = plain(name, held)
+    scheme = scheme_of([(group, fit) for group, fit in packed.values()], said)
+    lines = _lines(faults)
+    if said.method and checkpoint.tensors and not any(group.family.startswith(said.method) for group in found.groups):
+        lines = (f"the configuration says {said.name}, but no tensor is packed so", *lines)
+    return Unpacked(scheme, tensors, found.beside, lines, totals(tensors, checkpoint))
+
+
+def plain(name: str, held: Held, layout: str = "plain") -> Logical:
+    """A tensor that is not packed."""
+    if held.dtype is None or held.shape is None:
+        return Logical(held.shape, held.dtype, (name,))
+    return Logical(held.shape, held.dtype, (name,), Packing(layout, held.dtype))
+
+
+def logical(group: Group, fit: Fit) -> Logical:
+    """A packed tensor, as the model has it."""
+    shape = _other_way(fit.shape) if group.turned and fit.shape else fit.shape
+    turned = None if group.family == "words" else group.turned
+    return Logical(shape, fit.packing.format if fit.packing else group.format, group.names, fit.packing, turned)
+
+
+def fits(groups: Iterable[Group], said: Said) -> list[Fit]:
+    """Each group as it is understood; those that make no sense alone, as the others of the file are packed."""
+    groups = list(groups)
+    read = {found: words_read(found, said) for found in {group.pieces for group in groups if group.family == "words" and group.pieces}}
+    votes = Counter(_usual(fit.packing) for group in groups if (fit := read.get(group.pieces)) and fit.packing)
+    usual = max(votes, key=lambda packing: votes[packing]) if votes else None
+    shared = _float_blocks(groups, said)
+    known: dict[tuple[str, str, tuple[Piece, ...]], Fit] = {}
+    found = []
+    for group in groups:
+        key = (group.family, group.ending, group.pieces)
+        if key not in known:
+            known[key] = _fit(group, said, usual, shared)
+        found.append(known[key])
+    return found
+
+
+def _usual(packing: Packing) -> Packing:
+    return packing._replace(others=())
+
+
+def _float_blocks(groups: Iterable[Group], said: Said) -> dict[str, tuple[int, int]]:
+    """The blocks of FP8, for each way of naming the scales."""
+    pairs: dict[str, Counter[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
+    for group in groups:
+        if group.family == "fp8" and group.pieces and len(group.pieces[0].shape) > 1:
+            pairs.setdefault(group.ending, Counter())[group.pieces[0].shape, group.pieces[1].shape] += 1
+    return {ending: float_block(found) or said.block or (128, 128) for ending, found in pairs.items()}
+
+
+def _fit(group: Group, said: Said, usual: Packing | None, shared: Mapping[str, tuple[int, int]]) -> Fit:
+    if not group.pieces:
+        return Fit(group.shape, None)
+    match group.family:
+        case "words":
+            return words_fit(group.pieces, said, usual)
+        case "mxfp4":
+            return blocks_fit(group.pieces)
+        case grouping.FOUR_BITS:
+            return four_bit_fit(group.pieces)
+        case _:
+            return float_fit(group.pieces, shared.get(group.ending, (128, 128)), loose=not group.ending.endswith("inv"))
+
+
+def contradictions(packed: Iterable[tuple[Group, Fit]], said: Said) -> list[tuple[str, str]]:
+    """Where the packing is another than the configuration says."""
+    found = []
+    known: dict[tuple[tuple[Piece, ...], Packing], str] = {}
+    for group, fit in packed:
+        if fit.packing and fit.shape and not fit.faults:
+            key = (group.pieces, fit.packing)
+            if key not in known:
+                known[key] = contradiction(group, fit.shape, fit.packing, said)
+            if known[key]:
+                found.append((group.names[0], known[key]))
+    return found
+
+
+def contradiction(group: Group, shape: tuple[int, ...], packing: Packing, said: Said) -> str:
+    """What of a packing the configuration says otherwise; "" where nothing."""
+    if said.method == "words" and packing.layout in WORDS:
+        if said.layout and WORDS[said.layout] != WORDS[packing.layout]:
+            return f"is packed by {WORDS[packing.layout]}, where the configuration says {said.name}"
+        if said.various:
+            return ""
+        if said.bits and said.bits != packing.bits:
+            return f"holds {packing.bits} bits a value, where the configuration says {said.bits}"
+        if said.group is not None and compared(group.pieces, shape, packing._replace(block=(1, said.group))):
+            return f"has groups of {packing.block[1] or shape[-1]}, where the configuration says {said.group or 'one group'}"
+    if said.method != "fp8" or not said.block or packing.layout != "fp8" or not group.ending.endswith("inv"):
+        return ""
+    if compared(group.pieces, shape, packing._replace(block=said.block)):
+        return f"has a scale for each {_block(packing.block)}, where the configuration says {_block(said.block)}"
+    return ""
+
+
+def _block(block: tuple[int, int]) -> str:
+    """A block as people read it.
+
+    >>> _block((128, 128)), _block((1, 0)), _block((0, 0))
+    ('128 × 128', 'output', 'tensor')
+    """
+    return {(1, 0): "output", (0, 0): "tensor"}.get(block) or " × ".join(str(n) if n else "all" for n in block)
+
+
+def scheme_of(packed: Iterable[tuple[Group, Fit]], said: Said) -> str | None:
+    """How a file is quantised, for people."""
+    packings = Counter(_usual(fit.packing) for _, fit in packed if fit.packing)
+    named = dict.fromkeys(group.format for group, fit in packed if not fit.packing and group.format)
+    parts: list[str] = []
+    of_words = [packing for packing in packings if packing.layout in WORDS]
+    for method in dict.fromkeys(WORDS[packing.layout] for packing in of_words):
+        mine = [packing for packing in of_words if WORDS[packing.layout] == method]
+        bits, groups = sorted({packing.bits for packing in mine}), sorted({packing.block[1] for packing in mine} - {0})
+        parts.append(f"{method}, {_and(bits)} bits, {f'groups of {_and(groups)}' if groups else 'one group'}")
+    blocks = dict.fromkeys(packing.block for packing, _ in packings.most_common() if packing.layout == "fp8")
+    if blocks:
+        parts.append(" and ".join(f"a scale for each {_block(block)}" if block in ((1, 0), (0, 0)) else f"in blocks of {_block(block)}" for block in blocks))
+        parts[-1] = f"FP8{', ' if parts[-1].startswith('a ') else ' '}{parts[-1]}"
+    parts += [name for layout, name in (("fp4", "FP4 in groups of 32"), ("mxfp4", "MXFP4")) if any(packing.layout == layout for packing in packings)]
+    if not parts and named:
+        parts = [", ".join(named)]
+        if said.method == "words" and said.bits:
+            parts[0] += f", {said.bits} bits" + (f", groups of {said.group}" if said.group else "")
+    return " and ".join(parts) or None
+
+
+def _and(numbers: Iterable[int]) -> str:
+    return " and ".join(map(str, numbers))
+
+
+def _gguf_scheme(tensors: Mapping[str, Logical]) -> str | None:
+    """The quantised type that most values have, where one has any."""
+    values: Counter[str] = Counter()
+    for tensor in tensors.values():
+        if tensor.format and tensor.shape:
+            values[tensor.format] += prod(tensor.shape)
+    if not any(BLOCKS[dtype].values > 1 for dtype in values if dtype in BLOCKS):
+        return None
+    return f"GGUF, mostly {values.most_common(1)[0][0]}"
+
+
+def totals(tensors: Mapping[str, Logical], checkpoint: Checkpoint) -> Totals:
+    """What all tensors come to."""
+    values = None if any(tensor.shape is None for tensor in tensors.values()) else sum(prod(tensor.shape or ()) for tensor in tensors.values())
+    whole = checkpoint.whole
+    elements = sum(prod(held.shape or ()) for held in checkpoint.tensors.values()) if whole else None
+    size = sum(held.size or 0 for held in checkpoint.tensors.values()) if whole else checkpoint.total_size
+    return Totals(values, elements, size, Fraction(8 * size, values) if size is not None and values else None)
+
+
+def _lines(faults: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Faults of single tensors, folded: those that say the same, by the pattern of their names."""
+    texts: dict[str, list[str]] = {}
+    for name, text in faults:
+        texts.setdefault(text, []).append(name)
+    lines = [f"{printable(pattern)}: {text}" for text, names in texts.items() for pattern, _ in folded(names)]
+    more = (f"{len(lines) - MOST_FAULTS:,} more of this kind",) if len(lines) > MOST_FAULTS else ()
+    return (*lines[:MOST_FAULTS], *more)

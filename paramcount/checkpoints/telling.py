@@ -1,0 +1,106 @@
+"""A verification as tables: for people the components and what does not fit; for CSV every line of it."""
+
+from __future__ import annotations
+
+from paramcount.checkpoints.findings import Line
+from paramcount.checkpoints.verifying import Verification
+from paramcount.figures import short_bytes
+from paramcount.tables import Column, Table
+
+MOST_LINES = 20
+
+
+def table(found: Verification) -> Table:
+    """A row per component: expected, found, difference; below it every tensor that is not simply there."""
+    rows = [[name, n, found.found[name]] for name, n in found.expected.items() if n or found.found[name]]
+    strange = sum(line.values or 0 for line in found.lines if line.said.finding in ("unexpected", "differs"))
+    rows += [["not declared", 0, strange]] if strange else []
+    rows.append(["total", sum(row[1] for row in rows), sum(row[2] for row in rows)])
+    columns = [Column("component", "component", right=False), Column("expected", "expected"), Column("found", "found")]
+    columns.append(Column("difference", "difference", show=signed))
+    return Table(columns, [[*row, row[2] - row[1]] for row in rows], found.to_dict(), above=[headline(found)], below=[*lines(found), *notes(found)])
+
+
+def rows(found: Verification) -> Table:
+    """Everything as rows of one table: components, then folded tensors."""
+    names = ("finding", "what", "pattern", "tensors", "declared", "held", "expected", "found", "note")
+    components = [["component", name, None, None, None, None, n, found.found[name], None] for name, n in found.expected.items()]
+    tensors = [
+        [line.said.finding, line.said.what, line.pattern, line.tensors, shape(line.said.declared), shape(line.said.held), None, line.values, line.said.note]
+        for line in found.lines
+    ]
+    faults = [["fault", fault, *[None] * (len(names) - 2)] for fault in found.faults]
+    return Table([Column(name, name) for name in names], [*components, *tensors, *faults], found.to_dict())
+
+
+def headline(found: Verification) -> str:
+    files = f"{found.files:,} files, " if found.files > 1 else ""
+    against = len(found.faults) + sum(not line.said.ok for line in found.lines)
+    verdict = "everything is accounted for" if found.ok else f"{against:,} finding{'s' if against > 1 else ''}"
+    return f"{found.name} in {found.path}: {files}{found.tensors:,} tensors   {verdict}"
+
+
+def lines(found: Verification) -> list[str]:
+    """What speaks against the file, a line each."""
+    against = [*found.faults, *(told(line) for line in found.lines if not line.said.ok)]
+    more = len(against) - MOST_LINES
+    return against if more <= 1 else [*against[:MOST_LINES], f"… and {more:,} more: --json has all of them"]
+
+
+def told(line: Line) -> str:
+    """A line of tensors as people read it."""
+    said, times = line.said, f"{line.tensors:,} × " if line.tensors > 1 else ""
+    what = said.what.replace("_", " ")
+    match said.finding:
+        case "wrong shape":
+            return f"wrong shape: {line.pattern} {times}{shape(said.held)}, declared {shape(said.declared)} ({what})"
+        case "missing":
+            return f"missing: {line.pattern} {times}{shape(said.declared)} ({what})"
+    return f"{said.finding}: {line.pattern} {times}{shape(said.held)} ({what}){f': {said.note}' if said.note else ''}"
+
+
+def notes(found: Verification) -> list[str]:
+    """What stands beside the parameters, the size, and what was not checked."""
+    found_lines = []
+    if beside := found.beside:
+        found_lines.append(f"beside the parameters: {' · '.join(what if n is None else f'{what} {n:,}' for what, n in beside.items())}")
+    found_lines += [f"{line.pattern}: {line.said.what} {line.said.note}" for line in found.lines if line.said.ok and line.said.note][:MOST_LINES]
+    if found.by_shape:
+        found_lines.append(f"the names are strange: {found.by_shape:,} tensors were matched by their shape alone")
+    if not found.shapes_checked:
+        found_lines.append("shapes were not checked: of some tensors only the name is known")
+    return [*found_lines, *stored(found), *found.remarks]
+
+
+def stored(found: Verification) -> list[str]:
+    """How the values are stored, and the size predicted and found."""
+    told = []
+    totals, size = found.totals, found.size
+    if found.scheme and totals.parameters is not None and totals.elements is not None:
+        told.append(f"{found.scheme}: {totals.parameters:,} values in {totals.elements:,} stored elements")
+    if size.found is not None:
+        text = f"{size.found:,} bytes ({short_bytes(size.found)})"
+        if size.predicted is not None:
+            same = size.predicted == size.found
+            text = f"size: {text} predicted and found" if same else f"size: {text} found, {size.predicted:,} predicted"
+        told.append(f"{text}{f' · {bits(found)} bits a value' if totals.bits is not None else ''}")
+    return told
+
+
+def bits(found: Verification) -> str:
+    """Bits of a value in two decimals at most."""
+    hundredths = round((found.totals.bits or 0) * 100)
+    return f"{hundredths // 100}.{hundredths % 100:02}".rstrip("0").rstrip(".")
+
+
+def shape(sizes: tuple[int, ...] | None) -> str:
+    """A shape as people write it.
+
+    >>> shape((1024, 768)), shape(None)
+    ('[1024, 768]', '')
+    """
+    return "" if sizes is None else f"[{', '.join(map(str, sizes))}]"
+
+
+def signed(n: int) -> str:
+    return f"{n:+,}".replace("-", "−") if n else "0"

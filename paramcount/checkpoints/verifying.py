@@ -1,0 +1,172 @@
+"""Whether a checkpoint holds the model that its config promises: per component, tensor by tensor, and in bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paramcount.checkpoints.findings import Line, lines_of, sums
+from paramcount.checkpoints.held import Checkpoint
+from paramcount.checkpoints.layouts import key, laid_out
+from paramcount.checkpoints.matching import Matches, is_counted, matched, named, shares
+from paramcount.checkpoints.promised import promise
+from paramcount.checkpoints.quantised import Logical, Totals, Unpacked, unpacked
+from paramcount.checkpoints.sources import opened
+from paramcount.counting import COMPONENTS, SCHEMA_VERSION, Count, counted
+from paramcount.errors import ParamcountError
+from paramcount.files import expanded
+from paramcount.names import load
+from paramcount.stored import Tensor, place
+from paramcount.zoo import Model
+
+
+class Size(NamedTuple):
+    """Bytes of a checkpoint's values."""
+
+    predicted: int | None  # of the declared tensors, each stored as this file stores it or its like; None where nobody can tell
+    found: int | None  # None where neither a header nor an index says
+
+
+@dataclass(frozen=True)
+class Verification:
+    """A model against a checkpoint."""
+
+    id: str
+    name: str
+    path: str
+    format: str  # safetensors | gguf | pytorch
+    files: int
+    tensors: int  # in all files
+    expected: Mapping[str, int]  # parameters of each component, every name of COMPONENTS
+    found: Mapping[str, int]
+    lines: tuple[Line, ...]  # of tensors that are not simply there
+    faults: tuple[str, ...]  # how the files contradict each other, an index, or the way they are packed
+    remarks: tuple[str, ...]
+    size: Size
+    totals: Totals
+    scheme: str | None  # how the file is quantised
+    shapes_checked: bool  # not where only an index is there
+    by_shape: int  # tensors whose names are strange and that were matched by their shape alone
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is accounted for."""
+        return not self.faults and all(line.said.ok for line in self.lines)
+
+    @property
+    def beside(self) -> dict[str, int | None]:
+        """Values beside the parameters that are accounted for, by what they are."""
+        return sums(line for line in self.lines if line.said.ok)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data for JSON."""
+        plain = ("id", "name", "path", "format", "ok", "files", "tensors", "scheme", "shapes_checked", "by_shape", "beside", "faults", "remarks")
+        lines = [line.said._asdict() | {"pattern": line.pattern, "tensors": line.tensors, "values": line.values, "ok": line.said.ok} for line in self.lines]
+        counts = {"expected": dict(self.expected), "found": dict(self.found)}
+        sizes = {"size": self.size._asdict(), "totals": self.totals._asdict()}
+        return {"schema_version": SCHEMA_VERSION} | {name: getattr(self, name) for name in plain} | counts | sizes | {"lines": lines}
+
+
+def verify(model: object, checkpoint: str | Path, *, watch: Callable[[int, int], object] | None = None) -> Verification:
+    """Whether a checkpoint holds the model that its config promises. Only headers are read, and samples of what should be copies.
+
+    `model`: as for `paramcount.load`. `checkpoint`: the path of a .safetensors or .gguf file, of an index, of a directory of shards, or
+    of a saved header. `watch`: called with the files read and all of them, as they are read.
+
+    Raises: ParamcountError where one of them cannot be read.
+    """
+    return verified(load(model), opened(expanded(str(checkpoint)), watch))
+
+
+def verified(model: Model, checkpoint: Checkpoint) -> Verification:
+    """A loaded model against an opened checkpoint."""
+    count, content = counted(model), unpacked(checkpoint)
+    tensors, remarks = written(checkpoint, content, count)
+    matches = matched(named(tensors), content.tensors)
+    size = Size(predicted(matches, content), held_bytes(checkpoint))
+    faults = [*checkpoint.faults, *content.faults]
+    if all(held.shape is None for held in checkpoint.tensors.values()):
+        try:
+            remarks.append(promise(matches, content, checkpoint.total_size))
+        except ParamcountError as error:
+            faults.append(str(error))
+    return Verification(
+        id=model.id,
+        name=model.name,
+        path=str(checkpoint.path),
+        format=checkpoint.format,
+        files=len(checkpoint.files),
+        tensors=len(checkpoint.tensors),
+        expected=expected_of(tensors),
+        found=found_of(matches, content),
+        lines=lines_of(matches, checkpoint, content, count),
+        faults=tuple(faults),
+        remarks=(*checkpoint.remarks, *filter(None, remarks)),
+        size=size,
+        totals=content.totals,
+        scheme=content.scheme,
+        shapes_checked=checkpoint.whole,
+        by_shape=len(matches.by_shape),
+    )
+
+
+def written(checkpoint: Checkpoint, content: Unpacked, count: Count) -> tuple[Sequence[Tensor], list[str]]:
+    """The declared tensors as this checkpoint's writer names and shapes them, and what is to be said of it."""
+    if checkpoint.format != "gguf":
+        return laid_out(count.tensors, content.tensors), []
+    from paramcount.checkpoints.gguf_names import gguf_tensors, left_out
+
+    parts = left_out(count.tensors)
+    remarks = [f"{', '.join(parts)}: in an mmproj file of its own, not checked"] if parts else []
+    return gguf_tensors(count.tensors, content.tensors, checkpoint.metadata.get("general.architecture"), count), remarks
+
+
+def expected_of(tensors: Sequence[Tensor]) -> dict[str, int]:
+    """Parameters that the declaration has of each component."""
+    found = dict.fromkeys(COMPONENTS, 0)
+    for tensor in tensors:
+        if is_counted(tensor):
+            for component, n in shares(tensor):
+                found[place(tensor.part, component)[0]] += n * tensor.copies
+    return found
+
+
+def found_of(matches: Matches, content: Unpacked) -> dict[str, int]:
+    """Parameters that the file holds of each component."""
+    found = dict.fromkeys(COMPONENTS, 0)
+    copies = Counter((*matches.there.values(), *matches.by_shape.values()))
+    for tensor, times in copies.items():
+        if is_counted(tensor):
+            for component, n in shares(tensor):
+                found[place(tensor.part, component)[0]] += n * times
+    for name, tensor in matches.misshapen.items():
+        if is_counted(tensor):
+            found[place(tensor.part, tensor.component)[0]] += prod(content.tensors[name].shape or ())
+    return found
+
+
+def predicted(matches: Matches, content: Unpacked) -> int | None:
+    """Bytes of what is declared and not left out, each tensor packed as the file packs it, else as it packs its like."""
+    sizes = [
+        logical.size(tensor.shape)
+        for found in (matches.there, matches.misshapen, matches.by_shape)
+        for name, tensor in found.items()
+        if (logical := content.tensors[name])
+    ]
+    if matches.missing:
+        like: dict[str, Logical] = {key(name): logical for name, logical in content.tensors.items()}
+        usual = max(like.values(), key=lambda logical: prod(logical.shape or ()), default=None)
+        for name, tensor in matches.missing.items():
+            logical = like.get(key(name)) or usual
+            sizes.append(logical.size(tensor.shape) if logical else None)
+    return None if None in sizes else sum(size or 0 for size in sizes)
+
+
+def held_bytes(checkpoint: Checkpoint) -> int | None:
+    """Bytes of all values: as the headers say, else as an index does."""
+    sizes = [held.size for held in checkpoint.tensors.values()]
+    return checkpoint.total_size if None in sizes else sum(size or 0 for size in sizes)

@@ -1,0 +1,594 @@
+"""GGUF files: those of the format's own package are read as it reads them, and whatever is wrong with one is one line."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable, Sequence
+from math import inf, isnan, nan
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+
+from paramcount import gguf_files
+from paramcount.errors import ParamcountError
+from paramcount.gguf_files import BLOCKS, KINDS, LARGEST_HEADER, REMOVED, Array, GgufTensor, Split, read_gguf, values_size
+from tests.refusing import assert_one_line
+
+EXAMPLES = int(os.environ.get("EXAMPLES", "200"))
+UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY, UINT64, INT64, FLOAT64 = range(13)
+F32, F16, Q4_0, Q8_0, Q4_K, I8 = 0, 1, 2, 8, 12, 24
+
+
+def text(value: str | bytes) -> bytes:
+    data = value.encode() if isinstance(value, str) else value
+    return struct.pack("<Q", len(data)) + data
+
+
+def item(key: str | bytes, kind: int, value: bytes) -> bytes:
+    """An entry of the metadata."""
+    return text(key) + struct.pack("<I", kind) + value
+
+
+def listing(key: str, kind: int, length: int, elements: bytes = b"") -> bytes:
+    """An entry of the metadata that is an array."""
+    return item(key, ARRAY, struct.pack("<IQ", kind, length) + elements)
+
+
+def info(name: str | bytes, sizes: Sequence[int] = (), kind: int = F32, start: int = 0) -> bytes:
+    """What a file says of a tensor. `sizes`: the innermost axis first."""
+    return text(name) + struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, kind, start)
+
+
+def made(metadata: Sequence[bytes] = (), tensors: Sequence[bytes] = (), data: int | bytes = 0, alignment: int = 32) -> bytes:
+    """A file of this header and these values, or as many bytes of them."""
+    header = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata)) + b"".join(metadata) + b"".join(tensors)
+    return header + bytes(-len(header) % alignment) + (bytes(data) if isinstance(data, int) else data)
+
+
+def begun(n_tensors: int, n_metadata: int, rest: bytes = b"", version: int = 3) -> bytes:
+    return b"GGUF" + struct.pack("<IQQ", version, n_tensors, n_metadata) + rest
+
+
+def written(file: Path, fill: Callable[[Any], None], arch: str = "llama", **options: Any) -> None:
+    """A file as the format's own package writes it."""
+    writer = gguf.GGUFWriter(file, arch, **options)
+    fill(writer)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(ParamcountError) as caught:
+        read_gguf(path)
+    assert_one_line(str(caught.value))
+    return str(caught.value).removeprefix(f"{path}: ")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "model.gguf"
+
+
+# ---- what the format's package writes
+
+
+def second_opinion(path: Path) -> tuple[dict[str, tuple[str, tuple[int, ...], int, int]], dict[str, object], dict[str, tuple[str, int]]]:
+    """What the format's own package finds: tensors with the bytes of the file where their values begin and how many, single metadata, arrays."""
+    reader = gguf.GGUFReader(path)
+    single, arrays = {}, {}
+    for key, field in reader.fields.items():
+        if key.startswith("GGUF."):
+            continue
+        if field.types[0] == gguf.GGUFValueType.ARRAY:
+            kind, length = (int(part[0]) for part in field.parts[3:5])
+            arrays[key] = (gguf.GGUFValueType(kind).name, length)
+        else:
+            single[key] = field.contents()
+    return {t.name: (t.tensor_type.name, tuple(t.shape.tolist())[::-1], t.data_offset, t.n_bytes) for t in reader.tensors}, single, arrays
+
+
+def assert_read_alike(path: Path) -> None:
+    header = read_gguf(path)
+    tensors, single, arrays = second_opinion(path)
+    assert {name: (t.dtype, t.shape, header.begins + t.start, t.stop - t.start) for name, t in header.tensors.items()} == tensors
+    assert list(header.tensors) == list(tensors)
+    assert list(map(repr, header.metadata.items())) == list(map(repr, single.items()))  # nan is nan, 1 is not True
+    assert header.arrays == arrays
+
+
+PLAIN = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "I16": np.int16, "I8": np.int8}
+TYPES = [kind.name for kind in gguf.GGMLQuantizationType]
+# Where the format's library and its Python package differ: a block of Q8_1 is two halves and 32 bytes in ggml/src/ggml-common.h (static_assert
+# behind block_q8_1), two floats and 32 bytes in gguf/constants.py. Files have no such tensors: it is a type to compute with.
+LIBRARY = {"Q8_1": (32, 2 + 2 + 32)}
+# Younger than the package: ggml/include/ggml.h (GGML_TYPE_Q2_0 = 42), ggml-common.h (QK2_0 64, a half and two bits a value).
+YOUNGER = {"Q2_0": (64, 2 + 64 // 4, 42)}
+
+
+def test_every_type_has_the_package_s_number_and_blocks() -> None:
+    known = {kind.name: (*LIBRARY.get(kind.name, gguf.GGML_QUANT_SIZES[kind]), int(kind)) for kind in gguf.GGMLQuantizationType}
+    newer = {name: block for name, block in known.items() if block[2] > 42}  # of a package that came later
+    assert {name: tuple(block) for name, block in BLOCKS.items()} | newer == known | YOUNGER
+    assert tuple(kind.name for kind in gguf.GGUFValueType) == KINDS
+
+
+@pytest.mark.parametrize("endian", gguf.GGUFEndian)
+@pytest.mark.parametrize("dtype", [name for name in TYPES if name in BLOCKS and name not in LIBRARY])
+def test_a_tensor_of_every_type_is_read_as_the_package_reads_it(dtype: str, endian: Any, file: Path) -> None:
+    block = BLOCKS[dtype]
+
+    def fill(writer: Any) -> None:
+        writer.add_tensor("before", np.zeros(3, np.int8))
+        if dtype in PLAIN:
+            writer.add_tensor("x", np.zeros((5, 2, 3), PLAIN[dtype]))
+        else:
+            writer.add_tensor("x", np.zeros((5, 2, 3 * block.size), np.uint8), raw_dtype=gguf.GGMLQuantizationType[dtype])
+        writer.add_tensor("behind", np.zeros((1, 1), np.float32))
+
+    written(file, fill, endianess=endian)
+    assert_read_alike(file)
+    found = read_gguf(file).tensors
+    assert found["x"] == GgufTensor(dtype, (5, 2, 3 * block.values), 32, 32 + 30 * block.size)
+    assert found["behind"].start == 32 + -(-30 * block.size // 32) * 32
+
+
+SINGLE: dict[str, tuple[str, object]] = {
+    "UINT8": ("uint8", 255), "INT8": ("int8", -128), "UINT16": ("uint16", 65535), "INT16": ("int16", -32768), "UINT32": ("uint32", 2**32 - 1), "INT32": ("int32", -(2**31)),
+    "UINT64": ("uint64", 2**64 - 1), "INT64": ("int64", -(2**63)), "FLOAT32": ("float32", 0.5), "FLOAT64": ("float64", 1e-300), "BOOL": ("bool", True), "STRING": ("string", "d\u00e9j\u00e0 \U0001f600\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("endian", gguf.GGUFEndian)
+def test_metadata_of_every_type_are_read_as_the_package_reads_them(endian: Any, file: Path) -> None:
+    def fill(writer: Any) -> None:
+        for kind, (method, value) in SINGLE.items():
+            getattr(writer, f"add_{method}")(f"a.{kind}", value)
+            writer.add_key_value(f"b.{kind}", [value, value, value], gguf.GGUFValueType.ARRAY, gguf.GGUFValueType[kind])
+        writer.add_bool("no", False)
+        writer.add_float32("inf", -inf)
+        writer.add_float64("nan", nan)
+        writer.add_tensor("x", np.zeros(2, np.float32))
+
+    written(file, fill, endianess=endian)
+    assert_read_alike(file)
+    header = read_gguf(file)
+    assert [header.metadata[f"a.{kind}"] for kind in SINGLE] == [value for _, value in SINGLE.values()]
+    assert header.metadata["general.architecture"] == "llama"
+    assert (header.metadata["no"], header.metadata["inf"]) == (False, -inf)
+    assert isnan(header.metadata["nan"]) if isinstance(header.metadata["nan"], float) else False
+    assert header.arrays == {f"b.{kind}": Array(kind, 3) for kind in SINGLE}
+
+
+@pytest.mark.parametrize("alignment", [8, 32, 64, 4096])
+def test_tensors_are_found_at_any_alignment(alignment: int, file: Path) -> None:
+    def fill(writer: Any) -> None:
+        writer.add_custom_alignment(alignment)
+        for i in range(5):
+            writer.add_tensor(f"t{i}", np.zeros((i + 1, 3), np.float16))
+
+    written(file, fill)
+    assert_read_alike(file)
+    header = read_gguf(file)
+    assert (header.alignment, header.begins % alignment) == (alignment, 0)
+    assert header.tensors["t4"] == GgufTensor("F16", (5, 3), sum(-(-6 * n // alignment) * alignment for n in range(1, 5)), header.tensors["t4"].start + 30)
+
+
+def test_a_file_in_parts_says_which_it_is(file: Path) -> None:
+    def fill(writer: Any) -> None:
+        for i in range(5):
+            writer.add_tensor(f"t{i}", np.zeros((i + 1, 3), np.float32))
+
+    written(file, fill, split_max_tensors=2, small_first_shard=True)
+    parts = sorted(file.parent.iterdir())
+    assert [part.name for part in parts] == [f"model-0000{n}-of-00004.gguf" for n in (1, 2, 3, 4)]
+    for part in parts:
+        assert_read_alike(part)
+    assert [read_gguf(part).split for part in parts] == [Split(n, 4, 5) for n in range(4)]
+    assert [list(read_gguf(part).tensors) for part in parts] == [[], ["t0", "t1"], ["t2", "t3"], ["t4"]]
+    assert [read_gguf(part).metadata.get("general.architecture") for part in parts] == ["llama", None, None, None]
+
+
+def test_a_file_without_parts_is_none_of_them(file: Path) -> None:
+    for items in ([], [item("split.count", UINT16, b"\0\0")], [item("split.count", UINT16, b"\0\0"), item("split.no", UINT16, b"\7\0")]):
+        file.write_bytes(made(items))
+        assert read_gguf(file).split is None
+
+
+def test_the_older_version_is_read_alike(file: Path) -> None:
+    data = made([item("a", UINT8, b"\7")], [info("x", [4])], 16)
+    file.write_bytes(data[:4] + b"\2" + data[5:])
+    assert_read_alike(file)
+    assert (read_gguf(file).metadata, list(read_gguf(file).tensors)) == ({"a": 7}, ["x"])
+
+
+def test_tensors_without_axes_and_without_values_are_read(file: Path) -> None:
+    file.write_bytes(made([], [info("scalar"), info("none", [0, 3], F16, 32), info("first", [32, 0], Q4_0, 32), info("x", [1, 1, 2, 1], I8, 32)], 34))
+    assert_read_alike(file)
+    found = read_gguf(file).tensors
+    assert found == {
+        "scalar": GgufTensor("F32", (), 0, 4), "none": GgufTensor("F16", (3, 0), 32, 32),
+        "first": GgufTensor("Q4_0", (0, 32), 32, 32), "x": GgufTensor("I8", (1, 2, 1, 1), 32, 34),
+    }  # fmt: skip
+
+
+def test_tensors_may_be_told_of_in_any_order(file: Path) -> None:
+    file.write_bytes(made([], [info("b", [9], F32, 32), info("a", [8]), info("c", [1], F32, 96)], 100))
+    assert_read_alike(file)
+    assert list(read_gguf(file).tensors) == ["b", "a", "c"]
+
+
+def test_the_last_values_may_be_filled_up_or_not(file: Path) -> None:
+    for n in range(20, 33):
+        file.write_bytes(made([], [info("x", [5])], n))
+        assert read_gguf(file).tensors == {"x": GgufTensor("F32", (5,), 0, 20)}
+    for data, end in ((begun(0, 0), 24), (begun(0, 0, bytes(5)), 29), (begun(0, 0, bytes(8)), 32)):
+        file.write_bytes(data)
+        header = read_gguf(file)
+        assert (header.tensors, header.begins, header.state[2]) == ({}, 32, end)
+
+
+VOCABULARY = b"".join(text(b"word"[: n % 5] * (n % 4)) for n in range(150_000))
+
+
+def test_a_vocabulary_is_passed_without_being_kept(file: Path) -> None:
+    names = ("tokens", "scores", "token_type", "merges")
+    kinds, sizes = (STRING, FLOAT32, INT32, STRING), (VOCABULARY, bytes(600_000), bytes(600_000), VOCABULARY)
+    items = [listing(f"tokenizer.ggml.{name}", kind, 150_000, elements) for name, kind, elements in zip(names, kinds, sizes)]
+    file.write_bytes(made([*items, item("tokenizer.ggml.eos_token_id", UINT32, struct.pack("<I", 2))], [info("x", [8])], 32))
+    tracemalloc.start()
+    try:
+        header = read_gguf(file)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert header.arrays == {f"tokenizer.ggml.{name}": Array(KINDS[kind], 150_000) for name, kind in zip(names, kinds)}
+    assert header.metadata == {"tokenizer.ggml.eos_token_id": 2}
+    assert (header.begins, header.state[2]) == (file.stat().st_size - 32, file.stat().st_size)
+
+
+@pytest.mark.parametrize("window", [1, 7, 8, 9, 24, 100])
+def test_a_window_of_any_size_reads_the_same(window: int, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = listing("words", STRING, 40, b"".join(text(b"w" * n) for n in range(40)))
+    tensors = [info(f"tensor{n}", [8], F32, 32 * n) for n in range(9)]
+    file.write_bytes(made([item("a", STRING, text("b" * 60)), words, item("c", UINT64, bytes(8))], tensors, 288))
+    expected = read_gguf(file)
+    monkeypatch.setattr(gguf_files, "WINDOW", window)
+    assert read_gguf(file) == expected
+    assert len(expected.tensors) == 9 and expected.arrays == {"words": Array("STRING", 40)}
+
+
+def test_a_link_is_followed_and_its_file_known_again(file: Path, tmp_path: Path) -> None:
+    file.write_bytes(made([], [info("x", [8])], 32))
+    (tmp_path / "link").symlink_to(file)
+    found = file.stat()
+    assert read_gguf(tmp_path / "link").state == (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def test_a_header_is_read_without_numpy_and_the_package(file: Path) -> None:
+    file.write_bytes(made([], [info("x", [8])], 32))
+    code = f"import sys, pathlib, paramcount.gguf_files as g; g.read_gguf(pathlib.Path({str(file)!r})); print({{'numpy', 'gguf'}} & {{*sys.modules}})"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "set()\n"
+
+
+# ---- what is wrong
+
+FILE = "(accepted: a GGUF file, which begins with GGUF)"
+KIND = "(accepted: 0 UINT8, 1 INT8, 2 UINT16, 3 INT16, 4 UINT32, 5 INT32, 6 FLOAT32, 7 BOOL, 8 STRING, 9 ARRAY, 10 UINT64, 11 INT64, 12 FLOAT64)"
+TYPE = f"(accepted: {', '.join(f'{block.number} {name}' for name, block in sorted(BLOCKS.items(), key=lambda item: item[1].number))})"
+WHOLE = "(accepted: a whole file)"
+LARGE = "(accepted: a header of at most 33,554,432 bytes)"
+ONCE = "(accepted: every name once)"
+PRINTABLE = "(accepted: printable characters)"
+FEWER = "(accepted: fewer than 2^63 values)"
+POWER = "(accepted: a power of 2)"
+TYPED = "(accepted: UINT32)"
+END = "(accepted: there, or filled up to a multiple of 32)"
+GAP = "a multiple of 32, no gap, nothing twice)"
+MOST = 2**64 - 1
+X = info("x", [8])
+ALIGNED = "general.alignment"
+
+
+def u32(value: int) -> bytes:
+    return struct.pack("<I", value)
+
+
+def u64(value: int) -> bytes:
+    return struct.pack("<Q", value)
+
+
+def parts(no: int | None, files: int, tensors: int | None = 1) -> bytes:
+    items = {"split.no": no, "split.count": files, "split.tensors.count": tensors}
+    return made([item(key, INT32, struct.pack("<i", value)) for key, value in items.items() if value is not None])
+
+
+WRONG: list[tuple[bytes, str]] = [
+    (b"", "is empty (accepted: a GGUF file)"),
+    (bytes(1), f"begins with the bytes 00 {FILE}"),
+    (bytes(100_000), f"begins with the bytes 00 00 00 00 {FILE}"),
+    (b"gguf" + begun(0, 0)[4:], f"begins with the bytes 67 67 75 66 {FILE}"),
+    (b"\x1b[31m", f"begins with the bytes 1b 5b 33 31 {FILE}"),
+    (b"PK\3\4\0\0\x08\x08\0\0", f"is a zip archive, as PyTorch writes checkpoints {FILE}"),
+    (b"\x80\x02}q\0(X\1\0", f"is a pickle {FILE}"),
+    (b"version https://git-lfs.github.com/spec/v1\n", f"is a Git LFS pointer: the file itself was not fetched {FILE}"),
+    (struct.pack("<Q", 40) + b'{"x":{"dtype":"F32","shape":[2]', f"is a safetensors file {FILE}"),
+    (b"GGU", f"the file ends after 3 bytes, within its header {WHOLE}"),
+    (b"GGUF", f"the file ends after 4 bytes, within its header {WHOLE}"),
+    (begun(0, 0)[:23], f"the file ends after 23 bytes, within its header {WHOLE}"),
+    (begun(0, 0, version=0), "is of version 0 of GGUF (accepted: version 2 or 3)"),
+    (begun(0, 0, version=1), "is of version 1 of GGUF (accepted: version 2 or 3)"),
+    (begun(0, 0, version=4), "is of version 4 of GGUF (accepted: version 2 or 3)"),
+    (begun(0, 0, version=1 << 24), "is of version 1 of GGUF (accepted: version 2 or 3)"),
+    (begun(0, 0, version=0x03030303), "is of version 50,529,027 of GGUF (accepted: version 2 or 3)"),
+    (begun(MOST, 0), "says that it has 18,446,744,073,709,551,615 tensors (accepted: at most 500,000)"),
+    (begun(500_001, 0), "says that it has 500,001 tensors (accepted: at most 500,000)"),
+    (begun(500_000, 0), f"tensor 1: its name: the file ends after 24 bytes, within its header {WHOLE}"),
+    (begun(0, MOST), "says that it has 18,446,744,073,709,551,615 metadata (accepted: at most 65,536)"),
+    (begun(0, 65_537), "says that it has 65,537 metadata (accepted: at most 65,536)"),
+    (begun(0, 65_536), f"metadata 1: its name: the file ends after 24 bytes, within its header {WHOLE}"),
+    # names of metadata
+    (made([item(b"", UINT8, b"\0")]), f"metadata 1: its name = '' {PRINTABLE}"),
+    (made([item("\x1b[31m", UINT8, b"\0")]), rf"metadata 1: its name = '\x1b[31m' {PRINTABLE}"),
+    (made([item("a", UINT8, b"\0"), item("a\u202eb", UINT8, b"\0")]), rf"metadata 2: its name = 'a\u202eb' {PRINTABLE}"),
+    (made([item(b"a\xff", UINT8, b"\0")]), "metadata 1: its name: is not text at byte 1 (accepted: UTF-8)"),
+    (begun(0, 1, u64(MOST)), "metadata 1: its name: has 18,446,744,073,709,551,615 bytes (accepted: a text of at most 65,535)"),
+    (begun(0, 1, u64(65_536) + bytes(70_000)), "metadata 1: its name: has 65,536 bytes (accepted: a text of at most 65,535)"),
+    (begun(0, 1, u64(65_535) + b"a" * 100), f"metadata 1: its name: the file ends after 132 bytes, within its header {WHOLE}"),
+    (made([item("a", UINT8, b"\0"), item("a", UINT8, b"\0")]), f"metadata a: stands a second time {ONCE}"),
+    (made([listing("a", UINT8, 0), item("a", UINT8, b"\0")]), f"metadata a: stands a second time {ONCE}"),
+    # their values
+    (made([item("a", 13, b"\0")]), f"metadata a: is of type 13 {KIND}"),
+    (made([item("a", 2**32 - 1, b"\0")]), f"metadata a: is of type 4,294,967,295 {KIND}"),
+    (made([item("a", BOOL, b"\2")]), "metadata a = 2 (accepted: 0 or 1, a truth value)"),
+    (made([item("a", BOOL, b"\xff")]), "metadata a = 255 (accepted: 0 or 1, a truth value)"),
+    (made([item("a", STRING, text(b"abc\xed\xa0\x80"))]), "metadata a: is not text at byte 3 (accepted: UTF-8)"),
+    (made([item("a", STRING, u64(MOST))]), "metadata a: has 18,446,744,073,709,551,615 bytes (accepted: a text of at most 1,048,576)"),
+    (made([item("a", STRING, u64(2**20 + 1))]), "metadata a: has 1,048,577 bytes (accepted: a text of at most 1,048,576)"),
+    (begun(0, 1, item("a", STRING, u64(2**20))), f"metadata a: the file ends after 45 bytes, within its header {WHOLE}"),
+    (begun(0, 1, item("a", UINT64, bytes(7))), f"metadata a: the file ends after 44 bytes, within its header {WHOLE}"),
+    # arrays
+    (made([listing("a", 13, 1)]), f"metadata a: is of type 13 {KIND}"),
+    (made([listing("a", ARRAY, 1, u32(ARRAY) + u64(1))]), "metadata a: is an array of arrays (accepted: an array of numbers, truth values or texts)"),
+    (made([listing("a", ARRAY, MOST, (u32(ARRAY) + u64(MOST)) * 100_000)]), "metadata a: is an array of arrays (accepted: an array of numbers, truth values or texts)"),
+    (made([listing("a", UINT8, MOST)]), f"metadata a: takes the header to byte 18,446,744,073,709,551,664 {LARGE}"),
+    (made([listing("a", FLOAT64, 2**61)]), f"metadata a: takes the header to byte 18,446,744,073,709,551,665 {LARGE}"),
+    (begun(0, 1, listing("a", UINT8, 2**25 - 49)), f"metadata a: the file ends after 49 bytes, within its header {WHOLE}"),
+    (begun(0, 1, listing("a", UINT16, 5, bytes(9))), f"metadata a: the file ends after 58 bytes, within its header {WHOLE}"),
+    (made([listing("a", STRING, MOST)]), f"metadata a: takes the header to byte 147,573,952,589,676,412,969 {LARGE}"),
+    (made([listing("a", STRING, 1, u64(MOST))]), f"metadata a: takes the header to byte 18,446,744,073,709,551,672 {LARGE}"),
+    (made([listing("a", STRING, 2, text("b") + u64(2**63))]), f"metadata a: takes the header to byte 9,223,372,036,854,775,874 {LARGE}"),
+    (begun(0, 1, listing("a", STRING, 2, text("b" * 9) + text("c")[:8])), f"metadata a: the file ends after 74 bytes, within its header {WHOLE}"),
+    (begun(0, 1, listing("a", STRING, 2, text("b" * 9) + bytes(7))), f"metadata a: the file ends after 73 bytes, within its header {WHOLE}"),
+    (begun(0, 1, listing("a", STRING, 3, text("b" * 9))), f"metadata a: the file ends after 66 bytes, within its header {WHOLE}"),
+    # the alignment, and parts
+    (made([item(ALIGNED, UINT32, u32(0))], [X], 32), f"metadata general.alignment = 0 {POWER}"),
+    (made([item(ALIGNED, UINT32, u32(24))], [X], 32), f"metadata general.alignment = 24 {POWER}"),
+    (made([item(ALIGNED, INT32, b"\xe0\xff\xff\xff")], [X], 32), f"metadata general.alignment: is of type INT32 {TYPED}"),
+    (made([item(ALIGNED, UINT64, u64(2**32))], [X], 32), f"metadata general.alignment: is of type UINT64 {TYPED}"),
+    (made([item(ALIGNED, FLOAT32, struct.pack("<f", 32))], [X], 32), f"metadata general.alignment: is of type FLOAT32 {TYPED}"),
+    (made([item(ALIGNED, BOOL, b"\1")], [X], 32), f"metadata general.alignment: is of type BOOL {TYPED}"),
+    (made([item(ALIGNED, STRING, text("32"))], [X], 32), f"metadata general.alignment: is of type STRING {TYPED}"),
+    (made([listing(ALIGNED, UINT32, 1, u32(32))], [X], 32), f"metadata general.alignment: is of type ARRAY {TYPED}"),
+    (made([item(ALIGNED, UINT32, u32(2**31))], [X], 32), "its tensors end at byte 2,147,483,680, the file at byte 128 (accepted: there, or filled up to a multiple of 2,147,483,648)"),
+    (parts(3, 3), "metadata split.no = 3 (accepted: a whole number from 0 to 2)"),
+    (parts(-1, 3), "metadata split.no = -1 (accepted: a whole number from 0 to 2)"),
+    (parts(None, 3), "metadata split.no: is missing (accepted: a whole number from 0 to 2)"),
+    (parts(0, -3), "metadata split.count = -3 (accepted: a whole number from 0)"),
+    (parts(0, 3, -1), "metadata split.tensors.count = -1 (accepted: a whole number from 0)"),
+    (parts(0, 3, None), "metadata split.tensors.count: is missing (accepted: a whole number from 0)"),
+    (made([item("split.count", STRING, text("2"))]), "metadata split.count = the text '2' (accepted: a whole number from 0)"),
+    # tensors
+    (made([], [info("", [8])], 32), f"tensor 1: its name = '' {PRINTABLE}"),
+    (made([], [info("\x1b]0;a\x07", [8])], 32), rf"tensor 1: its name = '\x1b]0;a\x07' {PRINTABLE}"),
+    (made([], [info("a\nb", [8])], 32), rf"tensor 1: its name = 'a\nb' {PRINTABLE}"),
+    (made([], [info("a\0", [8])], 32), rf"tensor 1: its name = 'a\x00' {PRINTABLE}"),
+    (made([], [X, info(b"\xc3", [8], F32, 32)], 64), "tensor 2: its name: is not text at byte 0 (accepted: UTF-8)"),
+    (made([], [info("a" * 65, [8])], 32), "tensor 1: its name: has 65 bytes (accepted: a text of at most 64)"),
+    (begun(1, 0, u64(MOST)), "tensor 1: its name: has 18,446,744,073,709,551,615 bytes (accepted: a text of at most 64)"),
+    (made([], [X, info("x", [8], F32, 32)], 64), f"tensor x: stands a second time {ONCE}"),
+    (made([], [info("x", [1] * 5)], 4), "tensor x: has 5 axes (accepted: at most 4)"),
+    (begun(1, 0, text("x") + u32(2**32 - 1)), "tensor x: has 4,294,967,295 axes (accepted: at most 4)"),
+    (begun(1, 0, info("x", [8])[:-1]), f"tensor x: the file ends after 56 bytes, within its header {WHOLE}"),
+    *((made([], [info("x", [32], kind)], 32), f"tensor x: is of type {kind}, {name}, which GGUF has no more {TYPE}") for kind, name in REMOVED.items()),
+    (made([], [info("x", [32], 43)], 32), f"tensor x: is of type 43 {TYPE}"),
+    (made([], [info("x", [32], 2**32 - 1)], 32), f"tensor x: is of type 4,294,967,295 {TYPE}"),
+    (made([], [info("x", [31], Q4_0)], 32), "tensor x: shape = [31] of Q4_0 (accepted: rows, the last number, of a multiple of 32 values)"),
+    (made([], [info("x", [16, 2], Q8_0)], 64), "tensor x: shape = [2, 16] of Q8_0 (accepted: rows, the last number, of a multiple of 32 values)"),
+    (made([], [info("x", [128, 4], Q4_K)], 64), "tensor x: shape = [4, 128] of Q4_K (accepted: rows, the last number, of a multiple of 256 values)"),
+    (made([], [info("x", [], Q4_0)], 32), "tensor x: shape = [] of Q4_0 (accepted: rows, the last number, of a multiple of 32 values)"),
+    (made([], [info("x", [2**63])], 32), f"tensor x: shape = [9223372036854775808] {FEWER}"),
+    (made([], [info("x", [2**62, 2])], 32), f"tensor x: shape = [2, 4611686018427387904] {FEWER}"),
+    (made([], [info("x", [2**16] * 4)], 32), f"tensor x: shape = [65536, 65536, 65536, 65536] {FEWER}"),
+    (made([], [info("x", [0, MOST])], 32), f"tensor x: shape = [18446744073709551615, 0] {FEWER}"),
+    # where their values are
+    (made([], [info("x", [8], F32, 16)], 64), f"tensor x: its values begin at byte 16 (accepted: byte 0, at first: {GAP}"),
+    (made([], [info("x", [8], F32, 32)], 64), f"tensor x: its values begin at byte 32 (accepted: byte 0, at first: {GAP}"),
+    (made([], [info("x", [8], F32, MOST)], 64), f"tensor x: its values begin at byte 18,446,744,073,709,551,615 (accepted: byte 0, at first: {GAP}"),
+    (made([], [X, info("y", [8])], 64), f"tensor y: its values begin at byte 0 (accepted: byte 32, behind 'x': {GAP}"),
+    (made([], [info("x", [9]), info("y", [8], F32, 32)], 96), f"tensor y: its values begin at byte 32 (accepted: byte 64, behind 'x': {GAP}"),
+    (made([], [info("x", [9]), info("y", [8], F32, 36)], 96), f"tensor y: its values begin at byte 36 (accepted: byte 64, behind 'x': {GAP}"),
+    (made([], [X, info("y", [8], F32, 64)], 96), f"tensor y: its values begin at byte 64 (accepted: byte 32, behind 'x': {GAP}"),
+    (made([], [X, info("y", [8], F32, 2**63)], 64), f"tensor y: its values begin at byte 9,223,372,036,854,775,808 (accepted: byte 32, behind 'x': {GAP}"),
+    (made([], [X], 31), f"its tensors end at byte 96, the file at byte 95 {END}"),
+    (made([], [X], 33), f"its tensors end at byte 96, the file at byte 97 {END}"),
+    (made([], [info("x", [5])], 19), f"its tensors end at byte 84, the file at byte 83 {END}"),
+    (made([], [info("x", [5])], 33), f"its tensors end at byte 84, the file at byte 97 {END}"),
+    (made([], [info("x", [2**60])], 32), f"its tensors end at byte 4,611,686,018,427,387,968, the file at byte 96 {END}"),
+    (made([item("a", UINT8, b"\0")], [], 1), f"its tensors end at byte 38, the file at byte 65 {END}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "message"), WRONG, ids=[f"{i}: {message[:60]}" for i, (_, message) in enumerate(WRONG)])
+def test_a_wrong_file_is_refused_in_one_line(data: bytes, message: str, file: Path) -> None:
+    file.write_bytes(data)
+    assert refusal(file) == message
+
+
+def test_a_file_cut_at_any_byte_is_refused_and_so_is_one_with_a_byte_more(file: Path) -> None:
+    words = listing("words", STRING, 2, text("ab") + text(""))
+    whole = made([item("a", UINT16, b"\1\0"), words, item("b", STRING, text("c"))], [info("x", [8]), info("y", [32, 2], Q4_0, 32)], 32 + 36 + 28)
+    file.write_bytes(whole)
+    assert list(read_gguf(file).tensors) == ["x", "y"]
+    for n in range(len(whole) - 28):
+        file.write_bytes(whole[:n])
+        assert refusal(file)
+    file.write_bytes(whole + b"\0")
+    assert refusal(file) == f"its tensors end at byte {len(whole) - 28}, the file at byte {len(whole) + 1} {END}"
+
+
+def test_a_header_may_have_so_many_bytes_and_not_one_more(file: Path) -> None:
+    for n, kind, elements in ((2**25 - 49, UINT8, b""), (1, STRING, u64(2**25 - 57))):
+        file.write_bytes(begun(0, 1, listing("a", kind, n, elements)))
+        os.truncate(file, LARGEST_HEADER)
+        assert read_gguf(file).begins == LARGEST_HEADER
+        file.write_bytes(begun(1, 1, listing("a", kind, n, elements)))
+        os.truncate(file, 1 << 40)
+        assert refusal(file) == f"tensor 1: its name: takes the header to byte 33,554,440 {LARGE}"
+
+
+def test_more_tensors_and_metadata_than_the_most_are_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gguf_files, "MOST_TENSORS", 3)
+    monkeypatch.setattr(gguf_files, "MOST_METADATA", 2)
+    tensors = [info(str(n), [0]) for n in range(4)]
+    items = [item(str(n), UINT8, b"\0") for n in range(3)]
+    file.write_bytes(made(items[:2], tensors[:3]))
+    assert (len(read_gguf(file).tensors), len(read_gguf(file).metadata)) == (3, 2)
+    file.write_bytes(made(items[:2], tensors))
+    assert refusal(file) == "says that it has 4 tensors (accepted: at most 3)"
+    file.write_bytes(made(items, tensors[:3]))
+    assert refusal(file) == "says that it has 3 metadata (accepted: at most 2)"
+
+
+HOSTILE = {
+    "empty texts": begun(0, 1, listing("a", STRING, 1 << 18, bytes(8 << 18))),
+    "arrays in arrays": begun(0, 1, listing("a", ARRAY, 1 << 18, (u32(ARRAY) + u64(1 << 18)) * (1 << 18))),
+    "a text": begun(0, 1, item("a", STRING, text("\U0001f600" + "a" * ((1 << 20) - 4)))),
+    "a long text": begun(0, 1, item("a", STRING, text("a" * (1 << 21)))),
+    "long names": begun(0, 32, b"".join(item(f"{n:065535}", UINT8, b"\0") for n in range(31))),
+    "zeros": begun(1000, 1000, bytes(1 << 21)),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_header_takes_little_more_memory_than_it_is_long(kind: str, file: Path) -> None:
+    file.write_bytes(HOSTILE[kind] + b"\0" * 100)
+    tracemalloc.start()
+    try:
+        assert refusal(file)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_zeros_of_a_terabyte_are_refused_at_once(file: Path) -> None:
+    file.touch()
+    os.truncate(file, 1 << 40)
+    assert refusal(file) == f"begins with the bytes 00 00 00 00 {FILE}"
+    file.write_bytes(begun(500_000, 65_536))
+    os.truncate(file, 1 << 40)
+    assert refusal(file) == f"metadata 1: its name = '' {PRINTABLE}"
+
+
+def test_the_header_of_a_terabyte_is_read_alone(file: Path) -> None:
+    data = made([], [info("x", [1 << 18, 1 << 20])])
+    file.write_bytes(data)
+    os.truncate(file, len(data) + (1 << 40))
+    assert read_gguf(file).tensors == {"x": GgufTensor("F32", (1 << 20, 1 << 18), 0, 1 << 40)}
+
+
+def test_what_is_no_regular_file_is_refused(tmp_path: Path, file: Path) -> None:
+    assert refusal(tmp_path) == "is not a file (accepted: a GGUF file)"
+    os.mkfifo(file)
+    assert refusal(file) == "is not a file (accepted: a GGUF file)"
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    assert refusal(tmp_path / "a") == "cannot be read: Too many levels of symbolic links"
+    (tmp_path / "c").symlink_to(tmp_path / "none")
+    assert refusal(tmp_path / "c") == "is a broken link"
+    assert refusal(tmp_path / "none") == "cannot be read: No such file or directory"
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_bytes(begun(0, 1, text("a")))
+    longer = os.stat_result([*file.stat()[:6], 1000, *file.stat()[7:]])
+    monkeypatch.setattr(os, "fstat", lambda _: longer)
+    assert refusal(file) == "metadata a: became shorter while it was read (accepted: a GGUF file)"
+
+
+def test_rows_of_values_are_whole_blocks() -> None:
+    for name, block in BLOCKS.items():
+        assert values_size(name, (7, 3 * block.values)) == 21 * block.size
+        if block.values > 1:
+            with pytest.raises(ParamcountError, match=f"^shape = .+ of {name} \\(accepted: rows, the last number, of a multiple of {block.values} values\\)$"):
+                values_size(name, (block.values, 3 * block.values - 1))
+
+
+# ---- mutated files, with the package as the second opinion
+
+VALID = [
+    made([item(f"s{kind}", kind, bytes(size)) for kind, size in ((0, 1), (1, 1), (2, 2), (3, 2), (4, 4), (5, 4), (6, 4), (7, 1), (8, 8), (10, 8), (11, 8), (12, 8))], [X], 32),
+    made([item("general.architecture", STRING, text("llama")), item(ALIGNED, UINT32, u32(64))], [info("x", [3]), info("y", [2, 2], F16, 64)], 72, alignment=64),
+    made([listing("t", STRING, 3, text("a") + text("") + text("bc")), listing("n", INT32, 2, bytes(8))], [info("blk.0.attn_q.weight", [32, 2], Q4_0), info("z", [8], I8, 64)], 72),
+    made([], [info("a", [256], Q4_K), info("b", [1, 2, 1, 2], F32, 160), info("c", [], F32, 192), info("d", [0], F32, 224), info("e", [4], F32, 224)], 240),
+    made([item("split.no", UINT16, b"\1\0"), item("split.count", UINT16, b"\2\0"), item("split.tensors.count", INT32, u32(3))], [X], 32),
+]  # fmt: skip
+NUMBERS = (*range(17), 24, 30, 31, 32, 33, 39, 42, 43, 64, 96, 255, 256, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53, 2**62, 2**63 - 1, 2**63, MOST - 7, MOST)  # fmt: skip
+
+
+def spoilt(rng: random.Random) -> bytes:
+    """A valid file with pieces of it exchanged, cut, doubled or moved, mostly numbers where numbers are."""
+    data = bytearray(rng.choice(VALID))
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(len(data)) if rng.random() < 0.8 else rng.choice((4, 8, 16, 24))
+        match rng.randint(0, 6):
+            case 0:
+                del data[at : at + rng.choice((1, 2, 4, 8, 20))]
+            case 1:
+                data[at:at] = data[at : at + rng.choice((1, 2, 4, 8, 24))]
+            case 2:
+                data[at] = rng.randrange(256)
+            case 3:
+                data[at] = (data[at] + rng.choice((1, -1, 32, -32))) % 256
+            case 4:
+                data[at : at + 4] = u32(rng.choice(NUMBERS) % 2**32)
+            case 5:
+                data[at : at + 8] = u64(rng.choice(NUMBERS))
+            case _:
+                data[-1:] = rng.choice((b"", b"\0", bytes(8), bytes(24), bytes(33)))
+    return bytes(data) if rng.random() < 0.9 else bytes(data[: rng.randint(0, len(data))])
+
+
+def compared(data: bytes, file: Path) -> str:
+    """Whether a file was read or refused. What is read, the package reads alike; any exception but our own goes through."""
+    file.write_bytes(data)
+    try:
+        header = read_gguf(file)
+    except ParamcountError as error:
+        assert_one_line(str(error))
+        return "refused"
+    assert sum(t.stop - t.start for t in header.tensors.values()) <= len(data)
+    if not {t.dtype for t in header.tensors.values()} & {*LIBRARY, *YOUNGER}:
+        assert_read_alike(file)
+    return "read"
+
+
+@pytest.mark.parametrize("data", VALID, ids=range(len(VALID)))
+def test_a_valid_file_is_read_as_the_package_reads_it(data: bytes, file: Path) -> None:
+    assert compared(data, file) == "read"
+
+
+def test_spoilt_files_are_refused_or_read_as_the_package_reads_them(file: Path) -> None:
+    rng = random.Random(EXAMPLES)  # noqa: S311 not for secrets
+    verdicts = [compared(spoilt(rng), file) for _ in range(10 * EXAMPLES)]
+    assert {"refused", "read"} == set(verdicts)
