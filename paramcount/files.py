@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,7 +50,8 @@ def read_text(path: Path, what: str, most: int) -> str:
     Raises: ParamcountError that names the file where it cannot be read, is no file, too large or not text.
     """
     with regular(path, what) as file:
-        data = file.read(most + 1)
+        size = os.fstat(file.fileno()).st_size or most
+        data = file.read(min(size, most) + 1)  # whoever asks for more than there is takes memory for it
     try:
         return decoded(data, what, most)
     except ParamcountError as error:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from paramcount.auditing.headings import BINARY, COUNTS, DECIMAL, UNITS, Heading
+from paramcount.auditing.headings import BINARY, COUNTS, DECIMAL, UNITS, Heading, words_of
 from paramcount.errors import quoted
 
 LONGEST = 200
@@ -112,6 +112,8 @@ def read(text: str, heading: Heading) -> tuple[Claim, ...]:
         return (Claim(kind, None, "some"),)
     if not any(character.isdigit() for character in plain):
         raise Unread(f"{quoted(plain)} names no number")
+    if kind == "bytes" and not heading.dtype and heading.unit == 1 and not any(word in DECIMAL or word in BINARY for word in words_of(plain)):
+        return read(text, heading._replace(kind="total"))  # a column named size that holds 7B
     found, hedged = said(plain, heading)
     return tuple(claim._replace(hedged=hedged) for claim in RULES.get(kind, single)(kind, found))
 
@@ -294,9 +296,13 @@ def nothing(found: Sequence[Said]) -> None:
     return None
 
 
-def of_size(kind: str, found: Sequence[Said]) -> Iterator[Claim]:
-    """A number of bytes; in a column named size that says neither bytes nor number format, 7B is a number of parameters."""
-    in_bytes = [one.unit in DECIMAL or one.unit in BINARY for one in found]
+def in_bytes(kind: str, found: Sequence[Said]) -> Iterator[Claim]:
+    """A number of bytes: M and G are read as MB and GB, but B is none of them."""
+    for one in found:
+        if one.unit in UNITS and one.unit not in ("k", "m", "g", "t"):
+            raise Unread(f"{quoted(one.unit)} is no unit of bytes")
+        if one.amount.unit == 1:
+            raise Unread("no unit of bytes")
     yield from single(kind, found)
 
 
@@ -308,4 +314,5 @@ RULES: dict[str, Callable[[str, Sequence[Said]], Iterator[Claim]]] = {
     "n_kv_heads": labelled({"q": "n_heads", "kv": "n_kv_heads"}, nothing),
     "n_routed_experts": labelled({"routed": "n_routed_experts", "active": "n_active_experts", "shared": "n_shared_experts"}, all_and_active),
     "n_active_experts": labelled({"active": "n_active_experts", "shared": "n_shared_experts"}, nothing),
+    "bytes": in_bytes,
 }

@@ -14,7 +14,7 @@ from paramcount.checkpoints.folding import folded
 from paramcount.checkpoints.held import Checkpoint
 from paramcount.checkpoints.naming import Meanings, meanings
 from paramcount.checkpoints.quantised import Unpacked, unpacked
-from paramcount.checkpoints.recognising import Nearest, recognised
+from paramcount.checkpoints.recognising import Nearest, Recognised, recognised
 from paramcount.checkpoints.sampling import same_values
 from paramcount.checkpoints.sources import opened
 from paramcount.counting import COMPONENTS, SCHEMA_VERSION
@@ -113,11 +113,12 @@ def stored(checkpoint: Checkpoint) -> StoredCount:
     """What an opened checkpoint stores."""
     content = unpacked(checkpoint)
     told = meanings({name: logical.shape for name, logical in content.tensors.items()})
-    copies = copies_in(checkpoint, content, told)
-    what = told.what | {copy.name: DUPLICATE for copy in copies if copy.same and told.what[copy.name] in COMPONENTS}
-    known = {name: prod(logical.shape) for name, logical in content.tensors.items() if logical.shape is not None}
-    shapes = shapes_of(what, content)
     found = recognised(checkpoint, content, told)
+    copies = copies_in(checkpoint, content, told)
+    what = dict(told.what)
+    if not found.verification or DUPLICATE in found.verification.beside:
+        what |= {copy.name: DUPLICATE for copy in copies if copy.same}
+    known = {name: prod(logical.shape) for name, logical in content.tensors.items() if logical.shape is not None}
     components, beside = by_name(what, known, content, checkpoint)
     if found.verification:
         components, beside = dict(found.verification.found), found.verification.beside
@@ -142,9 +143,9 @@ def stored(checkpoint: Checkpoint) -> StoredCount:
         experts=told.experts,
         copies=copies,
         faults=(*checkpoint.faults, *content.faults),
-        remarks=(*checkpoint.remarks, *remarks(len(known), content)),
+        remarks=(*(found.verification or checkpoint).remarks, *remarks(len(known), content, found)),
         patterns=patterns_of(checkpoint, content, what, known),
-        shapes=shapes,
+        shapes=shapes_of(what, content),
     )
 
 
@@ -224,9 +225,11 @@ def learned(names: Iterable[str], what: str, known: Mapping[str, int]) -> int | 
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def remarks(known: int, content: Unpacked) -> list[str]:
-    """What of the tensors was not counted."""
-    unknown = len(content.tensors) - known
-    if not unknown:
-        return []
-    return [f"of {f'{unknown:,} of {len(content.tensors):,}' if known else 'all'} tensors only the names are known: they are not counted"]
+def remarks(known: int, content: Unpacked, found: Recognised) -> list[str]:
+    """What of the tensors was not counted, and what was matched without its name."""
+    lines, all = [], len(content.tensors)
+    if known < all:
+        lines.append(f"of {f'{all - known:,} of {all:,}' if known else 'all'} tensors only the names are known: they are not counted")
+    if found.verification and found.verification.by_shape:
+        lines.append(f"the names are strange: {found.verification.by_shape:,} tensors were matched by their shape alone")
+    return lines

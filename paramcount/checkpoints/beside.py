@@ -14,29 +14,35 @@ from paramcount.strict_json import loads
 LARGEST_CONFIG = 4 << 20  # bytes
 
 # The file, the keys that lead to what it says, and the method that the file's writer leaves out.
-SAYING = (
-    ("config.json", ("quantization_config",), ""),
-    ("config.json", ("text_config", "quantization_config"), ""),
-    ("quantize_config.json", (), "gptq"),  # AutoGPTQ
-    ("quant_config.json", (), "awq"),  # AutoAWQ
+SAYING: tuple[tuple[str, tuple[tuple[str, ...], ...], str], ...] = (
+    ("config.json", (("quantization_config",), ("text_config", "quantization_config")), ""),
+    ("quantize_config.json", ((),), "gptq"),  # AutoGPTQ
+    ("quant_config.json", ((),), "awq"),  # AutoAWQ
 )
 
 
 def quantization_config(folder: Path) -> tuple[Mapping[str, Any] | None, tuple[str, ...]]:
     """How the weights of a folder's checkpoint are quantised, as the first file says that speaks of it; and which of them cannot be read."""
-    wrong: dict[str, None] = {}
-    for name, keys, method in SAYING:
+    wrong = []
+    for name, ways, method in SAYING:
         if not os.path.isfile(folder / name):
             continue
         try:
-            found: Any = loads(read_text(folder / name, "a config", LARGEST_CONFIG))
-            for key in keys:
-                found = found.get(key) if isinstance(found, Mapping) else None
-            if found is not None and not isinstance(found, Mapping):
-                raise ParamcountError(f"= {shown(found)}", where=".".join(keys), accepted="a mapping")
+            said = loads(read_text(folder / name, "a config", LARGEST_CONFIG))
+            for keys in ways:
+                found = _at(said, keys)
+                if found is not None:
+                    return {**({"quant_method": method} if method else {}), **found}, tuple(wrong)
         except ParamcountError as error:
-            wrong[str(error if error.where.startswith(printable(folder / name)) else error.at(name))] = None
-            continue
-        if found is not None:
-            return {**({"quant_method": method} if method else {}), **found}, tuple(wrong)
+            wrong.append(str(error if error.where.startswith(printable(folder)) else error.at(name)))
     return None, tuple(wrong)
+
+
+def _at(said: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, Any] | None:
+    """The mapping that keys lead to; None where there is none."""
+    found: Any = said
+    for key in keys:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    if found is not None and not isinstance(found, Mapping):
+        raise ParamcountError(f"= {shown(found)}", where=".".join(keys), accepted="a mapping")
+    return found

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 
-# The first that fits. A name is lower-cased, its indices are braces.
-BY_NAME = tuple(
-    (re.compile(pattern), what)
-    for pattern, what in (
-        (r"lora_[ab]\b|lora_embedding|lora_magnitude|(^|\.)(adapter|adapters|ia3|prefix_encoder|prompt_encoder)\b", "adapter"),
-        (r"\binv_freq$|\brope_freqs\b|\b(cos|sin)_cached$|\bmasked_bias$|\bposition_ids$|\btoken_type_ids$|\brelative_position_index$|\bnum_batches_tracked$", "buffer"),
-        (r"_scale(s|_inv|_2)?$|\b(scale|scales|absmax|input_scale|scb)$|\b(qzeros|zeros|zero_point|g_idx|weight_zero_point)$", "quantisation scale or zero point"),
-        (r"\b(qweight|weight_packed|weight_shape|packed)$|_blocks$|_packed$|quant_state|quant_map|_quantized$", "packed weights"),
-        (r"(^|\.)mtp(_|\.)|\bnextn\b|\b(eh_proj|enorm|hnorm|shared_head)\b", "MTP layer"),
-        (r"vision|visual|image|(^|\.)(vit|v|mm)\.|patch_embed", "vision tower"),
-        (r"audio|speech|whisper|conformer", "audio tower"),
-        (r"projector|multi_modal|multimodal", "projector"),
-    )
+# Words of names, the first class that has one wins. A name is lower-cased, its indices are braces.
+WORDS = (
+    ("adapter", (r"lora_[ab]\b", r"lora_(embedding|magnitude)", r"(^|\.)(adapters?|ia3|prefix_encoder|prompt_encoder)\b")),
+    ("buffer", (r"\b(inv_freq|masked_bias|position_ids|token_type_ids|relative_position_index|num_batches_tracked)$", r"\b(cos|sin)_cached$")),
+    ("quantisation scale or zero point", (r"_scales?(_inv|_2)?$", r"\b(scales?|absmax|input_scale|scb|qzeros|zeros|g_idx|(weight_)?zero_point)$")),
+    ("packed weights", (r"\b(qweight|weight_packed|weight_shape|packed)$", r"_(blocks|packed|quantized)$", r"quant_(state|map)")),
+    ("MTP layer", (r"(^|\.)mtp(_|\.)", r"\b(nextn|eh_proj|enorm|hnorm|shared_head)\b")),
+    ("vision tower", (r"vision|visual|image|video", r"(^|\.)(vit|v|mm)\.", r"patch_embed")),
+    ("audio tower", (r"audio|speech|whisper|conformer|acoustic|semantic_tokenizer",)),
+    ("projector", (r"projector|multi_?modal|connector|aligner", r"(^|\.)(mlp1|patch_merge_mlp)\.")),
 )
+BY_NAME = tuple((re.compile("|".join(patterns)), what) for what, patterns in WORDS)
+
 HARMLESS = ("buffer",)  # nobody declared them and nothing in them is learned
 NOT_COUNTED = ("vision tower", "audio tower", "projector")  # beside a model of which only the language model is counted
 MASKS = ("attn.bias", "attention.bias", "attn.attention.bias")  # causal masks that older files hold

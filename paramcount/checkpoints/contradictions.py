@@ -84,28 +84,29 @@ def against(index: Index, tensors: dict[str, Held], gone: Mapping[str, str]) -> 
             nowhere.setdefault((file,), []).append(tensor)
     if len(gone) < len(index.files):
         yield from shortened([f"{printable(file)} {how}: {several(left.get(file, 0))} of it" for file, how in gone.items()])
-    yield from lines(moved, "in {}, the index says in {}")
-    yield from lines(nowhere, "in no file, the index says in {}")
-    yield from lines(unnamed, "in {}, not in the index")
+    yield from lines(moved, "in {}, by the index in {}")
+    yield from lines(nowhere, "in no file, by the index in {}")
+    yield from lines(unnamed, "in {}, but not in the index")
     values = sum(held.size or 0 for held in tensors.values())
-    if not gone and index.total_size not in (None, values):
-        yield f"the index says total_size {index.total_size:,}, the tensors of its files have {values:,} bytes"
+    masks = sum(held.size or 0 for held in tensors.values() if held.dtype == "BOOL")
+    if not gone and index.total_size not in (None, values, values - masks + masks // 8):  # older transformers counted a truth value as one bit
+        yield f"total_size is {index.total_size:,} by the index, the tensors of its files take {values:,} bytes"
 
 
 def tensors_twice(twice: Names) -> Iterator[str]:
     return lines(twice, "in {} and again in {}")
 
 
-def of_splits(splits: Mapping[str, Split | None], tensors: int, all_there: bool) -> Iterator[str]:
+def of_splits(splits: Mapping[str, Split | None], tensors: int) -> Iterator[str]:
     """How GGUF files contradict their names, or each other, about what they are part of. `tensors`: of all of them together."""
     found = []
     for name, split in splits.items():
         place = place_of(name)
-        says = _part(split.no + 1, split.count) if split else _part(1, 1)
+        says = _part(split.no + 1, split.files) if split else _part(1, 1)
         named = _part(place.number, place.of) if place else _part(1, 1)
         if says != named:
             found.append(f"{printable(name)} is {says} by its header and {named} by its name")
-        if split and all_there and split.tensors != tensors:
+        if split and split.files == len(splits) and split.tensors != tensors:
             found.append(f"{printable(name)}: its header says that all files hold {several(split.tensors)}, they hold {tensors:,}")
     return shortened(found)
 
@@ -120,7 +121,7 @@ def lines(names: Names, wording: str) -> Iterator[str]:
     for files, tensors in islice(names.items(), MOST_LINES + 1):
         where = wording.format(*(printable(file, 100) for file in files))
         patterns = [pattern for pattern, _ in folded(tensors)]
-        found.append(f"{several(len(tensors))} {where}: {listed(patterns, len(patterns))}")
+        found.append(f"{several(len(tensors))} {'is' if len(tensors) == 1 else 'are'} {where}: {listed(patterns, len(patterns))}")
     return shortened(found, len(names))
 
 

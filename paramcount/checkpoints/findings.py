@@ -70,6 +70,9 @@ def _against(matches: Matches, content: Unpacked, count: Count) -> Iterator[tupl
         if what == "unknown" and name.endswith(".bias") and weight and len(weight.held) > 1:
             yield name, Finding("beside", BIAS_OF_PACKED, None, shape)
             continue
+        if name.startswith(count.sizes.unreached):
+            yield name, Finding("beside", "never read", None, shape)
+            continue
         accounted = what in HARMLESS or (count.scope == "language_model" and what in NOT_COUNTED)
         note = f"has the shape of the missing {likely[name]}" if name in likely else ""
         yield name, Finding("beside" if accounted else "unexpected", what, None, shape, note)

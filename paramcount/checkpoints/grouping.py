@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from paramcount.checkpoints.fitting import SCALES, is_float, is_four_bit
@@ -86,9 +87,9 @@ def group_of(name: str, held: Held, tensors: Mapping[str, Held], said: Said, act
 
 def _with_scales(name: str, held: Held, tensors: Mapping[str, Held], said: Said, activations: Collection[str]) -> Group | None:
     """Values of eight or four bits whose scales stand beside them."""
-    stem = name.removesuffix("weight")
-    endings = ENDINGS if stem is name else (*ENDINGS, *OF_MODULES)
-    for ending in endings:
+    of_module = name.endswith(".weight") or name == "weight"
+    stem = name[: -len("weight")]
+    for ending in (*ENDINGS, *OF_MODULES) if of_module else ENDINGS:
         other = (name if ending in ENDINGS else stem) + ending
         if other not in tensors:
             continue
@@ -97,7 +98,7 @@ def _with_scales(name: str, held: Held, tensors: Mapping[str, Held], said: Said,
             continue
         there = [(name, "values"), (other, "scale")]
         if activations:
-            more = [f"{name}_{ACTIVATION}", *(f"{stem}{end}" for end in ACTIVATIONS if stem is not name)]
+            more = [f"{name}_{ACTIVATION}", *(f"{stem}{end}" for end in ACTIVATIONS if of_module)]
             there += [(other, "activation scale") for other in more if other in activations]
         if family == "fp8":
             return _group(family, name, there, tensors, ending=ending, shape=held.shape, format=held.dtype or "FP8")
@@ -126,12 +127,15 @@ def _group(
     format: str | None = None,
 ) -> Group:
     names, whats = zip(*there)
-    pieces = []
-    for held, what in there:
-        _, dtype, known, *_ = tensors[held]
-        if dtype is not None and known is not None:
-            pieces.append(Piece(what, dtype, known))
-    return Group(family, name, names, tuple(pieces) if len(pieces) == len(there) else (), whats, ending, turned, shape, format)
+    pieces = _pieces(tuple([(what, *tensors[held][1:3]) for held, what in there]))
+    return Group(family, name, names, pieces, whats, ending, turned, shape, format)
+
+
+@lru_cache(4096)
+def _pieces(found: tuple[tuple[str, str | None, tuple[int, ...] | None], ...]) -> tuple[Piece, ...]:
+    """Nothing where not all is known."""
+    pieces = [Piece(what, dtype, shape) for what, dtype, shape in found if dtype is not None and shape is not None]
+    return tuple(pieces) if len(pieces) == len(found) else ()
 
 
 def _words_method(there: list[tuple[str, str]], said: Said) -> str:

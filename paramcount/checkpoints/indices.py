@@ -93,18 +93,18 @@ def _other(key: str, text: str, at: int, total: list[int]) -> int:
         _, end = DECODER.raw_decode(piece)
     except (ValueError, RecursionError):
         raise ParamcountError(f"is not JSON, or longer than {LARGEST_METADATA:,} characters", where=printable(key, 60), accepted=WHAT) from None
-    if key == "metadata" and piece[:1] == "{":
+    if key == "metadata" and piece[:end] != "null":
         try:
-            said = loads(piece[:end])
+            said = loads(piece[:end]).get("total_size")
         except ParamcountError as error:
             raise error.at(key) from None
-        if said.get("total_size") is not None:
-            total.append(_bytes(said["total_size"]))
+        if said is not None:
+            total.append(_bytes(said))
     return at + end
 
 
 def _bytes(said: object) -> int:
-    """total_size as a whole number; transformers wrote 41293685880.0 where a model had masks of single bits."""
+    """total_size as a whole number; older transformers counted a truth value as an eighth of one, so that it is a float."""
     if isinstance(said, float) and said.is_integer():
         said = int(said)
     if type(said) is not int or not 0 <= said < 2**63:

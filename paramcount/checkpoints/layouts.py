@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from paramcount.checkpoints.rewriting import fused, split, together
 from paramcount.stored import Tensor
+
+Makes: TypeAlias = Callable[[Sequence[Tensor], str], Tensor | None]
 
 INDEX = re.compile(r"(?<![^.])(?:\d+|\{\w+\})(?![^.])")
 LEAST_VOTES = 2  # a prefix that only one tensor has is a name of its own
@@ -26,6 +29,19 @@ EXPERTS = (
     ("gate_up_proj", ("w1", "w3")),
     ("down_proj", ("w2",)),
 )
+# What some writers call a module that the declaration names otherwise, or the other way round.
+ALIASES = (
+    (".block_sparse_moe.", ".mlp."),
+    (".block_sparse_moe.router.layer.", ".block_sparse_moe.router."),
+    (".block_sparse_moe.input_linear.weight", ".block_sparse_moe.experts.gate_up_proj"),
+    (".block_sparse_moe.output_linear.weight", ".block_sparse_moe.experts.down_proj"),
+    (".mlp.e_score_correction_bias", ".mlp.gate.e_score_correction_bias"),
+    (".mlp.moe_statics.", ".mlp.gate.moe_statics."),
+    ("embed_out.", "lm_head."),
+    ("language_model.lm_head.", "lm_head."),
+    (".LayerNorm.weight", ".LayerNorm.gamma"),
+    (".LayerNorm.bias", ".LayerNorm.beta"),
+)
 
 
 def key(name: str) -> str:
@@ -40,25 +56,54 @@ def key(name: str) -> str:
 def laid_out(tensors: Sequence[Tensor], names: Collection[str]) -> list[Tensor]:
     """The declared tensors as the writer of a file with these names has named and shaped them. What is not found stays as declared."""
     held = set(map(key, names))
-    for rewrite in (prefixed, joined_up, taken_apart, stacked_up):
-        tensors = rewrite(tensors, held)
-    return list(tensors)
+    written = aliased(prefixed(aliased(tensors, held), held), held)
+    names_now = {tensor.name: now.name for tensor, now in zip(tensors, written)}
+    written = [tensor._replace(tied_to=names_now.get(tensor.tied_to, tensor.tied_to)) if tensor.tied_to else tensor for tensor in written]
+    return taken_apart(joined_up(written, held), held)
 
 
-def prefixed(tensors: Sequence[Tensor], held: Collection[str]) -> Sequence[Tensor]:
-    """Names that begin as the file's do: a prefix more, less or another, where several tensors ask for the same one."""
-    declared = {key(tensor.name) for tensor in tensors}
-    lacking, spare = declared - set(held), set(held) - declared
-    while lacking and spare:
-        pair = _most_asked(lacking, spare)
-        if pair is None:
-            break
-        before, instead = pair
-        moved = {name for name in lacking if name.startswith(before) and instead + name.removeprefix(before) in spare}
-        tensors = [t._replace(name=instead + t.name.removeprefix(before)) if key(t.name) in moved else t for t in tensors]
-        lacking -= moved
-        spare -= {instead + name.removeprefix(before) for name in moved}
-    return tensors
+def aliased(tensors: Sequence[Tensor], held: Collection[str]) -> list[Tensor]:
+    """Modules called as the file calls them."""
+    return [tensor._replace(name=called(tensor.name, held)) for tensor in tensors]
+
+
+def called(name: str, held: Collection[str]) -> str:
+    """A name, or another for the same that the file holds instead.
+
+    >>> called("gpt_neox.embed_out.weight", {"gpt_neox.lm_head.weight"})
+    'gpt_neox.lm_head.weight'
+    """
+    if key(name) in held:
+        return name
+    others = (name.replace(one, other) for pair in ALIASES for one, other in (pair, pair[::-1]) if one in name)
+    return next((other for other in others if key(other) in held), name)
+
+
+def prefixed(tensors: Sequence[Tensor], held: Collection[str]) -> list[Tensor]:
+    """Names that begin as the file's do: a prefix more, less or another, where several tensors ask for the same one.
+
+    What the file does not hold moves with the first of them, as it would stand in the file.
+    """
+    lacking = {key(tensor.name) for tensor in tensors} - set(held)
+    spare = set(held) - {key(tensor.name) for tensor in tensors}
+    moved: dict[str, tuple[str, str]] = {}
+    pairs = []
+    while lacking and (pair := _most_asked(lacking, spare)):
+        found = {name for name in lacking if _moved(name, pair) in spare}
+        moved |= dict.fromkeys(found, pair)
+        pairs.append(pair)
+        lacking -= found
+        spare -= {_moved(name, pair) for name in found}
+    for name in lacking:
+        if fitting := [pair for pair in pairs if name.startswith(pair[0])]:
+            moved[name] = fitting[0]
+    return [tensor._replace(name=_moved(tensor.name, moved[name])) if (name := key(tensor.name)) in moved else tensor for tensor in tensors]
+
+
+def _moved(name: str, pair: tuple[str, str]) -> str:
+    """A name with another prefix; nothing where it does not have the one."""
+    before, instead = pair
+    return instead + name.removeprefix(before) if name.startswith(before) else ""
 
 
 def _most_asked(lacking: Collection[str], spare: Collection[str]) -> tuple[str, str] | None:
@@ -68,7 +113,12 @@ def _most_asked(lacking: Collection[str], spare: Collection[str]) -> tuple[str, 
         for before, after in _cuts(name):
             begins[after].append(before)
     votes = Counter(
-        (before, instead) for name in lacking for before, after in _cuts(name) if len(begins[after]) <= MOST_ALIKE for instead in begins[after] if before != instead
+        (before, instead)
+        for name in lacking
+        for before, after in _cuts(name)
+        if len(begins[after]) <= MOST_ALIKE
+        for instead in begins[after]
+        if before != instead
     )
     asked = [(n, pair) for pair, n in votes.items() if n >= LEAST_VOTES]
     return min(asked, key=lambda item: (-item[0], len(item[1][0]) + len(item[1][1]), item[1]))[1] if asked else None
@@ -83,27 +133,30 @@ def _cuts(name: str) -> Iterator[tuple[str, str]]:
         yield "".join(f"{word}." for word in words[:i]), ".".join(words[i:])
 
 
-def joined_up(tensors: Sequence[Tensor], held: Collection[str]) -> Sequence[Tensor]:
-    """Matrices that the file holds as one."""
-    for whole, parts in TOGETHER:
-        tensors = _where(tensors, parts, lambda found, whole=whole: [fused(_called(found[0], whole), found)], held)
-    return tensors
+def joined_up(tensors: Sequence[Tensor], held: Collection[str]) -> list[Tensor]:
+    """Matrices that the file holds as one, and experts that it holds as one tensor."""
+    found = list(tensors)
+    tables: tuple[tuple[Makes, Any], ...] = ((side_by_side, TOGETHER), (in_one, EXPERTS))
+    for makes, table in tables:
+        for whole, parts in table:
+            found = _joined(found, whole, parts, makes, held)
+    return found
 
 
-def stacked_up(tensors: Sequence[Tensor], held: Collection[str]) -> Sequence[Tensor]:
-    """Experts that the file holds as one tensor: [experts, outputs, inputs]."""
-
-    def stack(found: Sequence[Tensor], whole: str) -> list[Tensor]:
-        name = _called(found[0], whole).replace(".{expert}", "").removesuffix(".weight")
-        return [fused(name, [together(tensor, name) for tensor in found], axis=1)]
-
-    for whole, parts in EXPERTS:
-        tensors = _where(tensors, parts, lambda found, whole=whole: stack(found, whole) if found[0].name.count("{expert}") else list(found), held)
-    return tensors
+def side_by_side(tensors: Sequence[Tensor], whole: str) -> Tensor:
+    return fused(_called(tensors[0], whole), tensors)
 
 
-def _where(tensors: Sequence[Tensor], parts: Sequence[str], rewrite: Callable[[Sequence[Tensor]], list[Tensor]], held: Collection[str]) -> Sequence[Tensor]:
-    """Tensors of one module, rewritten together where the file does not hold them as they are and holds what they become."""
+def in_one(tensors: Sequence[Tensor], whole: str) -> Tensor | None:
+    """The experts of a layer: [experts, outputs, inputs]. None of what is no expert's."""
+    if "{expert}" not in tensors[0].name:
+        return None
+    name = _called(tensors[0], whole).replace(".{expert}", "").removesuffix(".weight")
+    return fused(name, [together(tensor, name) for tensor in tensors], axis=1)
+
+
+def _joined(tensors: Sequence[Tensor], whole: str, parts: Sequence[str], makes: Makes, held: Collection[str]) -> list[Tensor]:
+    """Tensors of one module made one where the file does not hold them as they are and holds what they become."""
     groups: dict[object, list[Tensor]] = {}
     for tensor in tensors:
         module, leaf, ending = _named(tensor.name)
@@ -111,13 +164,14 @@ def _where(tensors: Sequence[Tensor], parts: Sequence[str], rewrite: Callable[[S
     found: list[Tensor] = []
     for group in groups.values():
         if [_named(tensor.name)[1] for tensor in group] == list(parts) and not any(key(tensor.name) in held for tensor in group):
-            written = rewrite(group)
-            group = written if all(key(tensor.name) in held for tensor in written) else group
+            one = makes(group, whole)
+            name = called(one.name, held) if one else ""
+            group = [one._replace(name=name)] if one and key(name) in held else group
         found += group
     return found
 
 
-def taken_apart(tensors: Sequence[Tensor], held: Collection[str]) -> Sequence[Tensor]:
+def taken_apart(tensors: Sequence[Tensor], held: Collection[str]) -> list[Tensor]:
     """Matrices that the file holds as several."""
     found: list[Tensor] = []
     for tensor in tensors:

@@ -35,7 +35,7 @@ def named(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
 
     >>> from paramcount.counting import count
     >>> len(named(count("deepseek-v3").tensors))
-    46221
+    46244
 
     Raises: ParamcountError where there are more than any checkpoint may hold.
     """

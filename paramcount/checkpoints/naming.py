@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from paramcount.checkpoints.folding import parted
 
 MOST_WORDS = 24  # of a name that are looked at
 LAST_WORDS = 3  # layer_norm1.0.weight
 KNOWN_NAMES = 1 << 14  # whose meaning is remembered
+
+MTP_LAYER = "MTP layer"
+MTP_MARKS = {"eh_proj", "enorm", "hnorm"}  # a layer that has one of these predicts further tokens, and so does
+MTP_PLACES = {"mtp", "mtp_layers", "nextn"}  # what stands in one of these
+MASK_AXES = 4  # of a causal mask, whose name is that of a bias
 
 # (what it is, how it is called): phrases of whole words between dots, anywhere in a name, ^ before the first and # for an index. A phrase of
 # one word may begin or end in *: it is looked for in the last words alone, which name the module that holds the tensor, and the tensor.
@@ -22,11 +29,12 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("legacy_buffer", "inv_freq attn.bias attn.masked_bias attention.bias attention.masked_bias causal_mask position_ids token_type_ids"),
     ("legacy_buffer", "attn_rot_embd"),
     # Towers, and what joins them to the language model, which may stand inside them.
-    ("projector", "multi_modal_projector mm_projector visual.merger deepstack_merger_list visual_projection modality_projection vision_embed_tokens"),
-    ("projector", "sub_img_feature_extensor global_img_feature_extensor img_projection_up img_projection_down"),
+    ("projector", "multi_modal_projector mm_projector visual.merger deepstack_merger_list visual_projection vision_embed_tokens"),
+    ("projector", "projector vision_projector vision_projection connector aligner mlp1 patch_merge_mlp img_projection_up img_projection_down"),
+    ("projector", "sub_img_feature_extensor global_img_feature_extensor"),
     ("projector", "up_proj_for_speech down_proj_for_speech up_proj_for_vision_speech down_proj_for_vision_speech ^.mm"),
-    ("vision", "vision_model vision_tower visual image_encoder image_embed ^.v"),
-    ("audio", "audio_tower audio_embed ^.a"),
+    ("vision", "vision_model vision_tower vision_encoder visual image_encoder image_tower image_embed video_tower high_res_vision_model ^.v"),
+    ("audio", "audio_tower audio_encoder audio_embed acoustic_tokenizer_encoder semantic_tokenizer_encoder ^.a"),
     # What stands in something else, or bears its name.
     ("other", "W_down W_up qk_norm.temp patcher.lm_head lm_head.dense predictions.dense transform.dense generator_predictions.dense vocab_transform pooler"),
     ("norm", "*norm *LayerNorm *norm1 *norm2 *_norm_1 *_norm_2 norm_* layernorm_* layer_norm_emb ln ln_* ln1 ln2 pre_ln q_l2_clip rel_l2_clip"),
@@ -91,6 +99,58 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("other", "post_attention_residual_scale post_mlp_residual_scale #.linear mtp_layers.#.input_proj"),
     ("other", "per_layer_model_proj inp_gate blk.#.proj"),
 )
+
+
+class Meanings(NamedTuple):
+    """What the names of a checkpoint's tensors say."""
+
+    what: Mapping[str, str]  # of every tensor: its component, or buffer, legacy buffer, MTP layer
+    untold: tuple[str, ...]  # names that tell none: `other`
+    tables: tuple[str, ...]  # token tables, then heads
+    stacks: Mapping[str, int]  # {beginning of the names of a stack of layers: how many}, MTP layers left out
+    experts: int  # in a layer, at most
+
+
+def meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
+    """What all tensors of a checkpoint are by their names. `shapes`: of each, where it is known.
+
+    >>> found = meanings({"wte.weight": (9, 4), "h.0.attn.bias": (1, 1, 6, 6), "h.0.mlp.c_fc.weight": (4, 16), "h.1.mlp.c_fc.weight": (4, 16)})
+    >>> list(found.what.values()), found.tables, found.stacks
+    (['embedding', 'legacy buffer', 'mlp', 'mlp'], ('wte.weight',), {'h': 2})
+    """
+    read = {name: parted(name) for name in shapes}
+    predicting = {(words[0], indices[0]) for words, indices in read.values() if indices and marks("#".join(words))[0]}
+    what: dict[str, str] = {}
+    untold = []
+    stacks: dict[str, dict[int, None]] = {}
+    experts: dict[str, set[int]] = {}
+    stacked = 0
+    for name, (words, indices) in read.items():
+        kind, shape = "#".join(words), shapes[name]
+        if marks(kind)[1] or (indices and (words[0], indices[0]) in predicting):
+            what[name] = MTP_LAYER
+            continue
+        found = meaning(kind)
+        if found == "legacy_buffer" and name.endswith(".bias") and shape is not None and len(shape) < MASK_AXES:
+            found = None
+        if found is None:
+            untold.append(name)
+        what[name] = (found or "other").replace("_buffer", " buffer")
+        if indices:
+            stacks.setdefault(words[0].rstrip("."), {})[indices[0]] = None
+            if len(indices) > 1 and words[1].endswith("experts."):
+                experts.setdefault(words[0], set()).add(indices[1])
+        if found == "experts" and shape is not None and len(shape) > 2:
+            stacked = max(stacked, shape[0])
+    tables = tuple(name for thing in ("embedding", "lm_head") for name, told in what.items() if told == thing)
+    return Meanings(what, tuple(untold), tables, {name: len(layers) for name, layers in stacks.items()}, max([stacked, *map(len, experts.values())]))
+
+
+@lru_cache(maxsize=KNOWN_NAMES)
+def marks(kind: str) -> tuple[bool, bool]:
+    """Whether a name tells that its layer is an MTP layer, and whether it tells so of itself."""
+    words = set(kind.split("."))
+    return bool(words & MTP_MARKS), bool(words & MTP_PLACES)
 
 
 @lru_cache(maxsize=KNOWN_NAMES)

@@ -32,7 +32,9 @@ def promise(matches: Matches, content: Unpacked, total_size: int | None) -> str:
         if packed + (values - buffers) * width + buffers * beside == total_size:
             kept = f"{values:,} values of {width} bytes"
             return f"total_size {total_size:,} is {f'packed weights of {packed:,} bytes and ' if packed else ''}{kept}"
-    raise ParamcountError(f"total_size {total_size:,} is no size of {values:,} values{' beside packed ones' if packed else ''}", accepted="1, 2, 4 or 8 bytes each")
+    raise ParamcountError(
+        f"total_size {total_size:,} is no size of {values:,} values{' beside packed ones' if packed else ''}", accepted="1, 2, 4 or 8 bytes each"
+    )
 
 
 def elements(tensors: Iterable[Tensor]) -> int:

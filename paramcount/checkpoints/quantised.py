@@ -47,6 +47,8 @@ class Logical(NamedTuple):
         """The bytes that a tensor of a declared shape takes, packed like this one, scales and all; None where the packing is not known."""
         if self.packing is None:
             return None
+        if len(shape) < 2 and self.packing.scale:  # no matrix: vectors are not packed
+            return size_of(shape, Packing("plain", self.packing.scale))
         return size_of(_other_way(shape) if self._stands_turned(shape) else shape, self.packing)
 
     def _stands_turned(self, shape: tuple[int, ...]) -> bool:

@@ -70,7 +70,7 @@ def gathered(folder: Path, names: Sequence[str], format: str, index: Index | Non
         watch(len(files), len(names))
     if len(gone) == len(names) and not index:
         raise ParamcountError(f"none of its {len(names):,} files can be read: {printable(names[0])} {gone[names[0]]}", accepted="files that are there")
-    faults = [*incomplete(names, gone, index), *of_splits(splits, len(tensors), not gone)]
+    faults = [*incomplete(names, gone, index), *of_splits(splits, len(tensors))]
     if index:
         faults += against(index, tensors, gone)
         _bounded(len(tensors), headers)

@@ -186,15 +186,15 @@ def in_folder(folder: Path) -> Source:
 
     Raises: ParamcountError that names the choices where it holds several, or what it holds instead.
     """
-    if os.path.isdir(folder / "snapshots"):
-        from paramcount.config_files import snapshot
-
-        return in_folder(snapshot(folder).parent)
     names = listing(folder)
     found = list(_choices(folder, names))
     held = [source for source in found if source.format != "pytorch"] or found
     if len(held) == 1:
         return held[0]
+    if not held and os.path.isdir(folder / "snapshots"):
+        from paramcount.config_files import snapshot
+
+        return in_folder(snapshot(folder).parent)
     if held:
         raise ParamcountError(f"holds {len(held):,} checkpoints: {_listed([source.named for source in held])}", accepted="one of them")
     pickles = [name for name in names if name.lower().endswith(REFUSED)]

@@ -12,13 +12,14 @@ MOST_LINES = 20
 
 def table(found: Verification) -> Table:
     """A row per component: expected, found, difference; below it every tensor that is not simply there."""
-    rows = [[name, n, found.found[name]] for name, n in found.expected.items() if n or found.found[name]]
-    strange = sum(line.values or 0 for line in found.lines if line.said.finding in ("unexpected", "differs"))
-    rows += [["not declared", 0, strange]] if strange else []
-    rows.append(["total", sum(row[1] for row in rows), sum(row[2] for row in rows)])
+    counts = {name: (n, found.found[name]) for name, n in found.expected.items() if n or found.found[name]}
+    if strange := sum(line.values or 0 for line in found.lines if line.said.finding in ("unexpected", "differs")):
+        counts["not declared"] = (0, strange)
+    counts["total"] = (sum(n for n, _ in counts.values()), sum(n for _, n in counts.values()))
+    rows = [[name, expected, held, held - expected] for name, (expected, held) in counts.items()]
     columns = [Column("component", "component", right=False), Column("expected", "expected"), Column("found", "found")]
     columns.append(Column("difference", "difference", show=signed))
-    return Table(columns, [[*row, row[2] - row[1]] for row in rows], found.to_dict(), above=[headline(found)], below=[*lines(found), *notes(found)])
+    return Table(columns, rows, found.to_dict(), above=[headline(found)], below=[*lines(found), *notes(found)])
 
 
 def rows(found: Verification) -> Table:
@@ -76,8 +77,8 @@ def stored(found: Verification) -> list[str]:
     """How the values are stored, and the size predicted and found."""
     told = []
     totals, size = found.totals, found.size
-    if found.scheme and totals.parameters is not None and totals.elements is not None:
-        told.append(f"{found.scheme}: {totals.parameters:,} values in {totals.elements:,} stored elements")
+    if found.scheme and totals.values is not None and totals.elements is not None:
+        told.append(f"{found.scheme}: {totals.values:,} values in {totals.elements:,} stored elements")
     if size.found is not None:
         text = f"{size.found:,} bytes ({short_bytes(size.found)})"
         if size.predicted is not None:

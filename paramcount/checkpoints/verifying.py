@@ -82,13 +82,34 @@ def verify(model: object, checkpoint: str | Path, *, watch: Callable[[int, int],
     return verified(load(model), opened(expanded(str(checkpoint)), watch))
 
 
-def verified(model: Model, checkpoint: Checkpoint) -> Verification:
-    """A loaded model against an opened checkpoint."""
+class Compared(NamedTuple):
+    """A model's declaration beside what a checkpoint holds, tensor by tensor."""
+
+    checkpoint: Checkpoint
+    count: Count
+    content: Unpacked
+    tensors: Sequence[Tensor]  # as the checkpoint's writer names and shapes them
+    matches: Matches
+    remarks: tuple[str, ...]
+
+
+def compared(model: Model, checkpoint: Checkpoint) -> Compared:
+    """A loaded model and an opened checkpoint, each tensor matched."""
     count, content = counted(model), unpacked(checkpoint)
     tensors, remarks = written(checkpoint, content, count)
-    matches = matched(named(tensors), content.tensors)
+    return Compared(checkpoint, count, content, tensors, matched(named(tensors), content.tensors), tuple(remarks))
+
+
+def verified(model: Model, checkpoint: Checkpoint) -> Verification:
+    """A loaded model against an opened checkpoint."""
+    return verification(model, compared(model, checkpoint))
+
+
+def verification(model: Model, found: Compared) -> Verification:
+    """What is to be said of a model beside a checkpoint."""
+    checkpoint, count, content, tensors, matches, said = found
     size = Size(predicted(matches, content), held_bytes(checkpoint))
-    faults = [*checkpoint.faults, *content.faults]
+    faults, remarks = [*checkpoint.faults, *content.faults], [*said]
     if all(held.shape is None for held in checkpoint.tensors.values()):
         try:
             remarks.append(promise(matches, content, checkpoint.total_size))
@@ -161,8 +182,8 @@ def predicted(matches: Matches, content: Unpacked) -> int | None:
         like: dict[str, Logical] = {key(name): logical for name, logical in content.tensors.items()}
         usual = max(like.values(), key=lambda logical: prod(logical.shape or ()), default=None)
         for name, tensor in matches.missing.items():
-            logical = like.get(key(name)) or usual
-            sizes.append(logical.size(tensor.shape) if logical else None)
+            kept = like.get(key(name)) or usual
+            sizes.append(kept.size(tensor.shape) if kept else None)
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from paramcount.cli.options import Output, download_option, emit, load_changed, model_argument, noted, output_options, remark, remark_on, set_option
 from paramcount.counting import counted
 from paramcount.errors import ParamcountError
+from paramcount.files import expanded
+from paramcount.names import YAML_ENDS, is_path
 from paramcount.overview import claims, table
 
 
@@ -30,9 +34,14 @@ def command(
     """One model: its total with the proof, a row per component with the arithmetic.
 
     MODEL is a name, a Hugging Face id, the path of a config.json, of a directory with one or of a YAML file, or - for standard input.
+    Of a checkpoint (a .safetensors or .gguf file, an index, a directory of shards, a saved header) it is what is stored, by component.
     """
     if by and keys:
         raise ParamcountError("--by and --keys at once", accepted="one of them")
+    if names_checkpoint(name):
+        asked = {"--keys": keys, f"--by {by}": by not in (None, "tensor"), "--set": changes, "--estimates": estimates}
+        show_checkpoint(name, [option for option, given in asked.items() if given], by, output)
+        return
     remark_on([name])
     model = load_changed(name, changes, download)
     if model.estimate and estimates:
@@ -47,3 +56,27 @@ def command(
         emit(lambda chosen: noted(breakdown.keys(model) if keys else breakdown.BY[str(by)](count), model), output)
     else:
         emit(lambda chosen: noted(table(model, count), model), output)
+
+
+def names_checkpoint(name: str) -> bool:
+    """Whether a word is the path of a checkpoint."""
+    if name == "-" or not is_path(name) or name.lower().endswith(YAML_ENDS):
+        return False
+    from paramcount.checkpoints.sources import is_checkpoint
+
+    return is_checkpoint(expanded(name))
+
+
+def show_checkpoint(path: str, refused: Sequence[str], by: str | None, output: Output) -> None:
+    """What a checkpoint stores. `refused`: options that were given and ask for what no checkpoint says."""
+    if refused:
+        raise ParamcountError(f"{refused[0]} with a checkpoint", accepted="--by tensor; a config.json or a model has the others")
+    from paramcount.checkpoints import showing
+    from paramcount.checkpoints.alone import stored_in
+    from paramcount.cli.progress import watching
+
+    with watching() as watch:
+        found = stored_in(path, watch=watch)
+    for text in found.remarks:
+        remark(text)
+    emit(lambda chosen: showing.by_tensor(found, full=chosen in ("csv", "json")) if by else showing.table(found), output)

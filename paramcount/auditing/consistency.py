@@ -1,0 +1,192 @@
+"""Whether the claims of a row can be true together, whatever the model: no zoo entry of it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+from paramcount import zoo
+from paramcount.auditing.cells import Claim
+from paramcount.auditing.headings import Heading
+from paramcount.auditing.judging import bounds
+from paramcount.comparing import rows_of
+from paramcount.figures import short
+
+Range = tuple[Fraction, Fraction]  # from the first, and less than the second
+MOST_NAMED = 3
+
+
+class Doubt(NamedTuple):
+    """What does not go together."""
+
+    grade: str  # impossible: a contradiction, whatever the model; unlikely: so in no model of the zoo; unusual: so in few
+    text: str
+
+
+class Row(NamedTuple):
+    """What a row claims, as ranges; of a model of the zoo, what is true."""
+
+    ranges: Mapping[str, Range]
+    mixture: bool | None  # whether it has experts; None where nobody says
+    id: str = ""
+
+    def exact(self, name: str) -> int | None:
+        """A size that is claimed exactly."""
+        least, most = self.ranges.get(name, (Fraction(0), Fraction(0)))
+        return int(least) if most == least + 1 else None
+
+    def texts(self, *names: str) -> list[str]:
+        return [f"{self.exact(name):,}" for name in names]
+
+
+def doubts(claims: Sequence[tuple[Claim, Heading]]) -> tuple[Doubt, ...]:
+    """What the claims of a row make impossible, or unlike every model of the zoo."""
+    row = Row(dict(ranges(claims)), mixture(claims))
+    found = [*contradictions(row), *shapes(row), *budgets(row), *files(row, claims)]
+    return tuple(found)
+
+
+def ranges(claims: Sequence[tuple[Claim, Heading]]) -> Iterator[tuple[str, Range]]:
+    """What each claim leaves open, of those that say a number. Of two in the same column none is taken."""
+    kinds = [claim.kind for claim, _ in claims if claim.kind != "bytes"]
+    for claim, _ in claims:
+        if claim.amount is not None and claim.relation == "=" and kinds.count(claim.kind) == 1 and claim.amount.digits:
+            yield claim.kind, bounds(claim.amount)
+
+
+def mixture(claims: Sequence[tuple[Claim, Heading]]) -> bool | None:
+    """Whether the row says that there are experts."""
+    for claim, _ in claims:
+        if claim.kind == "n_routed_experts" and claim.relation != "none":
+            return claim.amount is None or claim.amount.value > 1
+        if claim.kind in ("active", "n_active_experts", "n_shared_experts", "d_expert") and claim.amount:
+            return True
+    return False if any(claim.kind == "n_routed_experts" for claim, _ in claims) else None
+
+
+# ---- what no model can do
+
+
+def contradictions(row: Row) -> Iterator[Doubt]:
+    """Claims of which one must be wrong."""
+    total, active = row.ranges.get("total"), row.ranges.get("active")
+    if total and active and active[0] >= total[1]:
+        yield Doubt("impossible", "more parameters are active than there are")
+    whole = row.ranges.get("non_embedding")
+    if total and whole and whole[0] >= total[1]:
+        yield Doubt("impossible", "there are more parameters without the tables than with them")
+    for part, of, words in (("n_active_experts", "n_routed_experts", "experts a token visits"), ("n_kv_heads", "n_heads", "heads of keys and values")):
+        few, many = row.exact(part), row.exact(of)
+        if few and many and few > many:
+            yield Doubt("impossible", f"{few:,} {words}, of {many:,}")
+    heads, groups = row.exact("n_heads"), row.exact("n_kv_heads")
+    if heads and groups and heads > groups and heads % groups:
+        yield Doubt("impossible", f"{heads:,} heads cannot share {groups:,} heads of keys and values evenly")
+
+
+# ---- what models rarely do, or never: the zoo says which
+
+
+def shapes(row: Row) -> Iterator[Doubt]:
+    """Widths that do not go into each other."""
+    for test, text in (
+        (uneven, lambda: "a width of {} is no multiple of {} heads".format(*row.texts("d_model", "n_heads"))),
+        (unfilled, lambda: "{0} heads of {1} are {2:,} wide, the model {3}".format(*row.texts("n_heads", "d_head"), width(row), *row.texts("d_model"))),
+        (narrow, lambda: "the MLP is narrower than the model: {} of {}".format(*row.texts("d_ff", "d_model"))),
+    ):
+        if test(row):
+            alike = [other.id for other in zoo_rows() if test(other)]
+            yield Doubt("unusual" if alike else "unlikely", f"{text()}; so in {counted(alike)}")
+
+
+def uneven(row: Row) -> bool:
+    """Only where no width of a head is claimed: else that says it."""
+    width, heads = row.exact("d_model"), row.exact("n_heads")
+    return bool(width and heads and width % heads and (row.id or not row.exact("d_head")))
+
+
+def unfilled(row: Row) -> bool:
+    return bool(row.exact("d_model") and width(row) and width(row) != row.exact("d_model"))
+
+
+def narrow(row: Row) -> bool:
+    inner, model = row.exact("d_ff"), row.exact("d_model")
+    return bool(inner and model and inner < model and not row.mixture)
+
+
+def width(row: Row) -> int:
+    """Of all heads together."""
+    return (row.exact("n_heads") or 0) * (row.exact("d_head") or 0)
+
+
+def counted(ids: Sequence[str]) -> str:
+    every = len(zoo_rows())
+    if not ids:
+        return f"none of the zoo's {every} models"
+    named = ", ".join(ids[:MOST_NAMED])
+    return f"{len(ids)} of the zoo's {every} models ({named}{', …' if len(ids) > MOST_NAMED else ''})"
+
+
+def budgets(row: Row) -> Iterator[Doubt]:
+    """Whether so many layers of that width come to the claimed parameters: a square of the width for each of a layer's matrices."""
+    total, layers, model = row.ranges.get("total"), row.exact("n_layers"), row.exact("d_model")
+    if not (total and layers and model):
+        return
+    square = layers * model**2
+    dense = [(per_square(other), other.id) for other in zoo_rows() if not other.mixture]
+    mixed = [(per_square(other), other.id) for other in zoo_rows() if other.mixture]
+    (least, thinnest), (most, thickest) = min(dense + mixed), max(mixed if row.mixture else dense)
+    claimed = f"{layers:,} × {model:,}² = {short(square)}"
+    if total[1] <= 4 * square:
+        held = f"4 × {layers:,} × {model:,}² = {short(4 * square)} in queries, output projections and two matrices of the MLP"
+        text = f"{layers:,} layers of width {model:,} hold at least {held}, of {below(total[1])} claimed"
+        yield Doubt("unlikely", f"{text}; only layers that share their weights hold less")
+    elif total[1] <= least * square:
+        text = f"{layers:,} layers of width {model:,} leave {tenths(total[1] / square)} parameters for each of {claimed}"
+        yield Doubt("unlikely", f"{text}; the least in the zoo's {len(zoo_rows())} models is {tenths(least)} ({thinnest})")
+    elif total[0] > most * square:
+        text = f"{layers:,} layers of width {model:,} would hold {tenths(total[0] / square)} parameters for each of {claimed}"
+        kind = "mixtures of experts" if row.mixture else "dense models"
+        more = "" if row.mixture is not None or total[0] > max(mixed)[0] * square else ": a mixture of experts, if it is true"
+        yield Doubt("unlikely", f"{text}; the most in the zoo's {len(mixed if row.mixture else dense)} {kind} is {tenths(most)} ({thickest}){more}")
+    rows = row.exact("vocab_size")
+    if rows and rows * model >= total[1]:
+        yield Doubt("unlikely", f"a table of {rows:,} × {model:,} = {short(rows * model)} alone is more than all parameters, unless it is factored")
+
+
+def below(limit: Fraction) -> str:
+    return f"less than {short(int(limit))}"
+
+
+def tenths(number: Fraction) -> str:
+    return f"{float(number):.1f}"
+
+
+def per_square(row: Row) -> Fraction:
+    return row.ranges["total"][0] / ((row.exact("n_layers") or 1) * (row.exact("d_model") or 1) ** 2)
+
+
+def files(row: Row, claims: Sequence[tuple[Claim, Heading]]) -> Iterator[Doubt]:
+    """Sizes of files that are of other numbers of parameters. More may lie in a file, and GB may be GiB; not by a quarter."""
+    total = row.ranges.get("total")
+    for claim, heading in claims:
+        if total and claim.kind == "bytes" and claim.amount and claim.relation == "=" and heading.width:
+            least, most = (bound / heading.width for bound in bounds(claim.amount))
+            if most * 5 <= total[0] * 4 or least * 4 > total[1] * 5:
+                values = short(int(claim.amount.value / heading.width))
+                yield Doubt("unlikely", f"{heading.label}: so many bytes are {values} values, at {heading.width} each")
+
+
+@lru_cache(maxsize=1)
+def zoo_rows() -> tuple[Row, ...]:
+    """The models of the zoo, as rows of exact claims."""
+    models = [model for model in map(zoo.entry, zoo.ids()) if not model.estimate]
+    return tuple(truly(row) for row in rows_of(models))
+
+
+def truly(row: Mapping[str, object]) -> Row:
+    """A row of a comparison."""
+    sizes = {name: value for name, value in row.items() if type(value) is int and value}
+    return Row({name: (Fraction(value), Fraction(value + 1)) for name, value in sizes.items()}, bool(sizes.get("n_routed_experts")), str(row["id"]))

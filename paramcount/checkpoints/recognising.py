@@ -1,0 +1,91 @@
+"""Which models of the zoo a checkpoint holds: those whose declaration says every one of its tensors."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import NamedTuple
+
+from paramcount import zoo
+from paramcount.checkpoints.held import Checkpoint
+from paramcount.checkpoints.naming import Meanings
+from paramcount.checkpoints.quantised import Unpacked
+from paramcount.checkpoints.verifying import Verification, verified
+from paramcount.errors import ParamcountError
+
+TABLE = "zoo.csv"
+NEAR = 20  # of so many tensors, one at most may differ in the nearest model
+WIDTHS = (2, 4)  # bytes of a value, where an index alone tells the size
+COUNTS = ("total", "language_model", "buffers", "mtp", "n_layers", "d_model", "vocab_size")
+
+
+class Nearest(NamedTuple):
+    """The model of the zoo that least speaks against."""
+
+    id: str
+    differing: int  # tensors that are missing, strange or of another shape
+
+
+class Recognised(NamedTuple):
+    """What the zoo says of a checkpoint."""
+
+    ids: tuple[str, ...]  # of all models whose declaration it holds
+    verification: Verification | None  # of the first of them
+    nearest: Nearest | None  # where there are none
+
+
+def recognised(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Recognised:
+    """The models of the zoo that a checkpoint holds, or the one that it nearly holds."""
+    verifications: list[tuple[zoo.Model, Verification]] = []
+    ids, first, nearest = [], None, None
+    for id in candidates(checkpoint, content, told):
+        model = zoo.entry(id)
+        alike = (made for other, made in verifications if (other.architecture, other.sizes) == (model.architecture, model.sizes))
+        found = next(alike, None) or _verified(model, checkpoint)
+        if found is None:
+            continue
+        verifications.append((model, found))
+        differing = sum(line.tensors for line in found.lines if not line.said.ok)
+        if not differing:
+            ids.append(id)
+            first = first or found
+        elif differing * NEAR <= len(checkpoint.tensors) and (nearest is None or differing < nearest.differing):
+            nearest = Nearest(id, differing)
+    return Recognised(tuple(ids), first, None if ids else nearest)
+
+
+def _verified(model: zoo.Model, checkpoint: Checkpoint) -> Verification | None:
+    try:
+        return verified(model, checkpoint)
+    except ParamcountError:  # a GGUF file of another architecture
+        return None
+
+
+def candidates(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Iterator[str]:
+    """Ids of the models whose token table and number of layers the checkpoint has, and that are about as large."""
+    shapes = [logical.shape for logical in content.tensors.values() if logical.shape]
+    tables, values = {frozenset(shape) for shape in shapes if len(shape) == 2}, sum(map(prod, shapes))
+    layers = {*told.stacks.values(), sum(told.stacks.values())}
+    for id, row in rows():
+        if row["n_layers"] not in layers:
+            continue
+        table = row["vocab_size"] * row["d_model"]
+        if not shapes:
+            if checkpoint.total_size in [width * (row["total"] + buffers) for width in WIDTHS for buffers in (0, row["buffers"])]:
+                yield id
+        elif {row["vocab_size"], row["d_model"]} in tables and fits(values, row["language_model"], row["total"] + row["mtp"] + 2 * table):
+            yield id
+
+
+def fits(values: int, least: int, most: int) -> bool:
+    """Whether a file is about as large as a model: some of its tensors may be missing, buffers and masks may stand beside them."""
+    return 4 * least <= 5 * values and 4 * values <= 5 * most
+
+
+def rows() -> Iterator[tuple[str, Mapping[str, int]]]:
+    """The counts and sizes of every model of the zoo."""
+    with (zoo.CONFIGS / TABLE).open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["estimate"] == "false":
+                yield row["id"], {name: int(row[name] or 0) for name in COUNTS}

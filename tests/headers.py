@@ -1,0 +1,89 @@
+"""Headers of safetensors files in tests: those of tiny models in tests/data/headers, and files of any header, whose values are holes.
+
+`python -m tests.oracle.checkpoints` writes tests/data/headers: what the reference implementation saves, each with its config.json.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from paramcount.safetensors_files import BITS
+
+HEADERS = Path(__file__).parent / "data" / "headers"
+NAMES = sorted(path.stem for path in HEADERS.glob("*.json"))
+Tensors: TypeAlias = dict[str, tuple[str, tuple[int, ...]]]  # {name: (type, shape)}
+
+
+class Saved(NamedTuple):
+    """The header of a tiny model as it was saved, with its config.json."""
+
+    source: str
+    config: dict[str, Any]
+    tensors: Tensors
+
+
+@cache
+def saved(name: str) -> Saved:
+    found = json.loads((HEADERS / f"{name}.json").read_text(encoding="utf-8"))
+    return Saved(found["source"], found["config"], of_header(found["header"]))
+
+
+def of_header(header: Mapping[str, Any]) -> Tensors:
+    return {name: (entry["dtype"], tuple(entry["shape"])) for name, entry in header.items() if name != "__metadata__"}
+
+
+def as_header(tensors: Tensors) -> dict[str, Any]:
+    """A header with these tensors, one behind the other."""
+    found, start = {}, 0
+    for name, (dtype, shape) in tensors.items():
+        stop = start + size_of(dtype, shape)
+        found[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [start, stop]}
+        start = stop
+    return found
+
+
+def size_of(dtype: str, shape: tuple[int, ...]) -> int:
+    """Bytes of a tensor's values."""
+    return prod(shape) * BITS[dtype] // 8
+
+
+def bytes_of(tensors: Tensors) -> int:
+    return sum(size_of(*tensor) for tensor in tensors.values())
+
+
+def write_header(path: Path, tensors: Tensors) -> Path:
+    """A saved header."""
+    path.write_text(json.dumps(as_header(tensors)), encoding="utf-8")
+    return path
+
+
+def write_file(path: Path, tensors: Tensors) -> Path:
+    """A safetensors file whose values take no room on a disk."""
+    text = json.dumps(as_header(tensors)).encode()
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + bytes_of(tensors))
+    return path
+
+
+def write_shards(folder: Path, tensors: Tensors, shards: int = 3) -> Path:
+    """The index of a model in several files, and the files."""
+    placed = spread(tensors, shards)
+    for file in dict.fromkeys(placed.values()):
+        write_file(folder / file, {name: tensor for name, tensor in tensors.items() if placed[name] == file})
+    return write_index(folder / "model.safetensors.index.json", placed, bytes_of(tensors))
+
+
+def spread(tensors: Tensors, shards: int) -> dict[str, str]:
+    """{tensor: its file}, in order and about as many in each."""
+    return {name: f"model-{1 + i * shards // len(tensors):05}-of-{shards:05}.safetensors" for i, name in enumerate(tensors)}
+
+
+def write_index(path: Path, placed: Mapping[str, str], total_size: int) -> Path:
+    path.write_text(json.dumps({"metadata": {"total_size": total_size}, "weight_map": dict(placed)}), encoding="utf-8")
+    return path

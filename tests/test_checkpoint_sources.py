@@ -1,0 +1,863 @@
+"""What a path names of a checkpoint: which files are read, what they hold, and how they contradict each other."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import struct
+import tracemalloc
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from paramcount.checkpoints import indices, sampling, shards, sources
+from paramcount.checkpoints.held import Checkpoint
+from paramcount.checkpoints.indices import index_of
+from paramcount.checkpoints.sampling import same_values
+from paramcount.checkpoints.sources import is_checkpoint, opened
+from paramcount.errors import ParamcountError
+from tests.refusing import assert_one_line
+
+EXAMPLES = int(os.environ.get("EXAMPLES", "200"))
+ACCEPTED = "(accepted: a .safetensors or .gguf file, the index of several, a saved header, or a folder with one of them)"
+FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
+INDEX = "model.safetensors.index.json"
+PARTS: list[dict[str, Any]] = [
+    {"embed.weight": np.arange(12, dtype=np.float32).reshape(4, 3), "layers.0.weight": np.ones((2, 3), np.float16)},
+    {"layers.1.weight": np.zeros((2, 3), np.float16), "head.weight": np.arange(12, dtype=np.float32).reshape(4, 3)},
+]
+TOTAL = 48 + 12 + 12 + 48  # bytes of these values
+MAP = {"embed.weight": FIRST, "layers.0.weight": FIRST, "layers.1.weight": SECOND, "head.weight": SECOND}
+
+
+def sharded(folder: Path, parts: Sequence[Mapping[str, Any]] = PARTS, weight_map: Mapping[str, str] = MAP, total_size: object = TOTAL) -> Path:
+    """Files and their index. Where an index says nothing, there is none."""
+    folder.mkdir(exist_ok=True)
+    for i, part in enumerate(parts):
+        safetensors.numpy.save_file(dict(part), folder / f"model-{i + 1:05}-of-{len(parts):05}.safetensors")
+    if weight_map:
+        (folder / INDEX).write_text(json.dumps({"metadata": {"total_size": total_size}, "weight_map": weight_map}, indent=2))
+    return folder
+
+
+def saved(path: Path, *names: str) -> Path:
+    """A file with a tensor of each name."""
+    safetensors.numpy.save_file({name: np.ones(2, np.float32) for name in names or ["a"]}, path)
+    return path
+
+
+def written(folder: Path, name: str, tensors: int, per_file: int = 0) -> None:
+    """GGUF files of so many tensors, as the format's package writes and numbers them."""
+    writer = gguf.GGUFWriter(folder / name, "llama", split_max_tensors=per_file)
+    writer.add_block_count(7)
+    for i in range(tensors):
+        writer.add_tensor(f"blk.{i}.attn_q.weight", np.full((2, 32), i, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(ParamcountError) as caught:
+        opened(path)
+    assert_one_line(str(caught.value))
+    return str(caught.value)
+
+
+def faults(path: Path) -> list[str]:
+    found = list(opened(path).faults)
+    for fault in found:
+        assert_one_line(fault)
+    return found
+
+
+def shapes(checkpoint: Checkpoint) -> dict[str, tuple[int, ...] | None]:
+    return {name: held.shape for name, held in checkpoint.tensors.items()}
+
+
+# ---- which files a path stands for
+
+
+def test_a_file_is_held_as_the_library_wrote_it(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    safetensors.numpy.save_file(PARTS[0], file, metadata={"format": "pt"})
+    found = opened(file)
+    assert (found.path, found.format, found.faults, found.remarks, found.total_size) == (file, "safetensors", (), (), None)
+    assert found.whole
+    whole = file.read_bytes()
+    for name, values in PARTS[0].items():
+        held = found.tensors[name]
+        assert (held.file, held.dtype, held.shape) == ("model.safetensors", {"float32": "F32", "float16": "F16"}[values.dtype.name], values.shape)
+        assert held.start is not None and held.size is not None
+        assert whole[held.start : held.start + held.size] == values.tobytes()
+    (it,) = found.files
+    assert (it.name, it.path, it.size, it.before) == ("model.safetensors", file, len(whole), len(whole) - 60)
+
+
+@pytest.mark.parametrize("named", ["", INDEX, FIRST, SECOND])
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_folder_an_index_and_any_numbered_file_stand_for_all_files(named: str, indexed: bool, tmp_path: Path) -> None:
+    folder = sharded(tmp_path, weight_map=MAP if indexed else {})
+    if named == INDEX and not indexed:
+        assert refusal(folder / named) == f"{folder / named}: cannot be read: No such file or directory"
+        return
+    found = opened(folder / named)
+    assert shapes(found) == {name: values.shape for part in PARTS for name, values in part.items()}
+    assert [(file.name, file.path) for file in found.files] == [(FIRST, folder / FIRST), (SECOND, folder / SECOND)]
+    assert (found.faults, found.total_size) == ((), TOTAL if indexed else None)
+    by = f", as {INDEX} names them" if indexed else ""
+    assert found.remarks == ((f"{named} is one of 2 files: all of them are read{by}",) if named in (FIRST, SECOND) else ())
+
+
+def test_the_number_of_files_may_be_written_with_more_digits_than_theirs(tmp_path: Path) -> None:
+    for i in (1, 2):  # as DeepSeek-V3's are
+        saved(tmp_path / f"model-{i:05}-of-000002.safetensors", f"t{i}")
+    assert list(opened(tmp_path / "model-00002-of-000002.safetensors").tensors) == ["t1", "t2"]
+
+
+def test_files_may_be_numbered_from_0(tmp_path: Path) -> None:
+    for i in (0, 1):
+        saved(tmp_path / f"model-{i:05}-of-00002.safetensors", f"t{i}")
+    assert faults(tmp_path) == []
+    (tmp_path / "model-00001-of-00002.safetensors").unlink()
+    assert faults(tmp_path) == ["model-00001-of-00002.safetensors is missing"]
+
+
+def test_a_variant_s_numbered_file_finds_the_variant_s_index(tmp_path: Path) -> None:
+    name = "model.fp16-00001-of-00001.safetensors"
+    saved(tmp_path / name)
+    saved(tmp_path / "model.safetensors")
+    (tmp_path / "model.safetensors.index.fp16.json").write_text(json.dumps({"metadata": {"total_size": 9}, "weight_map": {"a": name}}))
+    found = opened(tmp_path / name)
+    assert found.faults == ("total_size is 9 by the index, the tensors of its files take 8 bytes",)
+    assert found.remarks == ()
+
+
+def test_a_numbered_file_that_its_index_does_not_speak_of_stands_for_those_numbered_like_it(tmp_path: Path) -> None:
+    sharded(tmp_path)
+    saved(tmp_path / "model-00001-of-00001.safetensors", "alone")
+    assert list(opened(tmp_path / "model-00001-of-00001.safetensors").tensors) == ["alone"]
+
+
+def test_links_into_the_blobs_of_a_cache_are_followed(tmp_path: Path) -> None:
+    repository = tmp_path / "models--org--name"
+    blobs, snapshot = repository / "blobs", repository / "snapshots" / "0123abcd"
+    snapshot.mkdir(parents=True)
+    sharded(blobs)
+    (blobs / "config").write_text(json.dumps({"model_type": "llama", "quantization_config": {"quant_method": "fp8"}}))
+    for blob, name in ((FIRST, FIRST), (SECOND, SECOND), (INDEX, INDEX), ("config", "config.json")):
+        digest = f"{abs(hash(blob)):064x}"
+        (blobs / blob).rename(blobs / digest)
+        (snapshot / name).symlink_to(os.path.join("..", "..", "blobs", digest))
+    for path in (snapshot, snapshot / INDEX, snapshot / SECOND, repository):
+        found = opened(path)
+        assert found.whole and len(found.tensors) == 4 and found.faults == ()
+        assert found.quantization_config == {"quant_method": "fp8"}
+    digest = os.path.basename(os.readlink(snapshot / FIRST))
+    assert set(opened(blobs / digest).tensors) == set(PARTS[0])
+    (snapshot / SECOND).unlink()
+    (snapshot / SECOND).symlink_to("../../blobs/none")
+    assert faults(snapshot) == [f"{SECOND} is a broken link: 2 tensors of it"]
+
+
+def test_a_folder_of_several_checkpoints_names_them(tmp_path: Path) -> None:
+    sharded(tmp_path)
+    saved(tmp_path / "model.fp16.safetensors")
+    assert refusal(tmp_path) == f"{tmp_path}: holds 2 checkpoints: {INDEX}, model.fp16.safetensors (accepted: one of them)"
+    saved(tmp_path / "consolidated.safetensors")
+    assert refusal(tmp_path) == f"{tmp_path}: holds 3 checkpoints: {INDEX}, consolidated.safetensors, model.fp16.safetensors (accepted: one of them)"
+    for name in (INDEX, "consolidated.safetensors", "model.fp16.safetensors"):
+        assert opened(tmp_path / name).faults == ()
+    (tmp_path / INDEX).unlink()
+    (tmp_path / "consolidated.safetensors").unlink()
+    assert refusal(tmp_path) == f"{tmp_path}: holds 2 checkpoints: {FIRST}, model.fp16.safetensors (accepted: one of them)"
+
+
+def test_gguf_files_of_other_types_are_other_checkpoints(tmp_path: Path) -> None:
+    written(tmp_path, "model-Q4_K_M.gguf", 1)
+    assert opened(tmp_path).format == "gguf"
+    written(tmp_path, "model-Q8_0.gguf", 4, 2)
+    assert refusal(tmp_path).endswith("holds 2 checkpoints: model-Q4_K_M.gguf, model-Q8_0-00001-of-00002.gguf (accepted: one of them)")
+    (tmp_path / "model-Q4_K_M.gguf").unlink()
+    assert len(opened(tmp_path).tensors) == 4
+    saved(tmp_path / "model.safetensors")
+    assert "holds 2 checkpoints: " in refusal(tmp_path)
+
+
+def test_of_many_checkpoints_a_few_are_named(tmp_path: Path) -> None:
+    for i in range(9):
+        saved(tmp_path / f"lora_{i}.safetensors")
+    assert refusal(tmp_path) == f"{tmp_path}: holds 9 checkpoints: {', '.join(f'lora_{i}.safetensors' for i in range(6))} and 3 more (accepted: one of them)"
+    for i in range(9):
+        (tmp_path / f"m{i}.safetensors.index.json").touch()
+    assert "holds 9 indices: m0.safetensors.index.json, " in refusal(tmp_path)
+
+
+def test_a_folder_without_a_checkpoint_says_what_it_holds(tmp_path: Path) -> None:
+    assert refusal(tmp_path) == f"{tmp_path}: holds no checkpoint, it is empty {ACCEPTED}"
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "shards.safetensors").mkdir()
+    assert refusal(tmp_path) == f"{tmp_path}: holds no checkpoint, only config.json {ACCEPTED}"
+    (tmp_path / "pytorch_model.bin").touch()
+    assert refusal(tmp_path) == f"{tmp_path}: holds no checkpoint, only pytorch_model.bin: a pickle is never loaded {ACCEPTED}"
+
+
+def test_pickles_beside_safetensors_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "pytorch_model.bin.index.json").write_text('{"weight_map": {"a": "pytorch_model-00001-of-00001.bin"}}')
+    assert opened(tmp_path).format == "pytorch"
+    saved(tmp_path / "model.safetensors")
+    (tmp_path / "optimizer.pt").touch()
+    assert opened(tmp_path).format == "safetensors"
+
+
+def test_a_folder_of_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sharded(tmp_path)
+    monkeypatch.setattr(sources, "MOST_ENTRIES", 3)
+    assert opened(tmp_path).faults == ()
+    (tmp_path / "config.json").touch()
+    assert refusal(tmp_path) == f"{tmp_path}: holds more than 3 files (accepted: the folder of a checkpoint)"
+
+
+def test_each_file_read_is_told(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    opened(sharded(tmp_path), lambda done, all: seen.append((done, all)))
+    assert seen == [(0, 2), (1, 2), (2, 2)]
+
+
+LOOKS: list[tuple[str, str | None, bool]] = [
+    ("model.safetensors", None, True), ("MODEL.SAFETENSORS", None, True), ("m.gguf", None, True), ("pytorch_model.bin", None, True), ("x.pth", None, True),
+    (INDEX, None, True), ("pytorch_model.bin.index.json", None, True), ("model.safetensors.index.fp16.json", None, True),
+    ("config.json", None, False), ("x.yaml", None, False), ("gpt2", None, False), ("-", None, False), ("a\0.json", None, False),
+    ("config.json", '{"model_type": "llama", "torch_dtype": "bfloat16", "dtype": "float16"}', False), ("header.json", '{"a": {"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', True),
+    ("header.json", '{"__metadata__": {}, "a": {"data_offsets" : [0, 4]', True), ("i.json", '{"metadata": {}, "weight_map" : {', True), ("w.json", '{"weight_map": 1}', False),
+    ("other.json", "\xff\x00", False), ("empty.json", "", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), LOOKS, ids=[f"{name} {text or ''}" for name, text, _ in LOOKS])
+def test_a_checkpoint_is_told_from_a_config_by_its_looks(name: str, text: str | None, expected: bool, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / name).write_bytes(text.encode("latin-1"))
+    assert is_checkpoint(tmp_path / name) is expected
+
+
+def test_a_folder_is_a_checkpoint_where_it_has_shards_and_no_config(tmp_path: Path) -> None:
+    assert not is_checkpoint(tmp_path)
+    sharded(tmp_path)
+    assert is_checkpoint(tmp_path)
+    (tmp_path / "config.json").touch()
+    assert not is_checkpoint(tmp_path)
+
+
+# ---- indices
+
+
+def test_an_index_without_its_files_gives_names_and_the_size(tmp_path: Path) -> None:
+    sharded(tmp_path, parts=())
+    found = opened(tmp_path / INDEX)
+    assert {name: held.file for name, held in found.tensors.items()} == MAP
+    assert not found.whole
+    assert (found.total_size, found.faults, found.format) == (TOTAL, (), "safetensors")
+    assert [(file.name, file.size) for file in found.files] == [(FIRST, None), (SECOND, None)]
+
+
+def test_files_that_git_lfs_did_not_fetch_are_not_there(tmp_path: Path) -> None:
+    sharded(tmp_path)
+    for name in (SECOND, FIRST):
+        (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
+        if name == SECOND:
+            assert faults(tmp_path) == [f"{SECOND} is a Git LFS pointer, the file itself was not fetched: 2 tensors of it"]
+    found = opened(tmp_path)
+    assert len(found.tensors) == 4 and not found.whole and found.faults == ()
+    assert refusal(saved(tmp_path / "one.safetensors").rename(tmp_path / FIRST).parent / SECOND.replace("00002", "00003", 1)).endswith("No such file or directory")
+
+
+def test_the_tensors_of_a_missing_file_stay_as_names(tmp_path: Path) -> None:
+    sharded(tmp_path)
+    (tmp_path / FIRST).unlink()
+    found = opened(tmp_path)
+    assert shapes(found) == {"layers.1.weight": (2, 3), "head.weight": (4, 3), "embed.weight": None, "layers.0.weight": None}
+    assert found.faults == (f"{FIRST} is missing: 2 tensors of it",)
+    assert [file.size is None for file in found.files] == [True, False]
+
+
+def moved(folder: Path) -> None:
+    sharded(folder, weight_map=MAP | {"head.weight": FIRST})
+
+
+def nowhere(folder: Path) -> None:
+    sharded(folder, weight_map=MAP | {f"layers.{i}.bias": SECOND for i in range(4)})
+
+
+def unnamed(folder: Path) -> None:
+    sharded(folder, weight_map={name: file for name, file in MAP.items() if name != "layers.1.weight"})
+
+
+def twice(folder: Path) -> None:
+    sharded(folder, [{**PARTS[0], "head.weight": np.zeros((5, 5), np.float32)}, PARTS[1]])
+
+
+def lacking(folder: Path) -> None:
+    sharded(folder, weight_map={name: file for name, file in MAP.items() if file == FIRST})
+
+
+def lacking_and_gone(folder: Path) -> None:
+    sharded(folder, PARTS[:1], {name: "model-00001-of-00003.safetensors" for name in PARTS[0]}, 60)
+    (folder / "model-00001-of-00001.safetensors").rename(folder / "model-00001-of-00003.safetensors")
+
+
+def larger(folder: Path) -> None:
+    sharded(folder, total_size=TOTAL + 1)
+
+
+def one_of_three(folder: Path) -> None:
+    sharded(folder, [*PARTS, {"b": np.ones(1)}], {})
+    (folder / "model-00002-of-00003.safetensors").unlink()
+
+
+def one_of_many(folder: Path) -> None:
+    saved(folder / "model-00007-of-99999.safetensors")
+
+
+def a_broken_link(folder: Path) -> None:
+    sharded(folder, weight_map={})
+    (folder / SECOND).unlink()
+    (folder / SECOND).symlink_to("none")
+
+
+LIES: list[tuple[Callable[[Path], None], list[str]]] = [
+    (moved, [f"1 tensor is in {SECOND}, by the index in {FIRST}: head.weight"]),
+    (nowhere, [f"4 tensors are in no file, by the index in {SECOND}: layers.{{0-3}}.bias"]),
+    (unnamed, [f"1 tensor is in {SECOND}, but not in the index: layers.1.weight"]),
+    (twice, [f"1 tensor is in {FIRST} and again in {SECOND}: head.weight"]),
+    (lacking, [f"{SECOND} is not in the index", f"2 tensors are in {SECOND}, but not in the index: layers.1.weight, head.weight"]),
+    (lacking_and_gone, ["model-00002-of-00003.safetensors, model-00003-of-00003.safetensors are not in the index"]),
+    (larger, ["total_size is 121 by the index, the tensors of its files take 120 bytes"]),
+    (one_of_three, ["model-00002-of-00003.safetensors is missing"]),
+    (one_of_many, [", ".join(f"model-{i:05}-of-99999.safetensors" for i in (1, 2, 3, 4)) + " and 99,994 more are missing"]),
+    (a_broken_link, [f"{SECOND} is a broken link"]),
+]
+
+
+@pytest.mark.parametrize(("lie", "expected"), LIES, ids=[lie.__name__ for lie, _ in LIES])
+def test_what_files_say_against_each_other_is_named(lie: Callable[[Path], None], expected: list[str], tmp_path: Path) -> None:
+    lie(tmp_path)
+    found = faults(tmp_path)
+    if lie in (lacking,):  # what it leaves out counts as well
+        assert found.pop() == "total_size is 120 by the index, the tensors of its files take 120 bytes" if found[-1].startswith("total") else found
+    assert found == expected
+
+
+def test_of_a_tensor_held_twice_the_one_of_the_index_is_taken(tmp_path: Path) -> None:
+    twice(tmp_path)
+    assert opened(tmp_path).tensors["head.weight"][::2] == (SECOND, (4, 3))
+    (tmp_path / INDEX).unlink()
+    assert opened(tmp_path).tensors["head.weight"][::2] == (FIRST, (5, 5))
+
+
+def test_however_much_is_wrong_it_is_told_in_few_lines(tmp_path: Path) -> None:
+    files = [f"model-{i:05}-of-00300.safetensors" for i in range(1, 301)]
+    for i, file in enumerate(files):
+        saved(tmp_path / file, *(f"w{i}_{j}.{'x' * 150}" for j in range(9)))
+    weight_map = {f"{name}_{j}": file for file in files for j in range(9) for name in ("nowhere", "n")}
+    (tmp_path / INDEX).write_text(json.dumps({"weight_map": weight_map}))
+    found = faults(tmp_path)
+    assert len(found) == 42
+    assert found[20] == found[41] == "and 280 more of this kind"
+    assert found[0].startswith("18 tensors are in no file, by the index in model-00001-of-00300.safetensors: nowhere_0, n_0, nowhere_1, n_1 and 14 more")
+
+
+def test_names_of_files_are_printed_safely(tmp_path: Path) -> None:
+    name = "m\x1b[31m-00001-of-00002.safetensors"
+    saved(tmp_path / name)
+    found = opened(tmp_path / name)
+    assert found.faults == ("m\\x1b[31m-00002-of-00002.safetensors is missing",)
+    assert found.remarks == ("m\\x1b[31m-00001-of-00002.safetensors is one of 2 files: all of them are read",)
+
+
+def test_a_truth_value_may_count_as_one_bit(tmp_path: Path) -> None:
+    mask = {"mask": np.ones((4, 4), bool), "a": np.ones(1, np.float32)}  # dtype_byte_size of transformers before 4.50 gives 1 / 8
+    name = "model-00001-of-00001.safetensors"
+    for total, expected in ((20, []), (6.0, []), (6, []), (7, ["total_size is 7 by the index, the tensors of its files take 20 bytes"])):
+        assert faults(sharded(tmp_path, [mask], dict.fromkeys(mask, name), total)) == expected
+
+
+@pytest.mark.parametrize("said", [None, {}, {"total_size": None}, {"total_parameters": 7, "format": "pt"}])
+def test_an_index_need_not_say_a_size(said: object, tmp_path: Path) -> None:
+    (tmp_path / INDEX).write_text(json.dumps({"metadata": said, "weight_map": {"a": "model.safetensors"}}))
+    assert opened(tmp_path / INDEX).total_size is None
+
+
+SHARDS = "(accepted: a .safetensors or .bin file beside the index or below it)"
+NAMES = [
+    "../model.safetensors", "..", "/etc/model.safetensors", "a/../../model.safetensors", "..\\model.safetensors", "a\\b.safetensors", "C:model.safetensors",
+    "c:/model.safetensors", "\\\\host\\model.safetensors", "a\0.safetensors", "\x1b[31m.safetensors", "", ".", "./model.safetensors", "a//b.safetensors", "/", "a/",
+    "model.json", "model.gguf", "config", "\u202emodel.safetensors",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_index_names_nothing_but_shards_below_it(name: str, tmp_path: Path) -> None:
+    (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"good": "model.safetensors", "t": name}}))
+    message = refusal(tmp_path / INDEX)
+    assert message.startswith(f"{tmp_path / INDEX}: weight_map: tensor t: is in the file ")
+    assert message.endswith(SHARDS)
+
+
+def test_shards_may_lie_below_their_index(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    saved(tmp_path / "sub" / "model.safetensors")
+    (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"a": "sub/model.safetensors"}}))
+    found = opened(tmp_path / INDEX)
+    assert (found.tensors["a"].file, found.files[0].name, found.faults) == ("sub/model.safetensors", "sub/model.safetensors", ())
+
+
+ONE = '"weight_map": {"a": "m.safetensors"}'
+WRONG: list[tuple[str, str]] = [
+    ('{"weight_map": {}}', "weight_map: names no tensor (accepted: the index of a checkpoint, with a file for each tensor)"),
+    ('{"weight_map": {"a": 1}}', "is not JSON at character 21 (accepted: a text in quotes)"),
+    ('{"weight_map": {"a": ["m.safetensors"]}}', "is not JSON at character 21 (accepted: a text in quotes)"),
+    ('{"weight_map": {"a": "m.safetensors"', "ends in the middle (accepted: ,)"),
+    ("{" + ONE + "} x", "goes on at character 39 (accepted: blanks behind the JSON object)"),
+    ("{" + ONE + ", " + ONE + "}", "the name 'weight_map' a second time (accepted: every name once)"),
+    ('{"weight_map": {"a": "m.safetensors", "a": "m.safetensors"}}', "the name 'a' a second time (accepted: every name once)"),
+    ('{"weight_map": {"a": "m.safetensors", "\\u0061": "m.safetensors"}}', "the name 'a' a second time (accepted: every name once)"),
+    ('{"weight_map": {"\\u001b[31m": "m.safetensors"}}', r"the name '\x1b[31m' (accepted: names of printable characters)"),
+    ('{"weight_map": {"\\ud800": "m.safetensors"}}', r"'\ud800' holds half a character (accepted: Unicode)"),
+    ('{"weight_map": {"a": "m.safetensors", "b": "m.bin"}}', "weight_map: names both safetensors files and pickles (accepted: files of one kind)"),
+    ('{"metadata": [], ' + ONE + "}", "metadata: holds an array (accepted: a JSON object)"),
+    ('{"metadata": "x", ' + ONE + "}", "metadata: holds a text (accepted: a JSON object)"),
+    ('{"metadata": {"total_size": "120"}, ' + ONE + "}", "metadata.total_size = the text '120' (accepted: a whole number of bytes)"),
+    ('{"metadata": {"total_size": 1.5}, ' + ONE + "}", "metadata.total_size = 1.5 (accepted: a whole number of bytes)"),
+    ('{"metadata": {"total_size": -1}, ' + ONE + "}", "metadata.total_size = -1 (accepted: a whole number of bytes)"),
+    ('{"metadata": {"total_size": true}, ' + ONE + "}", "metadata.total_size = true (accepted: a whole number of bytes)"),
+    ('{"metadata": {"total_size": 9223372036854775808}, ' + ONE + "}", "metadata.total_size = 9223372036854775808 (accepted: a whole number of bytes)"),
+    ('{"metadata": {"total_size": 1e400}, ' + ONE + "}", "metadata: 1e400 is beyond every number (accepted: a number)"),
+    ('{"metadata": {"total_size": NaN}, ' + ONE + "}", "metadata: NaN is no number (accepted: a number)"),
+    ('{"metadata": {"total_size": 1, "total_size": 1}, ' + ONE + "}", "metadata: the key total_size a second time (accepted: every key once)"),
+    ('{"metadata": {"x": "' + "y" * 70_000 + '"}, ' + ONE + "}", "metadata: is not JSON, or longer than 65,536 characters (accepted: the index of a checkpoint)"),
+    ('{"other": ' + "[" * 60_000 + ", " + ONE + "}", "other: is not JSON, or longer than 65,536 characters (accepted: the index of a checkpoint)"),
+    ("{" + "".join(f'"{i}": 0, ' for i in range(17)) + ONE + "}", "holds more than 16 blocks beside its map (accepted: the index of a checkpoint)"),
+    ('{"model_type": "llama"}', f"is neither an index of several files nor a saved header {ACCEPTED}"),
+    ("", f"is neither an index of several files nor a saved header {ACCEPTED}"),
+    ("[" * 100_000, f"is neither an index of several files nor a saved header {ACCEPTED}"),
+    ("[" * 100_000 + '"weight_map": {', "is not JSON at character 0 (accepted: {)"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG, ids=[message[:60] for _, message in WRONG])
+def test_a_wrong_index_is_refused_in_one_line(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / INDEX).write_text(text)
+    assert refusal(tmp_path / INDEX) == f"{tmp_path / INDEX}: {message}"
+    assert refusal(tmp_path) == f"{tmp_path / INDEX}: {message}"
+
+
+HOSTILE = {
+    "lists": '{"weight_map": {"a": ' + "[[]," * (1 << 19),
+    "lists beside the map": '{"metadata": {"a": ' + "[[]," * (1 << 19) + ', "weight_map": {"a": "b.safetensors"}}',
+    "a name": '{"weight_map": {"' + "a" * (1 << 21),
+    "a file": '{"weight_map": {"a": "' + "b" * (1 << 21) + '.json"}}',
+    "escapes": '{"weight_map": {"' + "\\u0061" * (1 << 18),
+    "blanks": '{"weight_map": {' + " " * (1 << 21),
+    "numbers in a file's name": '{"weight_map": {"a": "' + "-00001-of-00002" * (1 << 17) + '.safetensors"}}',
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_index_takes_little_more_memory_than_it_is_long(kind: str, tmp_path: Path) -> None:
+    (tmp_path / INDEX).write_text(HOSTILE[kind])
+    tracemalloc.start()
+    try:
+        assert refusal(tmp_path / INDEX)
+        assert tracemalloc.get_traced_memory()[1] < 8 * len(HOSTILE[kind]) + (8 << 20)
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_index_of_too_many_bytes_names_or_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / INDEX
+    path.touch()
+    os.truncate(path, (32 << 20) + 1)
+    assert refusal(path) == f"{path}: is too large {ACCEPTED[:-1]} of at most 33,554,432 bytes)"
+    path.write_text(json.dumps({"weight_map": {f"t{i}": f"{i}.safetensors" for i in range(4)}}))
+    assert len(opened(path).tensors) == 4
+    with monkeypatch.context() as patch:
+        patch.setattr(indices, "MOST_FILES", 3)
+        assert refusal(path) == f"{path}: weight_map: names more than 3 files (accepted: at most 3)"
+    with monkeypatch.context() as patch:
+        patch.setattr("paramcount.piecewise_json.MOST_MEMBERS", 3)
+        assert refusal(path) == f"{path}: more than 3 entries (accepted: at most 3)"
+
+
+def test_all_files_together_hold_no_more_than_the_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sharded(tmp_path)
+    monkeypatch.setattr(shards, "MOST_TENSORS", 4)
+    assert len(opened(tmp_path).tensors) == 4
+    monkeypatch.setattr(shards, "MOST_TENSORS", 3)
+    assert refusal(tmp_path) == f"{tmp_path}: its files hold more than 3 tensors together (accepted: at most 3)"
+    (tmp_path / SECOND).unlink()
+    assert refusal(tmp_path) == f"{tmp_path}: its files hold more than 3 tensors together (accepted: at most 3)"
+    monkeypatch.undo()
+    monkeypatch.setattr(shards, "MOST_HEADERS", 100)
+    assert refusal(tmp_path) == f"{tmp_path}: the headers of its files have more than 100 bytes together (accepted: at most 100)"
+
+
+SCRAPS = (
+    "", " ", "{", "}", "[", "]", ",", ":", '"', "\\", "\0", "\x1b", "\ufeff", "0", "-1", "1.0", "1e3", "01", "true", "null", "NaN", '"a"', '"b"', '"metadata"', '"weight_map"', '"total_size"',
+    '"x.safetensors"', '"../x.safetensors"', "{}", '{"a":"b"}', '"c":"x.safetensors",', "\\u0061", "\\ud800", "\n",
+)  # fmt: skip
+VALID = [
+    json.dumps({"metadata": {"total_size": 12}, "weight_map": {"a": "x.safetensors", "b": "y.safetensors"}}, indent=2),
+    '{"weight_map":{"\\u0061":"x.safetensors","b":"x.s\\u0061fetensors"},"metadata":{"total_size":4.0,"x":{"y":[1]}}}',
+    '{ "metadata" : null , "weight_map" : { "a" : "d/x.bin" , "b\u00e9" : "y.pt" } } ',
+]
+
+
+def second_opinion(text: str) -> dict[str, str] | None:
+    """The map that Python's own JSON reader finds; None where it is none, or a key stands twice."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError
+        return dict(pairs)
+
+    try:
+        found = json.loads(text, object_pairs_hook=once)
+    except ValueError:
+        return None
+    placed = found.get("weight_map") if isinstance(found, dict) else None
+    good = isinstance(placed, dict) and placed and all(isinstance(file, str) and file.isprintable() for file in placed.values())
+    return placed if good and all(name.isprintable() for name in placed) else None
+
+
+def test_a_mutated_index_is_read_as_python_reads_it_or_refused() -> None:
+    rng = random.Random(7)
+    read = 0
+    for _ in range(10 * EXAMPLES):
+        text = rng.choice(VALID)
+        for _ in range(rng.choice((1, 1, 2))):
+            start = rng.randint(0, len(text))
+            stop = min(len(text), start + rng.choice((0, 0, 1, 2, 5, 20)))
+            text = text[:start] + rng.choice(SCRAPS) + text[stop if rng.random() < 0.8 else start :]
+        expected = second_opinion(text)
+        try:
+            found = index_of(text)
+        except ParamcountError as error:
+            assert_one_line(str(error))
+        else:
+            read += 1
+            assert found.weight_map == expected
+            assert found.files == tuple(sorted(set(expected.values())))
+    assert read > EXAMPLES // 2
+
+
+# ---- pickles
+
+
+class Payload:
+    """Leaves a file behind where it is loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("ending", [".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".zip", ".PT"])
+def test_a_pickle_is_refused_by_its_name(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"model{ending}"
+    os.mkfifo(path)  # whoever opened it would wait for ever
+    assert refusal(path) == f"{path}: is a pickle by its ending {ending.lower()}: none is ever loaded {ACCEPTED}"
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("name", ["model.safetensors", "model", "model.gguf", "model.json"])
+def test_a_pickle_under_another_name_is_refused_and_does_not_run(protocol: int, name: str, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    (tmp_path / name).write_bytes(pickle.dumps(Payload(ran), protocol=protocol))
+    message = refusal(tmp_path / name)
+    assert message.startswith(f"{tmp_path / name}: ")
+    assert "a pickle" in message or name in ("model.gguf", "model.json")
+    assert not ran.exists()
+    pickle.loads((tmp_path / name).read_bytes())  # noqa: S301  the payload of this test is one
+    assert ran.exists()
+
+
+def test_the_index_of_pickles_gives_names_and_never_opens_one(tmp_path: Path) -> None:
+    names = [f"pytorch_model-{i:05}-of-00003.bin" for i in (1, 2)]
+    for name in names:
+        os.mkfifo(tmp_path / name)
+    path = tmp_path / "pytorch_model.bin.index.json"
+    path.write_text(json.dumps({"metadata": {"total_size": 4}, "weight_map": dict(zip("ab", names))}))
+    found = opened(path)
+    assert (found.format, found.total_size, shapes(found)) == ("pytorch", 4, {"a": None, "b": None})
+    assert [(file.name, file.size) for file in found.files] == [(name, None) for name in names]
+    assert found.faults == ("pytorch_model-00003-of-00003.bin is not in the index",)
+
+
+# ---- saved headers
+
+
+def test_a_saved_header_gives_all_but_the_values(tmp_path: Path) -> None:
+    whole = safetensors.numpy.save(PARTS[0], metadata={"format": "pt"})
+    header = whole[8 : 8 + int.from_bytes(whole[:8], "little")]
+    path = tmp_path / "header.json"
+    for text in (header, json.dumps(json.loads(header), indent=1).encode(), b"\n" + header):
+        path.write_bytes(text)
+        found = opened(path)
+        assert shapes(found) == {name: values.shape for name, values in PARTS[0].items()}
+        assert sum(held.size or 0 for held in found.tensors.values()) == 60
+        assert (found.format, found.faults) == ("safetensors", ())
+        assert [(file.name, file.size) for file in found.files] == [("header.json", None)]
+    path.write_bytes(header.replace(b"F16", b"F61"))
+    assert refusal(path).startswith(f"{path}: tensor layers.0.weight: dtype = the text 'F61' (accepted: ")
+    path.write_bytes(header[:-20])
+    assert refusal(path).startswith(f"{path}: ")
+    path.write_bytes(whole)
+    assert refusal(path) == f"{path}: is a safetensors file {ACCEPTED}"
+
+
+# ---- GGUF
+
+
+@pytest.mark.parametrize("named", ["", "m-00001-of-00003.gguf", "m-00003-of-00003.gguf"])
+def test_gguf_files_that_the_package_split_are_joined(named: str, tmp_path: Path) -> None:
+    written(tmp_path, "m.gguf", 5, 2)
+    found = opened(tmp_path / named)
+    assert [file.name for file in found.files] == [f"m-{i:05}-of-00003.gguf" for i in (1, 2, 3)]
+    assert shapes(found) == {f"blk.{i}.attn_q.weight": (2, 32) for i in range(5)}
+    assert (found.format, found.faults) == ("gguf", ())
+    assert found.metadata["general.architecture"] == "llama" and found.metadata["llama.block_count"] == 7
+    for file in found.files:
+        whole = file.path.read_bytes()
+        held = {name: it for name, it in found.tensors.items() if it.file == file.name}
+        assert (file.size, file.before) == (len(whole), len(whole) - 256 * len(held))
+        for name, it in held.items():
+            assert whole[it.start : it.start + 256] == np.full(64, int(name.split(".")[1]), np.float32).tobytes()  # type: ignore[operator]
+    assert found.remarks == ((f"{named} is one of 3 files: all of them are read",) if named else ())
+
+
+def test_gguf_files_that_do_not_belong_together_are_told(tmp_path: Path) -> None:
+    one, other, third = (f"m-{i:05}-of-00003.gguf" for i in (1, 2, 3))
+    written(tmp_path, "m.gguf", 5, 2)
+    (tmp_path / other).rename(tmp_path / "x")
+    assert faults(tmp_path / one) == [f"{other} is missing"]
+    (tmp_path / third).rename(tmp_path / other)
+    (tmp_path / "x").rename(tmp_path / third)
+    assert faults(tmp_path / one) == [f"{other} is file 3 of 3 by its header and file 2 of 3 by its name", f"{third} is file 2 of 3 by its header and file 3 of 3 by its name"]
+    (tmp_path / third).rename(tmp_path / "whole.gguf")
+    assert faults(tmp_path / "whole.gguf") == [
+        "whole.gguf is file 2 of 3 by its header and a whole checkpoint by its name"
+    ]
+    written(tmp_path, "n.gguf", 6, 2)
+    (tmp_path / third.replace("m", "n", 1)).rename(tmp_path / third)
+    (tmp_path / other.replace("m", "n", 1)).rename(tmp_path / other)
+    assert faults(tmp_path / one) == [f"{one}: its header says that all files hold 5 tensors, they hold 6"]
+    (tmp_path / one).unlink()
+    written(tmp_path, one, 2)
+    assert faults(tmp_path / one) == [f"{one} is a whole checkpoint by its header and file 1 of 3 by its name"]
+
+
+def test_a_tensor_in_two_gguf_files_is_told(tmp_path: Path) -> None:
+    written(tmp_path, "m.gguf", 2)
+    for i in (1, 2):
+        (tmp_path / f"m-{i:05}-of-00002.gguf").write_bytes((tmp_path / "m.gguf").read_bytes())
+    assert faults(tmp_path / "m-00001-of-00002.gguf")[-1] == (
+        "2 tensors are in m-00001-of-00002.gguf and again in m-00002-of-00002.gguf: blk.{0-1}.attn_q.weight"
+    )
+
+
+# ---- what stands beside
+
+GPTQ: dict[str, Any] = {"bits": 4, "group_size": 128, "desc_act": False}
+AWQ: dict[str, Any] = {"w_bit": 4, "q_group_size": 128, "zero_point": True, "version": "GEMM"}
+BESIDE: list[tuple[dict[str, Any], dict[str, Any] | None]] = [
+    ({}, None),
+    ({"config.json": {"model_type": "llama"}}, None),
+    ({"config.json": {"quantization_config": {"quant_method": "fp8"}}}, {"quant_method": "fp8"}),
+    ({"config.json": {"quantization_config": None, "text_config": {"quantization_config": {"quant_method": "mxfp4"}}}}, {"quant_method": "mxfp4"}),
+    ({"config.json": {"text_config": []}, "quantize_config.json": GPTQ}, {"quant_method": "gptq", **GPTQ}),
+    ({"quantize_config.json": GPTQ | {"quant_method": "marlin"}}, GPTQ | {"quant_method": "marlin"}),
+    ({"quant_config.json": AWQ}, {"quant_method": "awq", **AWQ}),
+    ({"config.json": {"quantization_config": {"quant_method": "fp8"}}, "quant_config.json": AWQ}, {"quant_method": "fp8"}),
+]
+
+
+@pytest.mark.parametrize(("beside", "expected"), BESIDE)
+def test_how_the_weights_are_quantised_is_read_beside_them(beside: dict[str, Any], expected: object, tmp_path: Path) -> None:
+    file = saved(tmp_path / "model.safetensors")
+    for name, said in beside.items():
+        (tmp_path / name).write_text(json.dumps(said))
+    for path in (tmp_path, file):
+        assert (opened(path).quantization_config, opened(path).faults) == (expected, ())
+
+
+def test_a_config_that_cannot_be_read_is_a_fault_and_told_once(tmp_path: Path) -> None:
+    saved(tmp_path / "model.safetensors")
+    config = tmp_path / "config.json"
+    for text, message in (
+        ("{", "config.json: line 1 column 2: ends in the middle (accepted: a JSON object)"),
+        ("[" * 100_000, "config.json: is nested too deep (accepted: a JSON object)"),
+        ('{"quantization_config": 4}', "config.json: quantization_config = 4 (accepted: a mapping)"),
+        ('{"a": 1, "a": 1}', "config.json: the key a a second time (accepted: every key once)"),
+    ):
+        config.write_text(text)
+        (tmp_path / "quant_config.json").write_text(json.dumps(AWQ))
+        assert faults(tmp_path) == [message]
+        assert opened(tmp_path).quantization_config == {"quant_method": "awq", **AWQ}
+
+
+# ---- whatever else a path may be
+
+
+def test_what_is_no_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    assert refusal(file) == f"{file}: cannot be read: No such file or directory"
+    file.touch()
+    assert refusal(file) == f"{file}: is empty (accepted: a safetensors file)"
+    assert refusal(tmp_path) == f"{file}: is empty (accepted: a safetensors file)"
+    os.truncate(file, 1 << 40)
+    assert refusal(file) == f"{file}: says that its header has 0 bytes (accepted: a safetensors file, its header a JSON object)"
+    file.unlink()
+    os.mkfifo(file)
+    assert refusal(file) == f"{file}: is not a file (accepted: a safetensors file)"
+    (tmp_path / "loop").symlink_to("loop")
+    assert refusal(tmp_path / "loop") == f"{tmp_path / 'loop'}: cannot be read: Too many levels of symbolic links"
+    (tmp_path / "text").write_text("a text of some words")
+    assert refusal(tmp_path / "text") == f"{tmp_path / 'text'}: is no checkpoint by its name or how it begins {ACCEPTED}"
+    (tmp_path / "archive").write_bytes(b"PK\3\4 and more of it")
+    assert refusal(tmp_path / "archive") == f"{tmp_path / 'archive'}: is a zip archive, as PyTorch writes checkpoints {ACCEPTED}"
+    assert "no file can have this name" in refusal(Path("a\0b.safetensors"))
+    assert "no file can have this name" in refusal(Path("a\0-00001-of-00002.safetensors"))
+
+
+@pytest.mark.parametrize("kind", ["loop", "folder", "pipe", "empty", "cut"])
+def test_a_shard_that_is_no_file_or_damaged_is_refused(kind: str, tmp_path: Path) -> None:
+    sharded(tmp_path)
+    path = tmp_path / SECOND
+    data = path.read_bytes()
+    path.unlink()
+    if kind == "loop":
+        path.symlink_to(SECOND)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.write_bytes(data[:-1] if kind == "cut" else b"")
+    message = refusal(tmp_path / INDEX)
+    assert message.startswith(f"{path}: ")
+    expected = {"loop": "Too many levels", "folder": "is not a file", "pipe": "is not a file", "empty": "is empty", "cut": "its tensors end after"}
+    assert expected[kind] in message
+
+
+def test_an_unrelated_loop_in_a_folder_does_no_harm(tmp_path: Path) -> None:
+    sharded(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+    assert opened(tmp_path).faults == ()
+
+
+def test_files_without_an_ending_are_told_by_how_they_begin(tmp_path: Path) -> None:
+    assert opened(saved(tmp_path / "0123abcd")).format == "safetensors"
+    written(tmp_path, "m.gguf", 1)
+    (tmp_path / "m.gguf").rename(tmp_path / "4567cdef")
+    assert opened(tmp_path / "4567cdef").format == "gguf"
+
+
+def test_terabytes_are_opened_in_little_memory(tmp_path: Path) -> None:
+    """40 sparse files of 600 tensors of 64 MB each, 1.5 TB in all."""
+    weight_map = {}
+    size = 4096 * 8192 * 2
+    for i in range(1, 41):
+        file = f"model-{i:05}-of-00040.safetensors"
+        names = [f"model.layers.{i}.mlp.experts.{j}.up_proj.weight" for j in range(600)]
+        header = {name: {"dtype": "BF16", "shape": [4096, 8192], "data_offsets": [j * size, (j + 1) * size]} for j, name in enumerate(names)}
+        text = json.dumps(header, separators=(",", ":")).encode()
+        (tmp_path / file).write_bytes(struct.pack("<Q", len(text)) + text)
+        os.truncate(tmp_path / file, 8 + len(text) + 600 * size)
+        weight_map |= dict.fromkeys(names, file)
+    (tmp_path / INDEX).write_text(json.dumps({"metadata": {"total_size": 24_000 * size}, "weight_map": weight_map}))
+    tracemalloc.start()
+    try:
+        found = opened(tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 1200 * 24_000
+    finally:
+        tracemalloc.stop()
+    assert (len(found.tensors), found.faults, found.total_size) == (24_000, (), 1_610_612_736_000)
+    held = found.tensors.values()
+    assert len({id(it.dtype) for it in held}) == 1 and len({id(it.shape) for it in held}) <= 40 and len({id(it.file) for it in held}) == 40
+
+
+# ---- whether two tensors are the same
+
+
+def pair(folder: Path, one: Any, other: Any) -> Checkpoint:
+    return opened(sharded(folder, [{"a": one}, {"b": other}], {"a": FIRST, "b": SECOND}, one.nbytes + other.nbytes))
+
+
+def test_copies_are_told_by_their_values(tmp_path: Path) -> None:
+    values = np.arange(300, dtype=np.float32).reshape(30, 10)
+    assert same_values(pair(tmp_path, values, values), "a", "b") is True
+    assert same_values(pair(tmp_path, values, values), "a", "a") is True
+    for i in (0, 150, 299):
+        other = values.copy()
+        other.flat[i] += 1
+        assert same_values(pair(tmp_path, values, other), "a", "b") is False
+    assert same_values(pair(tmp_path, values, values.T.copy()), "a", "b") is False
+    assert same_values(pair(tmp_path, values, values.view(np.int32)), "a", "b") is False
+    assert same_values(pair(tmp_path, values[:0], values[:0]), "a", "b") is True
+
+
+def test_of_large_tensors_pieces_are_read_from_the_first_byte_to_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(1).integers(0, 256, 1_000_001, np.uint8)
+    read: list[int] = []
+    original = sampling._read
+    monkeypatch.setattr(sampling, "_read", lambda file, at, n: read.append(n) or original(file, at, n))
+    assert same_values(pair(tmp_path, values, values), "a", "b") is True
+    assert sum(read) == 2 * 64 * 4096
+    for i in (0, 500_000, 1_000_000):
+        other = values.copy()
+        other[max(0, i - 8000) : i + 8000] ^= 1
+        assert same_values(pair(tmp_path, values, other), "a", "b") is False
+    for i in (0, 1_000_000):
+        other = values.copy()
+        other[i] ^= 1
+        assert same_values(pair(tmp_path, values, other), "a", "b") is False
+
+
+def test_where_values_are_not_there_nothing_is_said_of_them(tmp_path: Path) -> None:
+    values = np.ones((2, 2))
+    pair(tmp_path, values, values)
+    (tmp_path / SECOND).unlink()
+    assert same_values(opened(tmp_path), "a", "b") is None
+    (tmp_path / FIRST).unlink()
+    assert same_values(opened(tmp_path), "a", "b") is None
+    (tmp_path / INDEX).write_text(json.dumps({name: {"dtype": "U8", "shape": [1], "data_offsets": [i, i + 1]} for i, name in enumerate("ab")}))
+    assert same_values(opened(tmp_path / INDEX), "a", "b") is None
+
+
+def test_a_file_that_is_another_by_now_is_not_compared(tmp_path: Path) -> None:
+    values = np.ones((2, 2))
+    found = pair(tmp_path, values, values)
+    saved(tmp_path / SECOND, "b")
+    with pytest.raises(ParamcountError, match=rf"{SECOND}: is another file by now \(accepted: a file that stays as it is\)$"):
+        same_values(found, "a", "b")
+    (tmp_path / FIRST).unlink()
+    with pytest.raises(ParamcountError, match=rf"{FIRST}: cannot be read: No such file or directory$"):
+        same_values(found, "a", "b")
+
+
+def test_gguf_tensors_are_compared_as_well(tmp_path: Path) -> None:
+    written(tmp_path, "m.gguf", 3)
+    found = opened(tmp_path / "m.gguf")
+    assert same_values(found, "blk.1.attn_q.weight", "blk.1.attn_q.weight") is True
+    assert same_values(found, "blk.1.attn_q.weight", "blk.2.attn_q.weight") is False
