@@ -6,7 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from paramcount.auditing.audits import Audit, audit
     from paramcount.changing import what_if
+    from paramcount.checkpoints.alone import StoredCount, stored_in
     from paramcount.comparing import compare
     from paramcount.counting import Count, count
     from paramcount.differing import Difference, diff
@@ -28,13 +30,16 @@ __version__ = "0.1.0"
 
 # {public name: the module that has it}; loaded on first use, so that importing paramcount costs nothing.
 _PUBLIC = {
+    "Audit": "auditing.audits",
     "Count": "counting",
     "Difference": "differing",
     "Drawing": "drawing.shapes",
     "Explanation": "explaining.explanation",
     "Model": "zoo",
     "ParamcountError": "errors",
+    "StoredCount": "checkpoints.alone",
     "Tensor": "stored",
+    "audit": "auditing.audits",
     "compare": "comparing",
     "count": "counting",
     "diff": "differing",
@@ -44,19 +49,23 @@ _PUBLIC = {
     "load": "names",
     "plot": "drawing.bars",
     "report": "drawing.reports",
+    "stored_in": "checkpoints.alone",
     "trace": "tracing.sending",
     "what_if": "changing",
     "why": "explaining.published",
 }
 __all__ = [
+    "Audit",
     "Count",
     "Difference",
     "Drawing",
     "Explanation",
     "Model",
     "ParamcountError",
+    "StoredCount",
     "Tensor",
     "__version__",
+    "audit",
     "compare",
     "count",
     "diff",
@@ -66,6 +75,7 @@ __all__ = [
     "load",
     "plot",
     "report",
+    "stored_in",
     "trace",
     "what_if",
     "why",

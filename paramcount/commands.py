@@ -5,6 +5,7 @@ from __future__ import annotations
 # {command: (module of paramcount.cli, one line for --help)}
 COMMANDS = {
     "architectures": ("architectures", "What can be counted from a config.json."),
+    "audit": ("audit", "Tables of claims about models: what is right, rounded or wrong."),
     "compare": ("compare", "Several models side by side."),
     "diff": ("diff", "What differs between two models, and where the parameters come from."),
     "draw": ("draw", "A picture to scale: every matrix, data blue, weights grey."),

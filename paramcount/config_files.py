@@ -23,12 +23,14 @@ LISTED = 4
 PATIENCE = 10  # seconds that the Hub has for its first answer
 CHECKPOINTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
 
+STORED = "the config.json beside it; `paramcount PATH` alone counts what a checkpoint stores"
+
 # What else lies about under the name *.json: (keys that give it away, what it is, what to pass instead).
 OTHERS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("peft_type",), "an adapter's config", "the config.json of the model it adapts"),
     (("_diffusers_version",), "a diffusion pipeline's config", ACCEPTED),
     (("_class_name",), "a diffusion pipeline's config", ACCEPTED),
-    (("weight_map",), "the index of a checkpoint's shards", "the config.json beside it"),
+    (("weight_map",), "the index of a checkpoint's shards", STORED),
     (("tokenizer_class",), "a tokenizer's config", "the config.json beside it"),
     (("added_tokens", "model"), "a tokenizer", "the config.json beside it"),
     (("added_tokens_decoder",), "a tokenizer's config", "the config.json beside it"),
@@ -39,7 +41,7 @@ OTHERS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("eos_token_id", "temperature"), "a generation config", "the config.json beside it"),
     (("dim", "n_layers", "n_heads"), "params.json of an original release", "the config.json of its Hugging Face form"),
     (("train_batch_size",), "a training config", ACCEPTED),
-    (("__metadata__",), "the header of a safetensors file", "the config.json beside it"),
+    (("__metadata__",), "the header of a safetensors file", STORED),
 )
 
 
@@ -90,7 +92,7 @@ def from_path(path: Path) -> Model:
     if path.is_dir():
         path = in_directory(path)
     if path.suffix.lower() in CHECKPOINTS:
-        raise ParamcountError("is a checkpoint, not a config", where=printable(path), accepted="the config.json beside it")
+        raise ParamcountError("is a checkpoint, not a config", where=printable(path), accepted=STORED)
     return from_text(read_text(path, ACCEPTED, LARGEST_FILE), printable(path), printable(title(path), 100))
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
 from struct import Struct, calcsize, unpack
-from typing import BinaryIO, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError, printable, quoted, shown
 from paramcount.files import KNOWN, regular
@@ -158,7 +158,7 @@ class _Front:
         self.at += n
         return self.window[start : start + n]
 
-    def numbers(self, form: str) -> tuple[int, ...]:
+    def numbers(self, form: str) -> tuple[Any, ...]:
         """The next numbers, as `struct` writes their types."""
         form = self.order + form
         return unpack(form, self.take(calcsize(form)))
@@ -269,7 +269,7 @@ def _value(front: _Front, kind: str) -> Single | Array:
         return Array(kind, length)
     if kind == "STRING":
         return _text(front, LONGEST_TEXT)
-    (value,) = front.numbers(FORMATS[kind])
+    value: int | float = front.numbers(FORMATS[kind])[0]
     if kind != "BOOL":
         return value
     if value > 1:
@@ -345,7 +345,7 @@ def _tensor(front: _Front) -> GgufTensor:
 def _end(tensors: Mapping[str, GgufTensor], alignment: int) -> int:
     """How many bytes of values the tensors fill, from the first to the last without a gap that is not needed."""
     end, before = 0, ""
-    for name, stored in sorted(tensors.items(), key=lambda item: (item[1].start, item[1].stop)):
+    for name, stored in sorted(tensors.items(), key=lambda item: item[1][2:]):
         if stored.start != _filled(end, alignment):
             behind = f"behind {quoted(before)}" if before else "at first"
             begins = f"byte {_filled(end, alignment):,}, {behind}: a multiple of {alignment:,}, no gap, nothing twice"

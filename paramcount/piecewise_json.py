@@ -13,6 +13,7 @@ T = TypeVar("T")
 
 MOST_MEMBERS = 500_000
 BLANKS = re.compile(r"[ \t\n\r]*")
+NEXT = re.compile(r"[ \t\n\r]*([,}])[ \t\n\r]*")
 HALVES = re.compile("[\ud800-\udfff]")
 DECODER = JSONDecoder()
 
@@ -36,7 +37,7 @@ def members(
         return found, at + 1
     while True:
         whole = usual(at) if usual else None
-        name, behind = (whole[0], at) if whole else string(text, at)
+        name, at = (whole[0], at) if whole else string(text, at)
         if name in found:
             raise ParamcountError(f"the name {quoted(name)} a second time", accepted="every name once")
         if not name.isprintable():
@@ -46,11 +47,13 @@ def members(
         if whole:
             _, found[name], at = whole
         else:
-            found[name], at = read(name, skip(text, mark(text, behind, ":")))
-        at = skip(text, at)
-        if text[at : at + 1] == "}":
-            return found, at + 1
-        at = skip(text, mark(text, at, ","))
+            found[name], at = read(name, skip(text, mark(text, at, ":")))
+        behind = NEXT.match(text, at)
+        if behind is None:
+            raise _not_json(text, skip(text, at), ",")
+        if behind[1] == "}":
+            return found, behind.end(1)
+        at = behind.end()
 
 
 def skip(text: str, at: int) -> int:

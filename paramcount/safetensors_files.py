@@ -170,7 +170,9 @@ def _usual(text: str, at: int, shapes: dict[str, tuple[int, ...]]) -> tuple[str,
     if shape is None:
         shape = shapes[listed] = tuple(map(int, listed.split(","))) if listed else ()
     start, stop = int(first), int(last)
-    if name == "__metadata__" or dtype not in BITS or 0 in shape or prod(shape) * BITS[dtype] != 8 * (stop - start):
+    if name == "__metadata__" or dtype not in BITS or prod(shape) * BITS[dtype] != 8 * (stop - start):
+        return None
+    if 0 in shape and prod(n or 1 for n in shape) >= LARGEST_NUMBER // 8:
         return None
     return name, Stored(DTYPES[dtype], shape, start, stop), usual.end()
 

@@ -43,6 +43,7 @@ class Column(NamedTuple):
     right: bool = True
     show: Callable[[Any], str] = grouped
     only: str = ""  # "people": not in CSV (shares, arithmetic); "csv": not in tables for people
+    paint: Callable[[str], str] | None = None  # what a terminal does to a cell, which is as wide before and after
 
 
 class Table(NamedTuple):
@@ -120,7 +121,7 @@ def _text(table: Table, width: int) -> str:
             lines.append("")
         for row in cells:
             for texts in _broken(row or ["─" * n for n in widths], widths[-1] if table.wraps and len(row) - 1 in panel else None):
-                padded = [texts[i].rjust(widths[i]) if columns[i].right else texts[i].ljust(widths[i]) for i in panel]
+                padded = [(columns[i].paint or str)(texts[i].rjust(widths[i]) if columns[i].right else texts[i].ljust(widths[i])) for i in panel]
                 lines.append("  ".join(padded).rstrip())
     lines += [piece for line in table.below for piece in _folded(line, width)]
     return "\n".join(lines) + "\n"

@@ -10,7 +10,7 @@ import struct
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import gguf
 import numpy as np
@@ -277,7 +277,9 @@ def test_files_that_git_lfs_did_not_fetch_are_not_there(tmp_path: Path) -> None:
             assert faults(tmp_path) == [f"{SECOND} is a Git LFS pointer, the file itself was not fetched: 2 tensors of it"]
     found = opened(tmp_path)
     assert len(found.tensors) == 4 and not found.whole and found.faults == ()
-    assert refusal(saved(tmp_path / "one.safetensors").rename(tmp_path / FIRST).parent / SECOND.replace("00002", "00003", 1)).endswith("No such file or directory")
+    assert refusal(saved(tmp_path / "one.safetensors").rename(tmp_path / FIRST).parent / SECOND.replace("00002", "00003", 1)).endswith(
+        "No such file or directory"
+    )
 
 
 def test_the_tensors_of_a_missing_file_stay_as_names(tmp_path: Path) -> None:
@@ -310,7 +312,7 @@ def lacking(folder: Path) -> None:
 
 
 def lacking_and_gone(folder: Path) -> None:
-    sharded(folder, PARTS[:1], {name: "model-00001-of-00003.safetensors" for name in PARTS[0]}, 60)
+    sharded(folder, PARTS[:1], dict.fromkeys(PARTS[0], "model-00001-of-00003.safetensors"), 60)
     (folder / "model-00001-of-00001.safetensors").rename(folder / "model-00001-of-00003.safetensors")
 
 
@@ -338,7 +340,7 @@ LIES: list[tuple[Callable[[Path], None], list[str]]] = [
     (nowhere, [f"4 tensors are in no file, by the index in {SECOND}: layers.{{0-3}}.bias"]),
     (unnamed, [f"1 tensor is in {SECOND}, but not in the index: layers.1.weight"]),
     (twice, [f"1 tensor is in {FIRST} and again in {SECOND}: head.weight"]),
-    (lacking, [f"{SECOND} is not in the index", f"2 tensors are in {SECOND}, but not in the index: layers.1.weight, head.weight"]),
+    (lacking, [f"{SECOND} is not in the index", f"2 tensors are in {SECOND}, but not in the index: head.weight, layers.1.weight"]),
     (lacking_and_gone, ["model-00002-of-00003.safetensors, model-00003-of-00003.safetensors are not in the index"]),
     (larger, ["total_size is 121 by the index, the tensors of its files take 120 bytes"]),
     (one_of_three, ["model-00002-of-00003.safetensors is missing"]),
@@ -350,29 +352,28 @@ LIES: list[tuple[Callable[[Path], None], list[str]]] = [
 @pytest.mark.parametrize(("lie", "expected"), LIES, ids=[lie.__name__ for lie, _ in LIES])
 def test_what_files_say_against_each_other_is_named(lie: Callable[[Path], None], expected: list[str], tmp_path: Path) -> None:
     lie(tmp_path)
-    found = faults(tmp_path)
-    if lie in (lacking,):  # what it leaves out counts as well
-        assert found.pop() == "total_size is 120 by the index, the tensors of its files take 120 bytes" if found[-1].startswith("total") else found
-    assert found == expected
+    assert faults(tmp_path) == expected
 
 
 def test_of_a_tensor_held_twice_the_one_of_the_index_is_taken(tmp_path: Path) -> None:
     twice(tmp_path)
-    assert opened(tmp_path).tensors["head.weight"][::2] == (SECOND, (4, 3))
+    assert opened(tmp_path).tensors["head.weight"][:3] == (SECOND, "F32", (4, 3))
     (tmp_path / INDEX).unlink()
-    assert opened(tmp_path).tensors["head.weight"][::2] == (FIRST, (5, 5))
+    assert opened(tmp_path).tensors["head.weight"][:3] == (FIRST, "F32", (5, 5))
 
 
 def test_however_much_is_wrong_it_is_told_in_few_lines(tmp_path: Path) -> None:
     files = [f"model-{i:05}-of-00300.safetensors" for i in range(1, 301)]
     for i, file in enumerate(files):
         saved(tmp_path / file, *(f"w{i}_{j}.{'x' * 150}" for j in range(9)))
-    weight_map = {f"{name}_{j}": file for file in files for j in range(9) for name in ("nowhere", "n")}
+    weight_map = {f"{'n' * 200}{i}_{j}": file for i, file in enumerate(files) for j in range(9)}
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": weight_map}))
     found = faults(tmp_path)
     assert len(found) == 42
     assert found[20] == found[41] == "and 280 more of this kind"
-    assert found[0].startswith("18 tensors are in no file, by the index in model-00001-of-00300.safetensors: nowhere_0, n_0, nowhere_1, n_1 and 14 more")
+    assert found[0].startswith("9 tensors are in no file, by the index in model-00001-of-00300.safetensors: nnn")
+    assert found[0].endswith("n0_3 and 5 more")
+    assert found[21].startswith("9 tensors are in model-00001-of-00300.safetensors, but not in the index: w0_")
 
 
 def test_names_of_files_are_printed_safely(tmp_path: Path) -> None:
@@ -443,7 +444,10 @@ WRONG: list[tuple[str, str]] = [
     ('{"metadata": {"total_size": 1e400}, ' + ONE + "}", "metadata: 1e400 is beyond every number (accepted: a number)"),
     ('{"metadata": {"total_size": NaN}, ' + ONE + "}", "metadata: NaN is no number (accepted: a number)"),
     ('{"metadata": {"total_size": 1, "total_size": 1}, ' + ONE + "}", "metadata: the key total_size a second time (accepted: every key once)"),
-    ('{"metadata": {"x": "' + "y" * 70_000 + '"}, ' + ONE + "}", "metadata: is not JSON, or longer than 65,536 characters (accepted: the index of a checkpoint)"),
+    (
+        '{"metadata": {"x": "' + "y" * 70_000 + '"}, ' + ONE + "}",
+        "metadata: is not JSON, or longer than 65,536 characters (accepted: the index of a checkpoint)",
+    ),
     ('{"other": ' + "[" * 60_000 + ", " + ONE + "}", "other: is not JSON, or longer than 65,536 characters (accepted: the index of a checkpoint)"),
     ("{" + "".join(f'"{i}": 0, ' for i in range(17)) + ONE + "}", "holds more than 16 blocks beside its map (accepted: the index of a checkpoint)"),
     ('{"model_type": "llama"}', f"is neither an index of several files nor a saved header {ACCEPTED}"),
@@ -534,12 +538,13 @@ def second_opinion(text: str) -> dict[str, str] | None:
     except ValueError:
         return None
     placed = found.get("weight_map") if isinstance(found, dict) else None
-    good = isinstance(placed, dict) and placed and all(isinstance(file, str) and file.isprintable() for file in placed.values())
-    return placed if good and all(name.isprintable() for name in placed) else None
+    if not isinstance(placed, dict) or not placed:
+        return None
+    return placed if all(isinstance(text, str) and text.isprintable() for text in (*placed, *placed.values())) else None
 
 
 def test_a_mutated_index_is_read_as_python_reads_it_or_refused() -> None:
-    rng = random.Random(7)
+    rng = random.Random(7)  # noqa: S311
     read = 0
     for _ in range(10 * EXAMPLES):
         text = rng.choice(VALID)
@@ -554,6 +559,7 @@ def test_a_mutated_index_is_read_as_python_reads_it_or_refused() -> None:
             assert_one_line(str(error))
         else:
             read += 1
+            assert expected is not None
             assert found.weight_map == expected
             assert found.files == tuple(sorted(set(expected.values())))
     assert read > EXAMPLES // 2
@@ -653,11 +659,12 @@ def test_gguf_files_that_do_not_belong_together_are_told(tmp_path: Path) -> None
     assert faults(tmp_path / one) == [f"{other} is missing"]
     (tmp_path / third).rename(tmp_path / other)
     (tmp_path / "x").rename(tmp_path / third)
-    assert faults(tmp_path / one) == [f"{other} is file 3 of 3 by its header and file 2 of 3 by its name", f"{third} is file 2 of 3 by its header and file 3 of 3 by its name"]
-    (tmp_path / third).rename(tmp_path / "whole.gguf")
-    assert faults(tmp_path / "whole.gguf") == [
-        "whole.gguf is file 2 of 3 by its header and a whole checkpoint by its name"
+    assert faults(tmp_path / one) == [
+        f"{other} is file 3 of 3 by its header and file 2 of 3 by its name",
+        f"{third} is file 2 of 3 by its header and file 3 of 3 by its name",
     ]
+    (tmp_path / third).rename(tmp_path / "whole.gguf")
+    assert faults(tmp_path / "whole.gguf") == ["whole.gguf is file 2 of 3 by its header and a whole checkpoint by its name"]
     written(tmp_path, "n.gguf", 6, 2)
     (tmp_path / third.replace("m", "n", 1)).rename(tmp_path / third)
     (tmp_path / other.replace("m", "n", 1)).rename(tmp_path / other)
@@ -775,7 +782,7 @@ def test_files_without_an_ending_are_told_by_how_they_begin(tmp_path: Path) -> N
 
 def test_terabytes_are_opened_in_little_memory(tmp_path: Path) -> None:
     """40 sparse files of 600 tensors of 64 MB each, 1.5 TB in all."""
-    weight_map = {}
+    weight_map: dict[str, str] = {}
     size = 4096 * 8192 * 2
     for i in range(1, 41):
         file = f"model-{i:05}-of-00040.safetensors"
@@ -821,7 +828,12 @@ def test_of_large_tensors_pieces_are_read_from_the_first_byte_to_the_last(tmp_pa
     values = np.random.default_rng(1).integers(0, 256, 1_000_001, np.uint8)
     read: list[int] = []
     original = sampling._read
-    monkeypatch.setattr(sampling, "_read", lambda file, at, n: read.append(n) or original(file, at, n))
+
+    def watched(file: BinaryIO, at: int, n: int) -> bytes:
+        read.append(n)
+        return original(file, at, n)
+
+    monkeypatch.setattr(sampling, "_read", watched)
     assert same_values(pair(tmp_path, values, values), "a", "b") is True
     assert sum(read) == 2 * 64 * 4096
     for i in (0, 500_000, 1_000_000):

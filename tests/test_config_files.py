@@ -232,7 +232,6 @@ BESIDE = "(accepted: the config.json beside it)"
     [
         ({"peft_type": "LORA", "base_model_name_or_path": "Qwen/Qwen3-8B"}, "is an adapter's config of Qwen/Qwen3-8B (accepted: the config.json of the model it adapts)"),
         ({"_class_name": "StableDiffusionPipeline", "_diffusers_version": "0.30.0"}, "is a diffusion pipeline's config (accepted: a model's config.json)"),
-        ({"metadata": {}, "weight_map": {}}, f"is the index of a checkpoint's shards {BESIDE}"),
         ({"tokenizer_class": "GPT2Tokenizer"}, f"is a tokenizer's config {BESIDE}"),
         ({"version": "1.0", "added_tokens": [], "model": {"type": "BPE"}}, f"is a tokenizer {BESIDE}"),
         ({"image_processor_type": "CLIPImageProcessor"}, f"is an image processor's config {BESIDE}"),

@@ -92,7 +92,6 @@ def test_a_name_with_control_characters_is_refused_in_printable_ones(name: str, 
         ("..%2fx", "..%2fx: cannot be read: No such file or directory"),
         ("/etc/passwd", "/etc/passwd: line 1 column 1: is not JSON: Expecting value (accepted: a JSON object)"),
         ("gpt2-small/", "gpt2-small: cannot be read: No such file or directory"),
-        ("model.safetensors", "model.safetensors: is a checkpoint, not a config (accepted: the config.json beside it)"),
         ("../x.yaml", "../x.yaml: cannot be read: No such file or directory"),
         ("gpt2-small.yaml", "gpt2-small.yaml: cannot be read: No such file or directory"),
         ("GPT2-SMALL.YAML", "GPT2-SMALL.YAML: cannot be read: No such file or directory"),
@@ -103,6 +102,15 @@ def test_what_looks_like_a_path_is_one_whatever_the_zoo_holds(name: str, message
     assert expand(name) is None
     assert refusal(name) == message
     assert command_refusal(capsys, name) == message
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "./MODEL.GGUF"])
+def test_a_checkpoint_is_no_model_and_show_alone_reads_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert is_path(name)
+    place = name.removeprefix("./")
+    instead = "the config.json beside it; `paramcount PATH` alone counts what a checkpoint stores"
+    assert refusal(name) == f"{place}: is a checkpoint, not a config (accepted: {instead})"
+    assert command_refusal(capsys, name) == f"{place}: cannot be read: No such file or directory"
 
 
 def test_no_name_at_all_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,8 +37,9 @@ FLOORS = [
     ["changing"],
     ["arithmetic", "breakdown", "checking", "comparing", "gpt2_numpy"],
     ["gpt2_checks", "gpt2_text", "overview", "differing", "scanning"],
+    ["checkpoints"],
     ["explaining", "tracing"],
-    ["drawing"],
+    ["auditing", "drawing"],
     ["cli"],
 ]
 FLOOR = {name: i for i, names in enumerate(FLOORS) for name in names}

@@ -402,6 +402,23 @@ def spoilt(rng: random.Random) -> bytes:
     return whole if rng.random() < 0.9 else whole[: rng.randint(0, len(whole))]
 
 
+def found_in(data: bytes) -> object:
+    """What a header says, or how it is refused."""
+    try:
+        return tensors_of(data[8:].decode("utf-8", "replace"))
+    except ParamcountError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("i", range(3))
+def test_headers_as_writers_write_them_are_read_at_once_and_alike(i: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(i)  # noqa: S311  the same inputs every time
+    datas = [*VALID, *(made(header) for header, _, _ in WRONG), *(spoilt(rng) for _ in range(EXAMPLES))]
+    at_once = [found_in(data[: 8 + int.from_bytes(data[:8], "little")]) for data in datas]
+    monkeypatch.setattr(safetensors_files, "_usual", lambda *_: None)
+    assert at_once == [found_in(data[: 8 + int.from_bytes(data[:8], "little")]) for data in datas]
+
+
 def second_opinion(data: bytes) -> dict[str, tuple[str, tuple[int, ...], bytes]] | None:
     """What the library finds; None where it refuses."""
     try:

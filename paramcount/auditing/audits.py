@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,16 +11,18 @@ from typing import Any
 
 from paramcount import zoo
 from paramcount.auditing import claim_tables
-from paramcount.auditing.cells import LONGEST, Claim, Unread, cleaned, read
+from paramcount.auditing.cells import LONGEST, NO_CLAIM, Claim, Unread, cleaned, read
 from paramcount.auditing.claim_tables import Line, Table, Tables
 from paramcount.auditing.consistency import Doubt, doubts
-from paramcount.auditing.headings import Heading
-from paramcount.auditing.judging import Judgement, judged, tally, worst, written
+from paramcount.auditing.headings import COUNTS, Heading
+from paramcount.auditing.judging import Judgement, convention, judged, tally, worst, written
 from paramcount.counting import SCHEMA_VERSION
-from paramcount.errors import ParamcountError, printable, quoted
+from paramcount.errors import ParamcountError, printable
 from paramcount.files import expanded
-from paramcount.names import find, other_entry
+from paramcount.names import find, folded, other_entry, spellings
 
+MOST_EXPLAINED = 500  # names and numbers of a table that get more than a verdict
+NOT_THERE = "not in the zoo"
 ACCEPTED = "the path of a CSV or Markdown file, or rows: mappings of columns to values, a DataFrame"
 
 
@@ -37,9 +39,20 @@ class Cell:
     note: str = ""  # how it fits, what it counts instead, why it cannot be checked
 
     @property
+    def empty(self) -> bool:
+        """Whether the cell claims nothing."""
+        return self.note == NO_CLAIM
+
+    @property
     def said(self) -> str:
         """The verdict as people read it."""
-        return f"wrong (true: {written(self.column, self.true)})" if self.verdict == "wrong" and self.true is not None else self.verdict
+        beside = f"true: {self.true_text}" if self.verdict == "wrong" else self.note if self.verdict == "rounded" else ""
+        return f"{self.verdict} ({beside})" if beside else self.verdict
+
+    @property
+    def true_text(self) -> str:
+        """What is true, as people read it."""
+        return "–" if self.true is None else written(self.column, self.true)
 
 
 @dataclass(frozen=True)
@@ -71,8 +84,14 @@ class Audit:
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """All claims, row by row."""
+        """All claims, row by row, empty cells too."""
         return tuple(cell for row in self.rows for cell in row.cells)
+
+    @cached_property
+    def summary(self) -> dict[str, dict[str, int]]:
+        """How many rows and how many claims have each verdict; cells that claim nothing stand beside."""
+        claims = [cell.verdict for cell in self.cells if not cell.empty]
+        return {"rows": tally(row.verdict for row in self.rows), "cells": tally(claims) | {"no claim": len(self.cells) - len(claims)}}
 
     @property
     def ok(self) -> bool:
@@ -91,11 +110,10 @@ class Audit:
             cells = [{name: value for name, value in vars(cell).items() if name != "label"} for cell in row.cells]
             beside = {name: getattr(row, name) for name in ("source", "line", "model", "id", "verdict", "note")}
             rows.append(beside | {"cells": cells, "consistency": [doubt._asdict() for doubt in row.doubts]})
-        summary = {"rows": dict(tally(row.verdict for row in self.rows)), "cells": dict(tally(cell.verdict for cell in self.cells))}
         return {
             "schema_version": SCHEMA_VERSION,
             "ok": self.ok,
-            "summary": summary,
+            "summary": self.summary,
             "rows": rows,
             "left_out": list(self.left_out),
             "skipped": list(self.skipped),
@@ -120,7 +138,8 @@ def audit(source: object) -> Audit:
 def audited(found: Sequence[Tables]) -> Audit:
     """The same of the tables of several files."""
     every = [table for tables in found for table in tables.claims]
-    rows = tuple(row(table, line) for table in every for line in table.lines)
+    patience = iter(range(MOST_EXPLAINED))
+    rows = tuple(row(table, line, patience) for table in every for line in table.lines)
     left_out = dict.fromkeys(text for table in every for text in table.left_out)
     return Audit(rows, tuple(left_out), tuple(text for tables in found for text in tables.skipped))
 
@@ -140,25 +159,27 @@ def tables(source: object) -> Tables:
     raise ParamcountError(f"{type(source).__name__} is no table of claims", accepted=ACCEPTED)
 
 
-def row(table: Table, line: Line) -> Row:
-    """The verdicts on one line of a table."""
-    name = printable(line.cells[table.model].strip(), LONGEST)
+def row(table: Table, line: Line, patience: Iterator[int]) -> Row:
+    """The verdicts on one line of a table. `patience`: one for each name or number that is worth a longer look."""
+    name = printable(cleaned(line.cells[table.model]), LONGEST)
     columns = [(text, heading) for text, heading in zip(line.cells, table.headings) if heading.kind not in (None, "model")]
-    read_cells = [(text, heading, claims_of(text, heading)) for text, heading in columns]
-    claims = [(claim, heading) for _, heading, found in read_cells if not isinstance(found, str) for claim in found]
+    found = [(printable(text.strip(), LONGEST), heading, claims_of(text, heading)) for text, heading in columns]
     id, note, own = entry_of(name, [text for text, heading in columns if heading.kind == "total"])
     model = zoo.entry(id) if id else None
+    if name and not id and next(patience, None) is not None:
+        note = unknown(name)
     cells: list[Cell] = []
-    for text, heading, found in read_cells:
-        printed = printable(text.strip(), LONGEST)
-        if isinstance(found, str):
-            cells.append(Cell(str(heading.kind), heading.text, heading.label, printed, "not checkable", None, found))
+    for text, heading, claims in found:
+        if isinstance(claims, str):
+            cells.append(Cell(str(heading.kind), heading.text, heading.label, text, "not checkable", None, claims))
             continue
-        for claim in found:
-            judgement = judged(claim, heading, model, own) if model else Judgement("not checkable", None, note)
-            about = heading if claim.kind == heading.kind else heading._replace(kind=claim.kind)
-            cells.append(Cell(claim.kind, heading.text, about.label, printed, *judgement))
-    return Row(table.place, line.number, name, id, note, tuple(cells), doubts(claims))
+        for claim in claims:
+            verdict, true, why = judged(claim, heading, model, own) if model else Judgement("not checkable", None, note)
+            if verdict == "wrong" and model and claim.kind in COUNTS and claim.amount and claim.relation == "=" and next(patience, None) is not None:
+                why = convention(claim.amount, int(true or 0), model)
+            cells.append(Cell(claim.kind, heading.text, heading._replace(kind=claim.kind).label, text, verdict, true, why))
+    said = [(claim, heading) for _, heading, claims in found if not isinstance(claims, str) for claim in claims]
+    return Row(table.place, line.number, name, id, note, tuple(cells), doubts(said))
 
 
 def claims_of(text: str, heading: Heading) -> tuple[Claim, ...] | str:
@@ -180,30 +201,26 @@ def entry_of(name: str, sizes: Iterable[str]) -> tuple[str | None, str, bool]:
     for size in sizes:
         longer = f"{plain} {cleaned(size)}"
         if (id := known(longer)) and id != known(plain):
-            return id, f"read as {longer}", other_entry(longer) is None
+            return id, f"read as {longer}", True
     spellings = [plain, *(part.strip("\"'“”‘’ ") for part in plain.split(" or "))]
     ids = {id for spelling in spellings if (id := known(spelling))}
     if len(ids) == 1:
         (id,) = ids
         other = next((other for spelling in spellings if known(spelling) and (other := other_entry(spelling))), None)
         return id, f"the sizes of {id}, whose entry this is" if other else "", other is None
-    return None, unknown(plain), False
+    return None, NOT_THERE, False
 
 
 def known(name: str) -> str | None:
-    try:
-        return find(name)
-    except ParamcountError:
-        return None
+    """The zoo id that a name is a spelling of."""
+    return spellings().get(folded(name[:LONGEST]))
 
 
 def unknown(name: str) -> str:
     """Why a name is no model of the zoo, with the nearest that are."""
     try:
-        find(name)
+        find(cleaned(name))
     except ParamcountError as error:
         nearest = [id for id in error.nearest if zoo.path_of(id)]
-        if not nearest:
-            return "not in the zoo" if error.nearest or "family" not in error.found else "names a whole family"
-        return f"not in the zoo; did you mean {' or '.join(nearest)}?"
-    return f"{quoted(name)} names several models"
+        return f"{NOT_THERE}; did you mean {' or '.join(nearest)}?" if nearest else NOT_THERE
+    return NOT_THERE

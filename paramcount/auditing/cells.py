@@ -19,23 +19,25 @@ DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")  # 1.557.611.200
 MARKUP = re.compile(r"\*+|`+|__|~~|</?[a-zA-Z][^<>]*>|(?<=\S)\[\^?\w{1,8}\](?!\()|[†‡§]|(?<=[^\W\d_])[¹²³]")
 LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
 LARGEST = 10**30
+NO_CLAIM = "no claim"
 
 EMPTY = frozenset({"", *DASHES, "--", "---", "?", "/", ".", "…", "..."})
-ABSENT = frozenset("n/a na none null nil nan no dense".split())
+ABSENT = frozenset({"n/a", "na", "none", "null", "nil", "nan", "no", "dense"})
 MIXTURE = frozenset({"mixture of experts", "mixture-of-experts", "moe", "yes", "true", "sparse", "sparse moe"})
 YES = frozenset({"yes", "true", "y", "1", "✓", "✔", "✅", "tied"})
 NO = frozenset({"no", "false", "n", "0", "✗", "✘", "❌", "x", "untied", "not tied"})
 
-ABOVE = frozenset("over above beyond exceeding least".split())
-BELOW = frozenset("under below up most".split())
-HEDGES = frozenset(
-    "estimated estimate est guessed guess guesses approx approximately about around circa ca roughly rumored rumoured rumor rumour speculated reportedly reported "
-    "likely nearly almost unofficial unconfirmed".split()
-)
-FILLING = frozenset(
-    "parameter parameters param params total overall model models token tokens head heads layer layers expert experts of per each a for in and with at more than "
-    "less fewer to the is size weights dim dimensions context window length attention".split()
-)
+ABOVE = frozenset({"over", "above", "beyond", "exceeding", "least"})
+BELOW = frozenset({"under", "below", "up", "most"})
+HEDGES = frozenset({
+    "estimated", "estimate", "est", "guessed", "guess", "approx", "approximately", "about", "around", "circa", "ca", "roughly", "rumored", "rumoured", "rumor",
+    "rumour", "speculated", "reportedly", "reported", "likely", "nearly", "almost", "unofficial", "unconfirmed",
+})  # fmt: skip
+FILLING = frozenset({
+    "parameter", "parameters", "param", "params", "total", "overall", "model", "models", "token", "tokens", "head", "heads", "layer", "layers", "expert",
+    "experts", "of", "per", "each", "a", "for", "in", "and", "with", "at", "more", "than", "less", "fewer", "to", "the", "is", "size", "weights", "dim",
+    "dimensions", "context", "window", "length", "attention",
+})  # fmt: skip
 LABELS = {
     "active": "active", "activated": "active", "act": "active", "used": "active", "top": "active", "selected": "active", "chosen": "active", "routed": "routed",
     "shared": "shared", "q": "q", "query": "q", "queries": "q", "kv": "kv", "key": "kv", "keys": "kv", "value": "kv", "values": "kv", "k": "kv", "v": "kv",
@@ -103,7 +105,7 @@ def read(text: str, heading: Heading) -> tuple[Claim, ...]:
     words = plain.casefold()
     of_experts = kind in ("n_routed_experts", "n_active_experts", "n_shared_experts")
     if words in EMPTY or (words in ABSENT and not of_experts and kind != "tied"):
-        raise Unread("no claim")
+        raise Unread(NO_CLAIM)
     if kind == "tied":
         return (boolean(words),)
     if of_experts and words in ABSENT:
@@ -111,7 +113,7 @@ def read(text: str, heading: Heading) -> tuple[Claim, ...]:
     if kind == "n_routed_experts" and words in MIXTURE:
         return (Claim(kind, None, "some"),)
     if not any(character.isdigit() for character in plain):
-        raise Unread(f"{quoted(plain)} names no number")
+        raise Unread("it names no number")
     if kind == "bytes" and not heading.dtype and heading.unit == 1 and not any(word in DECIMAL or word in BINARY for word in words_of(plain)):
         return read(text, heading._replace(kind="total"))  # a column named size that holds 7B
     found, hedged = said(plain, heading)
@@ -232,11 +234,16 @@ def written_out(digits: int) -> Amount:
 
 
 def plain_digits(number: str) -> tuple[int, int]:
-    """Digits, and how many of them stand behind the point."""
-    if GROUPED.fullmatch(number) or DOTTED.fullmatch(number):
-        whole, _, decimals = number.partition(".") if not DOTTED.fullmatch(number) else (number.replace(".", ""), "", "")
-        return int(re.sub(r"\D", "", whole) + decimals), len(decimals)
-    whole, mark, decimals = re.sub(",", ".", number).partition(".")
+    """Digits, and how many of them stand behind the point.
+
+    >>> plain_digits("12,288"), plain_digits("7.61"), plain_digits("1,5"), plain_digits("1.557.611.200")
+    ((12288, 0), (761, 2), (15, 1), (1557611200, 0))
+    """
+    if DOTTED.fullmatch(number):
+        number = number.replace(".", "")
+    elif GROUPED.fullmatch(number):
+        number = re.sub("[,_'’]", "", number)
+    whole, _, decimals = number.replace(",", ".").partition(".")
     if not (whole + decimals).isascii() or not (whole + decimals).isdigit():
         raise Unread(f"{quoted(number)} is not a number")
     return int(whole + decimals), len(decimals)

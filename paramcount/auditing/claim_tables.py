@@ -126,8 +126,9 @@ def sorted_out(grids: Sequence[Grid], place: str) -> Tables:
         else:
             claims.append(Table(place, headings, tuple(Line(number, tuple(cells)) for number, cells in lines)))
     if not claims:
-        found = "holds no table" if not grids else "holds no table of claims" if len(grids) > 1 else f"holds no table of claims: its columns are {listed(grids[0][0][1])}"
-        raise ParamcountError(found, where=place, accepted=accepted())
+        found = "holds no table of claims" if grids else "holds no table"
+        columns = f": its columns are {listed(grids[0][0][1])}" if len(grids) == 1 else ""
+        raise ParamcountError(found + columns, where=place, accepted=accepted())
     return Tables(tuple(claims), tuple(skipped))
 
 

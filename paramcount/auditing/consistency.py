@@ -37,9 +37,6 @@ class Row(NamedTuple):
         least, most = self.ranges.get(name, (Fraction(0), Fraction(0)))
         return int(least) if most == least + 1 else None
 
-    def texts(self, *names: str) -> list[str]:
-        return [f"{self.exact(name):,}" for name in names]
-
 
 def doubts(claims: Sequence[tuple[Claim, Heading]]) -> tuple[Doubt, ...]:
     """What the claims of a row make impossible, or unlike every model of the zoo."""
@@ -91,34 +88,30 @@ def contradictions(row: Row) -> Iterator[Doubt]:
 
 def shapes(row: Row) -> Iterator[Doubt]:
     """Widths that do not go into each other."""
-    for test, text in (
-        (uneven, lambda: "a width of {} is no multiple of {} heads".format(*row.texts("d_model", "n_heads"))),
-        (unfilled, lambda: "{0} heads of {1} are {2:,} wide, the model {3}".format(*row.texts("n_heads", "d_head"), width(row), *row.texts("d_model"))),
-        (narrow, lambda: "the MLP is narrower than the model: {} of {}".format(*row.texts("d_ff", "d_model"))),
-    ):
-        if test(row):
+    for test in (uneven, unfilled, narrow):
+        if text := test(row):
             alike = [other.id for other in zoo_rows() if test(other)]
-            yield Doubt("unusual" if alike else "unlikely", f"{text()}; so in {counted(alike)}")
+            yield Doubt("unusual" if alike else "unlikely", f"{text}; so in {counted(alike)}")
 
 
-def uneven(row: Row) -> bool:
+def uneven(row: Row) -> str:
     """Only where no width of a head is claimed: else that says it."""
-    width, heads = row.exact("d_model"), row.exact("n_heads")
-    return bool(width and heads and width % heads and (row.id or not row.exact("d_head")))
+    model, heads = row.exact("d_model"), row.exact("n_heads")
+    if not (model and heads and model % heads) or (row.exact("d_head") and not row.id):
+        return ""
+    return f"a width of {model:,} is no multiple of {heads:,} heads"
 
 
-def unfilled(row: Row) -> bool:
-    return bool(row.exact("d_model") and width(row) and width(row) != row.exact("d_model"))
+def unfilled(row: Row) -> str:
+    model, heads, each = row.exact("d_model"), row.exact("n_heads"), row.exact("d_head")
+    if not (model and heads and each) or heads * each == model:
+        return ""
+    return f"{heads:,} heads × {each:,} = {heads * each:,} is not the model's width of {model:,}"
 
 
-def narrow(row: Row) -> bool:
-    inner, model = row.exact("d_ff"), row.exact("d_model")
-    return bool(inner and model and inner < model and not row.mixture)
-
-
-def width(row: Row) -> int:
-    """Of all heads together."""
-    return (row.exact("n_heads") or 0) * (row.exact("d_head") or 0)
+def narrow(row: Row) -> str:
+    model, inner = row.exact("d_model"), row.exact("d_ff")
+    return f"the MLP is {inner:,} wide, the model {model:,}" if model and inner and inner < model and not row.mixture else ""
 
 
 def counted(ids: Sequence[str]) -> str:
@@ -130,34 +123,36 @@ def counted(ids: Sequence[str]) -> str:
 
 
 def budgets(row: Row) -> Iterator[Doubt]:
-    """Whether so many layers of that width come to the claimed parameters: a square of the width for each of a layer's matrices."""
+    """Whether so many layers of that width come to the claimed parameters: a square of the width for each matrix of a layer."""
     total, layers, model = row.ranges.get("total"), row.exact("n_layers"), row.exact("d_model")
     if not (total and layers and model):
         return
-    square = layers * model**2
-    dense = [(per_square(other), other.id) for other in zoo_rows() if not other.mixture]
-    mixed = [(per_square(other), other.id) for other in zoo_rows() if other.mixture]
-    (least, thinnest), (most, thickest) = min(dense + mixed), max(mixed if row.mixture else dense)
-    claimed = f"{layers:,} × {model:,}² = {short(square)}"
+    square, every = layers * model**2, len(zoo_rows())
+    (least, thinnest), (most, thickest), (most_of_all, _) = extremes(bool(row.mixture))
+    product = f"{layers:,} × {model:,}² = {short(square)}"
     if total[1] <= 4 * square:
         held = f"4 × {layers:,} × {model:,}² = {short(4 * square)} in queries, output projections and two matrices of the MLP"
-        text = f"{layers:,} layers of width {model:,} hold at least {held}, of {below(total[1])} claimed"
-        yield Doubt("unlikely", f"{text}; only layers that share their weights hold less")
+        text = f"{layers:,} layers of width {model:,} hold at least {held}; the claim is less than {short(int(total[1]))}"
+        yield Doubt("unlikely", f"{text}, which only layers that share their weights could meet")
     elif total[1] <= least * square:
-        text = f"{layers:,} layers of width {model:,} leave {tenths(total[1] / square)} parameters for each of {claimed}"
-        yield Doubt("unlikely", f"{text}; the least in the zoo's {len(zoo_rows())} models is {tenths(least)} ({thinnest})")
+        text = f"less than {tenths(total[1] / square)} parameters for each of layers × width² ({product})"
+        yield Doubt("unlikely", f"{text}; none of the zoo's {every} models has less than {tenths(least)} ({thinnest})")
     elif total[0] > most * square:
-        text = f"{layers:,} layers of width {model:,} would hold {tenths(total[0] / square)} parameters for each of {claimed}"
+        text = f"at least {tenths(total[0] / square)} parameters for each of layers × width² ({product})"
         kind = "mixtures of experts" if row.mixture else "dense models"
-        more = "" if row.mixture is not None or total[0] > max(mixed)[0] * square else ": a mixture of experts, if it is true"
-        yield Doubt("unlikely", f"{text}; the most in the zoo's {len(mixed if row.mixture else dense)} {kind} is {tenths(most)} ({thickest}){more}")
+        more = "" if row.mixture is not None or total[0] > most_of_all * square else "; a mixture of experts may"
+        yield Doubt("unlikely", f"{text}; none of the zoo's {kind} has more than {tenths(most)} ({thickest}){more}")
     rows = row.exact("vocab_size")
     if rows and rows * model >= total[1]:
         yield Doubt("unlikely", f"a table of {rows:,} × {model:,} = {short(rows * model)} alone is more than all parameters, unless it is factored")
 
 
-def below(limit: Fraction) -> str:
-    return f"less than {short(int(limit))}"
+@lru_cache(maxsize=2)
+def extremes(mixture: bool) -> tuple[tuple[Fraction, str], tuple[Fraction, str], tuple[Fraction, str]]:
+    """Of parameters for each of layers × width²: the least of all models, the most of those with or without experts, the most of all."""
+    found = [(per_square(row), row.id, bool(row.mixture)) for row in zoo_rows() if row.exact("n_layers") and row.exact("d_model")]
+    alike = [ratio for ratio in found if ratio[2] == mixture]
+    return min(found)[:2], max(alike)[:2], max(found)[:2]
 
 
 def tenths(number: Fraction) -> str:

@@ -27,8 +27,8 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "n_layers": ("layers", "layers layer hiddenlayers depth blocks transformerlayers transformerblocks decoderlayers decoderblocks modellayers"),
     "d_model": (
         "d_model",
-        "dmodel hidden hiddensize hiddendim hiddendimension hiddendimensions hiddenwidth hiddenunits dhidden modeldim modeldimension dim dimension embd embddim "
-        "embeddim embedsize dembed embeddingdim embeddingdimension embeddingsize embeddingwidth width modelwidth",
+        "dmodel hidden hiddensize hiddendim hiddendimension hiddendimensions hiddenwidth hiddenunits dhidden modeldim modeldimension dim dimension embd "
+        "embddim embeddim embedsize dembed embeddingdim embeddingdimension embeddingsize embeddingwidth width modelwidth",
     ),
     "n_heads": ("heads", "heads head attentionheads attentionhead attnheads queryheads qheads headsqkv headsqandkv attentionheadsqkv selfattentionheads"),
     "n_kv_heads": ("KV heads", "kvheads kvhead keyvalueheads keyvaluehead headskv kvattentionheads attentionheadskv querygroups kvgroups"),
@@ -40,7 +40,10 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
         "feedforwarddimension feedforwardwidth feedforwardhiddensize inner innerdim dinner",
     ),
     "n_routed_experts": ("experts", "experts routedexperts localexperts totalexperts expertstotal moeexperts expertstotalactive expertstotalactivated"),
-    "n_active_experts": ("active experts", "activeexperts activatedexperts topk topkexperts expertsactive expertsactivated selectedexperts usedexperts moetopk"),
+    "n_active_experts": (
+        "active experts",
+        "activeexperts activatedexperts topk topkexperts expertsactive expertsactivated selectedexperts usedexperts moetopk",
+    ),
     "n_shared_experts": ("shared experts", "sharedexperts sharedexpert"),
     "d_expert": (
         "d_expert",
@@ -50,8 +53,8 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "vocab_size": ("vocab", "vocab vocabsize vocabulary vocabularysize dvocab"),
     "context_length": (
         "context",
-        "context contextlength contextlen contextwindow contextsize contexttokens maxcontext maxcontextlength ctx ctxlen ctxlength ctxsize window maxlength maxlen "
-        "maxseqlen maxseqlength maxsequencelength sequencelength seqlen seqlength maxpositionembeddings positions blocksize modelmaxlength",
+        "context contextlength contextlen contextwindow contextsize contexttokens maxcontext maxcontextlength ctx ctxlen ctxlength ctxsize window maxlength "
+        "maxlen maxseqlen maxseqlength maxsequencelength sequencelength seqlen seqlength maxpositionembeddings positions blocksize modelmaxlength",
     ),
     "tied": ("tied", "tied tieembedding tieembeddings tiedembedding tiedembeddings tiewordembeddings tiedwordembeddings weighttying"),
     "bytes": ("size", "size modelsize filesize memory mem weights weight weightsize disk disksize diskspace storage footprint memoryfootprint checkpointsize"),
@@ -72,7 +75,9 @@ UNITS = {
     "k": 10**3, "thousand": 10**3, "thousands": 10**3, "m": 10**6, "mn": 10**6, "million": 10**6, "millions": 10**6, "b": 10**9, "bn": 10**9, "g": 10**9,
     "billion": 10**9, "billions": 10**9, "t": 10**12, "tn": 10**12, "trillion": 10**12, "trillions": 10**12,
 }  # fmt: skip
-FILLING = frozenset("n num number no nr of the count in per each token tok tokens approx approximate est estimated total".split())
+FILLING = frozenset({
+    "n", "num", "number", "no", "nr", "of", "the", "count", "in", "per", "each", "token", "tok", "tokens", "approx", "approximate", "est", "estimated", "total",
+})  # fmt: skip
 ASIDE = FILLING | {"q", "kv", "gqa", "mha", "mqa"}  # what brackets may add without changing what is claimed
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 

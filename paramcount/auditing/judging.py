@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fractions import Fraction
 from math import gcd
 from typing import NamedTuple
 
 from paramcount.auditing.cells import Amount, Claim
-from paramcount.auditing.headings import COUNTS, Heading
+from paramcount.auditing.headings import Heading
 from paramcount.auditing.truths import Truth, bytes_of, contexts_in_notes, truths
-from paramcount.counting import counted
 from paramcount.errors import ParamcountError
 from paramcount.explaining.published import explained
 from paramcount.figures import Figure, fits, short_bytes
@@ -18,6 +17,7 @@ from paramcount.zoo import Model
 
 VERDICTS = ("right", "rounded", "wrong", "not checkable")
 WORDS = {"exact": ("right", ""), "rounded": ("rounded", ""), "truncated": ("rounded", "cut off")}
+PADDING = 1024  # rows that a table may have beside a tokenizer's
 BINARY_OF = {10**3: 2**10, 10**6: 2**20, 10**9: 2**30, 10**12: 2**40}
 THOUSANDS = {2**10: "k of 1,024", 2**20: "in units of 2²⁰", 2**30: "in units of 2³⁰", 2**40: "in units of 2⁴⁰"}
 
@@ -34,21 +34,18 @@ def judged(claim: Claim, heading: Heading, model: Model, own: bool = True) -> Ju
     """Whether a claim about a model of the zoo is right. `own`: whether the entry is that release's own, and not another's of the same sizes."""
     if model.estimate:
         return Judgement("not checkable", note="an estimate: nobody published its sizes")
-    if claim.kind == "bytes":
-        if heading.width is None:
-            packed = f"a file in {heading.dtype.upper()} holds scales besides" if heading.dtype else "the heading says no number format"
-            return Judgement("not checkable", note=packed)
-        truth = bytes_of(counted(model), heading.width)
-    else:
+    if claim.kind != "bytes":
         truth = truths(model.id)[claim.kind]
-        if claim.kind == "context_length" and not own:
-            truth = Truth(None, f"the entry is that of {model.id}, another release of the same sizes")
+    elif heading.width is not None:
+        truth = bytes_of(model.id, heading.width)
+    else:
+        truth = Truth(None, f"a file in {heading.dtype.upper()} holds scales besides" if heading.dtype else "the heading says no number format")
     if truth.value is None:
         return Judgement("not checkable", note=truth.why)
     judgement = compared(claim, truth)
-    if judgement.verdict != "wrong":
+    if judgement.verdict != "wrong" or claim.relation != "=":
         return judgement
-    return explained_away(claim, judgement, model)
+    return UNSURE[claim.kind](claim, judgement, model, own) if claim.kind in UNSURE else judgement
 
 
 def compared(claim: Claim, truth: Truth) -> Judgement:
@@ -112,24 +109,31 @@ def fit_in(true: int, amount: Amount, unit: int) -> str | None:
     return fits(true * scale, Figure(amount.digits * step, step))
 
 
-def explained_away(claim: Claim, judgement: Judgement, model: Model) -> Judgement:
-    """What is wrong, with what the claim counts instead, or uncheckable where an entry's sources differ."""
+def of_context(claim: Claim, judgement: Judgement, model: Model, own: bool) -> Judgement:
+    """A context length that is not the entry's: wrong, unless it is another release's, or the entry's sources differ."""
     amount, true = claim.amount, judgement.true
-    if amount is None or claim.relation != "=" or true is None:
+    if amount is None or true is None:
         return judgement
-    if claim.kind == "context_length":
-        for length, note in contexts_in_notes(model):
-            if fitting(length, amount):
-                return Judgement("not checkable", true, f"sources differ: {note}")
-        if amount.value * 1024 == true * 1000:
-            return judgement._replace(note=f"{true // 1024} × 1,024")
-    if claim.kind in COUNTS:
-        return judgement._replace(note=convention(amount, model))
+    if not own:
+        return Judgement("not checkable", true, f"the entry is that of {model.id}, another release of the same sizes")
+    for length, note in contexts_in_notes(model):
+        if fitting(length, amount):
+            return Judgement("not checkable", true, f"sources differ: {note}")
+    return judgement._replace(note=f"{true // 1024} × 1,024") if amount.value * 1024 == true * 1000 else judgement
+
+
+def of_vocabulary(claim: Claim, judgement: Judgement, model: Model, own: bool) -> Judgement:
+    """A few rows less than are stored may be what the tokenizer has."""
+    if claim.amount and judgement.true and 0 < judgement.true - claim.amount.value < PADDING:
+        return Judgement("not checkable", judgement.true, f"{judgement.true:,} rows are stored, padding included; a tokenizer may have fewer")
     return judgement
 
 
-def convention(amount: Amount, model: Model) -> str:
-    """What a number of parameters counts where it is no total: a count and named causes, or who published it."""
+UNSURE = {"context_length": of_context, "vocab_size": of_vocabulary}
+
+
+def convention(amount: Amount, true: int, model: Model) -> str:
+    """What a number of parameters says that is not the true one: a count and named causes, what it is in rounder figures, who published it."""
     letter = {1: "", 10**3: "K", 10**6: "M", 10**9: "B", 10**12: "T"}.get(amount.unit)
     if letter is None or amount.digits == 0:
         return ""
@@ -141,7 +145,9 @@ def convention(amount: Amount, model: Model) -> str:
     if len(answer.accounts) == 1:
         (account,) = answer.accounts
         return f"= {account.base} {account.count:,} {account.terms}".rstrip() + {"exact": "", "rounded": ", rounded", "truncated": ", cut off"}[account.fit]
-    return f"published so: {answer.source}" if answer.source else ""
+    in_tens = letter and amount.digits % 10 == 0 and not amount.decimals and fits(true, Figure(amount.digits * amount.unit, 10 * amount.unit)) == "rounded"
+    tens = f"it is {amount.digits} {letter} to the nearest 10 {letter}" if in_tens else ""
+    return "; ".join(filter(None, (tens, f"published so: {answer.source}" if answer.source else "")))
 
 
 def written(kind: str, true: int) -> str:
@@ -155,7 +161,7 @@ def worst(verdicts: Iterable[str]) -> str:
     return next((verdict for verdict in ("wrong", "rounded", "right") if verdict in found), "not checkable")
 
 
-def tally(verdicts: Iterable[str]) -> Mapping[str, int]:
+def tally(verdicts: Iterable[str]) -> dict[str, int]:
     """{verdict: how many}, all of VERDICTS."""
     counts = dict.fromkeys(VERDICTS, 0)
     for verdict in verdicts:

@@ -30,14 +30,16 @@ class Truth(NamedTuple):
 @lru_cache(maxsize=1024)
 def truths(id: str) -> Mapping[str, Truth]:
     """{column: what is true of a zoo entry}; `bytes` are left to whoever knows how many a value takes."""
-    model = entry(id)
-    count, sizes = counted(model), model.sizes
+    model, count = entry(id), count_of(id)
+    sizes = model.sizes
     (row,) = rows_of([model])
     found = {name: Truth(getattr(count, name)) for name in ("total", "active", "non_embedding")}
     for name in SIZES:
         value = row[name]
         if value is None:
             found[name] = Truth(None, "its layers differ in it")
+        elif name == "d_ff" and not value and row["d_expert"]:
+            found[name] = Truth(row["d_expert"])
         else:
             found[name] = Truth(value if value or name.endswith("experts") else None, "it has no such size", tuple(others(name, value, row, sizes, model)))
     if not row["n_shared_experts"] and row["d_shared_expert"]:
@@ -57,7 +59,8 @@ def others(name: str, value: int, row: Mapping[str, int | None], sizes: object, 
     if name == "n_layers" and (decoder := size("n_decoder_layers")):
         yield value + decoder, f"{value} of the encoder and {decoder} of the decoder"
     elif name == "d_head":
-        yield from ((width, words) for width, words in ((size("d_nope"), "without positions"), (size("d_rope"), "that turns"), (size("d_v"), "of values")) if width)
+        parts = {"d_nope": "without positions", "d_rope": "that turns", "d_v": "of values"}
+        yield from ((size(part), words) for part, words in parts.items() if size(part))
     elif name == "d_ff":
         if row["d_expert"]:
             yield int(row["d_expert"]), "of one expert"
@@ -67,8 +70,14 @@ def others(name: str, value: int, row: Mapping[str, int | None], sizes: object, 
         yield value + shared, f"{value} routed and {shared} shared"
 
 
-def bytes_of(count: Count, width: int) -> Truth:
+@lru_cache(maxsize=1024)
+def count_of(id: str) -> Count:
+    return counted(entry(id))
+
+
+def bytes_of(id: str, width: int) -> Truth:
     """Bytes at so many a value: of the parameters, or of all that the released files hold."""
+    count = count_of(id)
     beside = [(width * count.checkpoint, f"of the {count.checkpoint:,} values in the released files")] if count.checkpoint not in (None, count.total) else []
     return Truth(width * count.total, "", tuple(beside))
 

@@ -12,13 +12,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 from paramcount.checkpoints.folding import folded
 from paramcount.checkpoints.held import Checkpoint
+from paramcount.checkpoints.matching import shares
 from paramcount.checkpoints.naming import Meanings, meanings
 from paramcount.checkpoints.quantised import Unpacked, unpacked
 from paramcount.checkpoints.recognising import Nearest, Recognised, recognised
 from paramcount.checkpoints.sampling import same_values
 from paramcount.checkpoints.sources import opened
+from paramcount.checkpoints.verifying import Compared
 from paramcount.counting import COMPONENTS, SCHEMA_VERSION
 from paramcount.files import expanded
+from paramcount.stored import place
 
 MOST_TABLES = 16  # that are compared with the token table
 DUPLICATE = "tied duplicate"
@@ -30,7 +33,7 @@ class Pattern(NamedTuple):
     """Tensors of one pattern that are stored alike."""
 
     pattern: str  # h.{0-11}.attn.c_attn.weight
-    what: str  # by its name: a component, or what it is beside the parameters
+    what: str  # a component, of a fused tensor the first, or what it is beside the parameters
     dtype: str | None  # as stored
     shape: tuple[int, ...] | None  # as stored
     tensors: int
@@ -115,12 +118,10 @@ def stored(checkpoint: Checkpoint) -> StoredCount:
     told = meanings({name: logical.shape for name, logical in content.tensors.items()})
     found = recognised(checkpoint, content, told)
     copies = copies_in(checkpoint, content, told)
-    what = dict(told.what)
-    if not found.verification or DUPLICATE in found.verification.beside:
-        what |= {copy.name: DUPLICATE for copy in copies if copy.same}
+    what = declared(found.compared) if found.compared else dict(told.what) | {copy.name: DUPLICATE for copy in copies if copy.same}
     known = {name: prod(logical.shape) for name, logical in content.tensors.items() if logical.shape is not None}
-    components, beside = by_name(what, known, content, checkpoint)
-    if found.verification:
+    components, beside = summed(what, known, content, checkpoint)
+    if found.verification:  # which knows fused tensors that are of several components
         components, beside = dict(found.verification.found), found.verification.beside
     return StoredCount(
         path=str(checkpoint.path),
@@ -130,7 +131,7 @@ def stored(checkpoint: Checkpoint) -> StoredCount:
         total=sum(components.values()) if known else None,
         components=components if known else {},
         by="declaration" if found.verification else "names",
-        untold=len(told.untold),
+        untold=0 if found.compared else len(told.untold),
         beside=beside,
         zoo=found.ids,
         nearest=found.nearest,
@@ -149,7 +150,14 @@ def stored(checkpoint: Checkpoint) -> StoredCount:
     )
 
 
-def by_name(what: Mapping[str, str], known: Mapping[str, int], content: Unpacked, checkpoint: Checkpoint) -> tuple[dict[str, int], dict[str, int | None]]:
+def declared(found: Compared) -> dict[str, str]:
+    """What the declaration says of every tensor: its component, of a fused one the first, or what it is beside the parameters."""
+    tensors = dict(found.matches.there) | dict(found.matches.by_shape)
+    components = {tensor: place(tensor.part, shares(tensor)[0][0])[0] for tensor in tensors.values()}
+    return {name: said.what if (said := found.said.get(name)) else components[tensors[name]] for name in found.content.tensors}
+
+
+def summed(what: Mapping[str, str], known: Mapping[str, int], content: Unpacked, checkpoint: Checkpoint) -> tuple[dict[str, int], dict[str, int | None]]:
     """Learned values of each component, and values beside them, by what they are."""
     components, beside = dict.fromkeys(COMPONENTS, 0), Counter[str]()
     for name, n in known.items():

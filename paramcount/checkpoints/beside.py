@@ -23,7 +23,7 @@ SAYING: tuple[tuple[str, tuple[tuple[str, ...], ...], str], ...] = (
 
 def quantization_config(folder: Path) -> tuple[Mapping[str, Any] | None, tuple[str, ...]]:
     """How the weights of a folder's checkpoint are quantised, as the first file says that speaks of it; and which of them cannot be read."""
-    wrong = []
+    wrong: list[str] = []
     for name, ways, method in SAYING:
         if not os.path.isfile(folder / name):
             continue

@@ -15,6 +15,7 @@ from paramcount.gguf_files import Split
 
 MOST_LINES = 20  # of one kind
 MOST_PATTERNS = 4  # of a line
+MOST_FOLDED = 20_000  # tensors of a line: DeepSeek-V3's largest file names two thousand
 NUMBERED = re.compile(r"(.+-)(\d{5,6})(-of-(\d{5,6})(?:\.[\w-]+)?\.(?:safetensors|gguf|bin))", re.IGNORECASE)
 
 Names: TypeAlias = dict[tuple[str, ...], list[str]]  # of tensors, by the files that contradict each other about them
@@ -120,7 +121,7 @@ def lines(names: Names, wording: str) -> Iterator[str]:
     found = []
     for files, tensors in islice(names.items(), MOST_LINES + 1):
         where = wording.format(*(printable(file, 100) for file in files))
-        patterns = [pattern for pattern, _ in folded(tensors)]
+        patterns = [pattern for pattern, _ in folded(tensors[:MOST_FOLDED])] + ["…"] * (len(tensors) > MOST_FOLDED)
         found.append(f"{several(len(tensors))} {'is' if len(tensors) == 1 else 'are'} {where}: {listed(patterns, len(patterns))}")
     return shortened(found, len(names))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
@@ -43,10 +43,15 @@ class Line(NamedTuple):
     values: int | None  # in all of them: as held, where they are; None where only names are known
 
 
-def lines_of(matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count) -> tuple[Line, ...]:
-    """Every tensor of which something is to be said: what speaks against the file first."""
+def findings(matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count) -> dict[str, Finding]:
+    """What is to be said of tensors that are not simply there, by their names in the file."""
+    return dict((*_against(matches, content, count), *_beside(matches, checkpoint, content)))
+
+
+def lines_of(said_of: Mapping[str, Finding]) -> tuple[Line, ...]:
+    """The same, folded: what speaks against the file first."""
     found: dict[Finding, list[str]] = {}
-    for name, said in (*_against(matches, content, count), *_beside(matches, checkpoint, content)):
+    for name, said in said_of.items():
         found.setdefault(said, []).append(name)
     lines = [
         Line(said, pattern, len(names), None if (shape := said.held or said.declared) is None else prod(shape) * len(names))

@@ -71,8 +71,10 @@ def words_read(found: Found, said: Said, usual: Packing | None = None) -> Fit | 
     if scales is None or len(values.shape) < 2 or len(scales.shape) != len(values.shape) or 0 in values.shape + scales.shape:
         return None
     hints = [group for group in (said.group, usual.block[1] if usual else None, *GROUPS) if group is not None]
-    layouts = ("awq fast",) if values.dtype == "I16" else ("gptq", "awq", "awq gemv")
-    for layout in layouts:
+    likely = [layout for layout in (said.layout, usual.layout if usual else None) if layout]
+    for layout in dict.fromkeys((*likely, *WORDS)):
+        if (layout == "awq fast") != (values.dtype == "I16"):
+            continue
         bits = _bits(layout, values.shape, scales.shape, held, said)
         shape = _from_values(layout, values.shape, bits) if bits else None
         if not bits or not shape:
@@ -154,10 +156,10 @@ def _others(found: Found) -> tuple[Piece, ...]:
 # ---- FP8, and the FP4 and MXFP4 of experts
 
 
-def float_block(pairs: Mapping[tuple[Shape, Shape], int]) -> tuple[int, int] | None:
+def float_block(pairs: Mapping[tuple[Shape, Shape], int], said: tuple[int, int] | None) -> tuple[int, int] | None:
     """The block that most of the matrices with these scales share. `pairs`: how many have a shape and scales of a shape."""
     votes: Counter[tuple[int, int]] = Counter()
-    candidates = dict.fromkeys(BLOCKS)
+    candidates = dict.fromkeys((said, *BLOCKS) if said else BLOCKS)
     for (shape, scales), _ in zip(pairs, range(100)):
         candidates |= dict.fromkeys(_possible(shape, scales))
     for (shape, scales), n in pairs.items():

@@ -74,10 +74,7 @@ def said_of(checkpoint: Checkpoint) -> Said:
     config = checkpoint.quantization_config
     if config is None or checkpoint.format == "gguf":
         return Said()
-    try:
-        return read(config)
-    except ParamcountError as error:
-        raise error.at(printable(checkpoint.path)) from None
+    return read(config)
 
 
 def read(config: Mapping[str, Any]) -> Said:

@@ -1,4 +1,4 @@
-"""Declared tensors as llama.cpp's converter names and shapes them in a GGUF file.
+"""Declared tensors as llama.cpp's converter names them in a GGUF file, and which of its ways a file is written in.
 
 Source: as of gguf_tables.
 """
@@ -6,34 +6,34 @@ Source: as of gguf_tables.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
-from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from paramcount.checkpoints import gguf_tables as tables
-from paramcount.checkpoints.gguf_tables import ADDED as ADDED
-from paramcount.checkpoints.rewriting import apart, fused, split, together, turned
+from paramcount.checkpoints.gguf_shapes import shaped
+from paramcount.checkpoints.matching import names_of
+from paramcount.checkpoints.rewriting import apart, fused
 from paramcount.errors import ParamcountError, near, quoted
 from paramcount.stored import TOWERS, Tensor
 
 if TYPE_CHECKING:
     from paramcount.counting import Count
 
-ENDINGS = (".weight", ".bias")
+ADDED = tables.ADDED
 INDEX = re.compile(r"(?<![^.])\d+(?![^.])")  # a word of a name
-EXPERTS = ("ffn_gate", "ffn_up", "ffn_down")
-QKV = ("attn_q", "attn_k", "attn_v")
+T5 = ("t5", "t5encoder")  # whose layers are of an encoder or a decoder
 
 
-def gguf_tensors(tensors: Sequence[Tensor], held: Collection[str], architecture: str | None, count: Count) -> list[Tensor]:
+def gguf_tensors(tensors: Iterable[Tensor], held: Collection[str], architecture: str | None, count: Count) -> list[Tensor]:
     """The declared tensors as they stand in a GGUF file, shapes outermost axis first. What GGUF has no name for keeps its own.
 
-    Where converters differ, `held`, the names in the file, decides: experts together or one by one, gate and up or q, k and v fused,
-    latent attention split or not, MTP layers or none. Parts that stand in an mmproj file of their own are left out.
-    `architecture`: what the file says of itself. `count`: of which these are the tensors.
+    Where converters differ, `held` decides, the names in the file: experts together or one by one, gate and up or q, k and v fused, latent
+    attention split or not. Where it is a mapping to something with a shape, that decides what names cannot tell: whether llama-quantize has
+    dropped an outermost axis of 1, which rows of a table stand for no token. `architecture`: what the file says of itself. `count`: of which
+    these are the tensors. Parts that stand in an mmproj file of their own are left out.
 
-    Raises: ParamcountError where the file is of another architecture than the declared one.
+    Raises: ParamcountError where the file is of another architecture than the declared one, or llama.cpp knows none for that.
 
     >>> from paramcount.counting import count
     >>> deepseek = count("deepseek-v3")
@@ -42,52 +42,44 @@ def gguf_tensors(tensors: Sequence[Tensor], held: Collection[str], architecture:
     """
     layout = layout_of(count.architecture, architecture)
     names = {folded(name) for name in held}
-    layers = {int(index) for name in held for index in INDEX.findall(name)[:1]}
     found: list[Tensor] = []
     for tensor in tensors:
         if tensor.part in TOWERS or tensor.role == "legacy_buffer" or is_dropped(tensor, layout):
             continue
-        if tensor.part == "mtp" and layers.isdisjoint(i for repeat in tensor.repeats if repeat.axis == "layer" for i in repeat.indices):
-            continue
-        name = gguf_name(tensor.name, layout)
-        tied = tensor.tied_to and (gguf_name(tensor.tied_to, layout) or tensor.tied_to)
+        name, tied = gguf_name(tensor.name, layout), tensor.tied_to and gguf_name(tensor.tied_to, layout)
         if name is None:
-            if tensor.role == "parameter":
-                found.append(tensor._replace(tied_to=tied))
-        elif tied != name:
-            found += shaped(tensor._replace(name=name, tied_to=tied), layout, names, count.sizes)
+            found += [tensor] if tensor.role == "parameter" else []
+        elif name != tied:
+            found += shaped(tensor._replace(name=name, tied_to=tied or tensor.tied_to), layout, names, count.sizes)
     if layout.startswith("granite") and not any("_exps" in tensor.name for tensor in found):
         found = [tensor._replace(name=tensor.name.replace("_shexp", "")) for tensor in found]
-    for choose in (one_by_one, gate_and_up, q_k_and_v):
-        found = choose(found, names)
-    return found if layout not in tables.SHORTER_TABLE else [shortened(tensor, held) for tensor in found]
+    found = one_by_one(together(found, names), names)
+    return [as_held(tensor, held, layout, count.architecture) for tensor in found] if isinstance(held, Mapping) else found
 
 
 def left_out(tensors: Iterable[Tensor]) -> tuple[str, ...]:
     """Parts of a declaration that stand in an mmproj file of their own.
 
     >>> from paramcount.counting import count
-    >>> left_out(count("gpt2-small").tensors)
-    ()
+    >>> left_out(count({"model_type": "gemma3"}).tensors)
+    ('vision', 'projector')
     """
-    return tuple(part for part in TOWERS if any(tensor.part == part for tensor in tensors))
+    parts = {tensor.part for tensor in tensors}
+    return tuple(part for part in TOWERS if part in parts)
 
 
 def layout_of(declared: str, architecture: str | None) -> str:
-    """The architecture that llama.cpp takes a declared one for; what a file says of itself, where it may say that.
+    """The architecture that llama.cpp takes a declared one for: what a file says of itself, where that fits.
 
-    >>> layout_of("mixtral", "llama")
+    >>> layout_of("mixtral", None)
     'llama'
     """
-    fitting = tables.LAYOUTS.get(declared, ())
+    fitting = tables.LAYOUTS.get(declared, "").split()
     if not fitting:
-        raise ParamcountError(f"llama.cpp is not known to convert the architecture {declared}", nearest=near(declared, tables.LAYOUTS))
+        raise ParamcountError(f"llama.cpp's names are not known for the architecture {declared}", nearest=near(declared, tables.LAYOUTS))
     if architecture is not None and architecture not in fitting:
-        raise ParamcountError(
-            f"a GGUF file of the architecture {quoted(architecture)} cannot hold the declared {declared}",
-            where="general.architecture",
-            accepted=" or ".join(fitting),
-        )
+        found = f"= {quoted(architecture)}, which does not hold the declared architecture {declared}"
+        raise ParamcountError(found, where="general.architecture", accepted=" or ".join(fitting))
     return architecture or fitting[0]
 
 
@@ -100,21 +92,7 @@ def folded(name: str) -> str:
     return INDEX.sub("{expert}", INDEX.sub("{layer}", name, count=1))
 
 
-@cache
-def modules(outside: bool) -> dict[str, str]:
-    """{declared module: GGUF's name}"""
-    return {module: name for name, declared in (tables.OUTSIDE if outside else tables.IN_LAYER).items() for module in declared.split()}
-
-
-@cache
-def parameters() -> dict[str, str]:
-    return {parameter: name for name, declared in tables.PARAMETERS.items() for parameter in declared.split()}
-
-
-@cache
-def elsewhere(layout: str) -> dict[str, str]:
-    """What modules are called in this layout alone."""
-    return {module: name for (module, name), layouts in tables.ELSEWHERE.items() if layout in layouts.split()}
+# ---- names
 
 
 @cache
@@ -124,52 +102,95 @@ def gguf_name(name: str, layout: str) -> str | None:
     >>> gguf_name("model.layers.{layer}.self_attn.q_proj.weight", "llama"), gguf_name("lm_head.weight", "llama")
     ('blk.{layer}.attn_q.weight', 'output.weight')
     """
-    ending = next((ending for ending in ENDINGS if name.endswith(ending)), "")
-    before, layer, tail = name.rpartition("{layer}.")
-    stack = next((side for side in ("enc", "dec") if layout in ("t5", "t5encoder") and name.startswith(f"{side}oder.") and "embed_tokens" not in name), "")
-    block = f"{stack}.blk" if stack else "blk"
-    if not ending and layer:
-        found = longest(tail, parameters())
-        return found and f"{block}.{{layer}}.{found}"
-    found = longest(name.removesuffix(ending), elsewhere(layout)) or longest(tail.removesuffix(ending), modules(not layer))
-    if found is None:
-        return None
-    if layer:
-        return f"{block}.{{layer}}.{'attn_o' if stack and found == 'attn_output' else found}{ending}"
-    return f"{stack}.{found}{ending}" if stack and found == "output_norm" else f"{found}{ending}"
+    ending = next((ending for ending in (".weight", ".bias") if name.endswith(ending)), "")
+    module = name.removesuffix(ending)
+    _, layer, inside = module.rpartition("{layer}.")
+    stack = f"{module[:3]}." if layout in T5 and module.startswith(("encoder.", "decoder.")) else ""
+    if not layer:
+        outside = longest(module, named("OUTSIDE"))
+        return outside and f"{stack if outside == 'output_norm' else ''}{outside}{ending}"
+    found = longest(module, elsewhere(layout)) or longest(inside, named("IN_LAYER" if ending else "PARAMETERS"))
+    return found and f"{stack}blk.{{layer}}.{found}{ending}"
 
 
-def longest(name: str, known: Mapping[str, str]) -> str | None:
-    """What the most of a name's last words are known as."""
-    words = name.split(".")
+def longest(module: str, known: Mapping[str, str]) -> str | None:
+    """What the most of its last words are known as."""
+    words = module.split(".")
     return next((found for i in range(len(words)) if (found := known.get(".".join(words[i:])))), None)
+
+
+@cache
+def named(table: str) -> dict[str, str]:
+    """{declared module: GGUF's name}"""
+    return {module: name for name, declared in getattr(tables, table).items() for module in declared.split()}
+
+
+@cache
+def elsewhere(layout: str) -> dict[str, str]:
+    """What modules are called in this layout alone."""
+    return {module: name for module, name, layouts in tables.ELSEWHERE if layout in layouts.split()}
 
 
 def is_dropped(tensor: Tensor, layout: str) -> bool:
     """Whether the converter reads a tensor and does not write it."""
     words = tensor.name.split(".")
-    return not set(words).isdisjoint(tables.DROPPED) or (layout in tables.HEADLESS and "lm_head" in words)
+    return any(word in tables.DROPPED for word in words) or (layout in tables.HEADLESS and "lm_head" in words)
 
 
-# ---- shapes
+# ---- ways to write a file
 
 
-def shaped(tensor: Tensor, layout: str, held: Collection[str], sizes: Any) -> Iterator[Tensor]:
-    """A tensor that has its name, in the shape that it is written in; several where it is taken apart."""
-    stem, ending = tensor.name, ""
-    for ending in ENDINGS:
-        if tensor.name.endswith(ending):
-            stem = tensor.name.removesuffix(ending)
-            break
-    base = stem.rpartition(".")[2]
-    if any(repeat.axis == "expert" for repeat in tensor.repeats):
-        tensor = together(tensor, tensor.name)
-    elif tensor.stacked and tensor.splits:
-        tensor = outputs_first(tensor)
-    elif beside := next((repeat for repeat in tensor.repeats if repeat.axis in ("head", "stream")), None):
-        tensor = tensor._replace(shape=(beside.count, *tensor.shape), repeats=tuple(repeat for repeat in tensor.repeats if repeat is not beside))
-    if base == "attn_kv_b" and layout not in tables.KEPT_WHOLE and tensor.name not in held:
-        yield from absorbed(tensor, sizes)
-    elif base == "attn_qkv" and tensor.splits and layout in tables.QKV_APART and tensor.name not in held:
-        yield from named_pieces(tensor, [stem.replace("attn_qkv", name) + ending for name in QKV])
-    ...
+def together(tensors: list[Tensor], names: Collection[str]) -> list[Tensor]:
+    """Matrices over the same input as one, where the file holds them so."""
+    for separate, whole in tables.TOGETHER:
+        for ending in (".weight", ".bias"):
+            apart_names = [f"blk.{{layer}}.{base}{ending}" for base in separate]
+            name = f"blk.{{layer}}.{whole}{ending}"
+            if name in names and not any(part in names for part in apart_names):
+                tensors = side_by_side(tensors, apart_names, name)
+    return tensors
+
+
+def side_by_side(tensors: list[Tensor], separate: list[str], name: str) -> list[Tensor]:
+    """Those of the same layers as one, where the first of them stood."""
+    groups: dict[object, list[Tensor]] = {}
+    for tensor in tensors:
+        if tensor.name in separate:
+            groups.setdefault(tensor.repeats, []).append(tensor)
+    found = []
+    for tensor in tensors:
+        group = groups.get(tensor.repeats, []) if tensor.name in separate else []
+        if len(group) != len(separate):
+            found.append(tensor)
+        elif tensor is group[0]:
+            found.append(fused(name, sorted(group, key=lambda part: separate.index(part.name)), axis=1 if tensor.stacked else 0))
+    return found
+
+
+def one_by_one(tensors: list[Tensor], names: Collection[str]) -> list[Tensor]:
+    """Experts that the file holds one by one."""
+    found = []
+    for tensor in tensors:
+        before, base, ending = tensor.name.rpartition("_exps")
+        single = f"{before}.{{expert}}{ending}" if base else ""
+        found.append(apart(tensor, single) if single in names else tensor)
+    return found
+
+
+def as_held(tensor: Tensor, held: Mapping[str, object], layout: str, declared: str) -> Tensor:
+    """A tensor in the shape that a file holds it in, where that is another way to write the same."""
+    name = next((name for name in names_of(tensor) if name in held), None)
+    shape: tuple[int, ...] | None = getattr(held[name], "shape", None) if name else None
+    if shape is None or shape == tensor.shape or not shape:
+        return tensor
+    rows = tensor.shape[0] - shape[0] if shape[1:] == tensor.shape[1:] else 0
+    no_token = tensor.name == "token_embd.weight" and layout in tables.NO_TOKEN and 0 < rows <= tables.MOST_ROWS_OF_NO_TOKEN
+    no_place = tensor.name == "position_embd.weight" and declared in tables.ROBERTA and rows == tables.ROWS_OF_NO_PLACE
+    return tensor._replace(shape=shape) if no_token or no_place or without_ones(shape) == without_ones(tensor.shape) else tensor
+
+
+def without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Without the outermost axes of 1."""
+    while len(shape) > 1 and shape[0] == 1:
+        shape = shape[1:]
+    return shape

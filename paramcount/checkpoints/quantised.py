@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from math import prod
 from typing import NamedTuple
 
@@ -20,10 +21,11 @@ from paramcount.checkpoints.foreign import Said, refuse_foreign, said_of
 from paramcount.checkpoints.grouping import Group, grouped
 from paramcount.checkpoints.held import Checkpoint, Held
 from paramcount.checkpoints.packing import WORDS, Packing, Piece, size_of
-from paramcount.errors import printable
+from paramcount.errors import ParamcountError, printable
 from paramcount.gguf_files import BLOCKS
 
 MOST_FAULTS = 100  # lines
+MOST_SHAPES = 10_000  # of packed tensors; no model has a hundredth
 
 
 class Logical(NamedTuple):
@@ -82,8 +84,15 @@ class Unpacked:
 def unpacked(checkpoint: Checkpoint) -> Unpacked:
     """The tensors of a checkpoint as an unquantised file would store them.
 
-    Raises: ParamcountError where it is quantised by a scheme that is not read, which it names.
+    Raises: ParamcountError where it is quantised by a scheme that is not read, which it names; and where no model is behind it.
     """
+    try:
+        return _unpacked(checkpoint)
+    except ParamcountError as error:
+        raise error.at(printable(checkpoint.path)) from None
+
+
+def _unpacked(checkpoint: Checkpoint) -> Unpacked:
     said = said_of(checkpoint)
     if checkpoint.format == "gguf":
         stored = {name: plain(name, held, "ggml") for name, held in checkpoint.tensors.items()}
@@ -97,9 +106,9 @@ def unpacked(checkpoint: Checkpoint) -> Unpacked:
         if name in packed:
             group, fit = packed[name]
             faults += [(group.names[i], text) for i, text in fit.faults]
-            free = group.name == name or group.name not in checkpoint.tensors
+            free = group.name == name or not (group.name in checkpoint.tensors or group.name in tensors)
             if not free:
-                faults.append((name, f"stands beside {group.name.rpartition('.')[2]}, which is not packed"))
+                faults.append((name, f"stands beside {printable(group.name)}, which has its name"))
             tensors[group.name if free else name] = logical(group, fit)
         elif name not in found.beside:
             tensors[name] = plain(name, held)
@@ -125,8 +134,13 @@ def logical(group: Group, fit: Fit) -> Logical:
 
 
 def fits(groups: Iterable[Group], said: Said) -> list[Fit]:
-    """Each group as it is understood; those that make no sense alone, as the others of the file are packed."""
+    """Each group as it is understood; those that make no sense alone, as the others of the file are packed.
+
+    Raises: ParamcountError where they are of more shapes than any model's.
+    """
     groups = list(groups)
+    if len({group.pieces for group in groups}) > MOST_SHAPES:
+        raise ParamcountError(f"packed tensors of more than {MOST_SHAPES:,} shapes", accepted="those of a model, whose layers are alike")
     read = {found: words_read(found, said) for found in {group.pieces for group in groups if group.family == "words" and group.pieces}}
     votes = Counter(_usual(fit.packing) for group in groups if (fit := read.get(group.pieces)) and fit.packing)
     usual = max(votes, key=lambda packing: votes[packing]) if votes else None
@@ -151,7 +165,7 @@ def _float_blocks(groups: Iterable[Group], said: Said) -> dict[str, tuple[int, i
     for group in groups:
         if group.family == "fp8" and group.pieces and len(group.pieces[0].shape) > 1:
             pairs.setdefault(group.ending, Counter())[group.pieces[0].shape, group.pieces[1].shape] += 1
-    return {ending: float_block(found) or said.block or (128, 128) for ending, found in pairs.items()}
+    return {ending: float_block(found, said.block) or said.block or (128, 128) for ending, found in pairs.items()}
 
 
 def _fit(group: Group, said: Said, usual: Packing | None, shared: Mapping[str, tuple[int, int]]) -> Fit:
@@ -260,6 +274,7 @@ def _lines(faults: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     texts: dict[str, list[str]] = {}
     for name, text in faults:
         texts.setdefault(text, []).append(name)
-    lines = [f"{printable(pattern)}: {text}" for text, names in texts.items() for pattern, _ in folded(names)]
-    more = (f"{len(lines) - MOST_FAULTS:,} more of this kind",) if len(lines) > MOST_FAULTS else ()
-    return (*lines[:MOST_FAULTS], *more)
+    every = ((f"{printable(pattern)}: {text}", len(alike)) for text, names in texts.items() for pattern, alike in folded(names))
+    lines = list(islice(every, MOST_FAULTS))
+    more = sum(map(len, texts.values())) - sum(n for _, n in lines)
+    return (*(line for line, _ in lines), *([f"{more:,} tensors more that do not fit"] if more else []))

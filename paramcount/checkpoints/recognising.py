@@ -11,7 +11,7 @@ from paramcount import zoo
 from paramcount.checkpoints.held import Checkpoint
 from paramcount.checkpoints.naming import Meanings
 from paramcount.checkpoints.quantised import Unpacked
-from paramcount.checkpoints.verifying import Verification, verified
+from paramcount.checkpoints.verifying import Compared, Verification, compared, verification
 from paramcount.errors import ParamcountError
 
 TABLE = "zoo.csv"
@@ -31,33 +31,37 @@ class Recognised(NamedTuple):
     """What the zoo says of a checkpoint."""
 
     ids: tuple[str, ...]  # of all models whose declaration it holds
-    verification: Verification | None  # of the first of them
+    compared: Compared | None  # with the first of them
+    verification: Verification | None  # of the same
     nearest: Nearest | None  # where there are none
 
 
 def recognised(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Recognised:
     """The models of the zoo that a checkpoint holds, or the one that it nearly holds."""
-    verifications: list[tuple[zoo.Model, Verification]] = []
-    ids, first, nearest = [], None, None
+    tried: list[tuple[zoo.Model, Compared]] = []
+    ids: list[str] = []
+    first, nearest = None, None
     for id in candidates(checkpoint, content, told):
         model = zoo.entry(id)
-        alike = (made for other, made in verifications if (other.architecture, other.sizes) == (model.architecture, model.sizes))
-        found = next(alike, None) or _verified(model, checkpoint)
+        alike = (found for other, found in tried if (other.architecture, other.sizes) == (model.architecture, model.sizes))
+        found = next(alike, None) or _compared(model, checkpoint)
         if found is None:
             continue
-        verifications.append((model, found))
-        differing = sum(line.tensors for line in found.lines if not line.said.ok)
+        tried.append((model, found))
+        differing = sum(not said.ok for said in found.said.values())
         if not differing:
             ids.append(id)
-            first = first or found
+            first = first or (model, found)
         elif differing * NEAR <= len(checkpoint.tensors) and (nearest is None or differing < nearest.differing):
             nearest = Nearest(id, differing)
-    return Recognised(tuple(ids), first, None if ids else nearest)
+    if first:
+        return Recognised(tuple(ids), first[1], verification(*first), None)
+    return Recognised((), None, None, nearest)
 
 
-def _verified(model: zoo.Model, checkpoint: Checkpoint) -> Verification | None:
+def _compared(model: zoo.Model, checkpoint: Checkpoint) -> Compared | None:
     try:
-        return verified(model, checkpoint)
+        return compared(model, checkpoint)
     except ParamcountError:  # a GGUF file of another architecture
         return None
 

@@ -86,11 +86,10 @@ def below(found: StoredCount) -> list[str]:
     if found.beside:
         lines.append(f"beside the parameters: {' · '.join(what if n is None else f'{what} {n:,}' for what, n in found.beside.items())}")
     lines += [told(copy) for copy in found.copies]
-    if found.by == "declaration":
-        lines.append(f"components as {found.zoo[0]} declares them")
+    if found.by == "names" or found.total is None:
+        lines.append(f"components by the names of the tensors{f'; of {found.untold:,} tensors they tell none: other' if found.untold else ''}")
     else:
-        untold = f"; {found.untold:,} names tell none, they are in other" if found.untold else ""
-        lines.append(f"components by the names of the tensors{untold}")
+        lines.append(f"components as {found.zoo[0]} declares them")
     if found.nearest:
         lines.append(f"nearest in the zoo: {found.nearest.id}, {found.nearest.differing:,} tensors differ")
     return lines + cut([f"fault: {fault}" for fault in found.faults])

@@ -59,8 +59,9 @@ def opened(path: Path, watch: Watch | None = None) -> Checkpoint:
         raise error if error.where else error.at(printable(path)) from None
 
 
-def is_checkpoint(path: Path) -> bool:
+def is_checkpoint(path: Path, *, with_config: bool = False) -> bool:
     """Whether a path names a checkpoint rather than a config, by its looks: a .json by how it begins, a folder where it has no config.json.
+    `with_config`: a folder that has one as well.
 
     >>> is_checkpoint(Path("model-00001-of-00002.safetensors")), is_checkpoint(Path("config.json"))
     (True, False)
@@ -68,7 +69,9 @@ def is_checkpoint(path: Path) -> bool:
     try:
         if os.path.isdir(path):
             names = listing(path)
-            return "config.json" not in names and any(kind_of(name) or INDEX.fullmatch(name) for name in names)
+            if "config.json" in names and not with_config:
+                return False
+            return any(kind_of(name) or INDEX.fullmatch(name) for name in names) or (with_config and os.path.isdir(path / "snapshots"))
         ending = path.suffix.lower()
         if ending != ".json" or INDEX.fullmatch(path.name):
             return ending in (".json", ".safetensors", ".gguf", *REFUSED)

@@ -9,7 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.checkpoints.findings import Line, lines_of, sums
+from paramcount.checkpoints.findings import Finding, Line, findings, lines_of, sums
 from paramcount.checkpoints.held import Checkpoint
 from paramcount.checkpoints.layouts import key, laid_out
 from paramcount.checkpoints.matching import Matches, is_counted, matched, named, shares
@@ -90,6 +90,7 @@ class Compared(NamedTuple):
     content: Unpacked
     tensors: Sequence[Tensor]  # as the checkpoint's writer names and shapes them
     matches: Matches
+    said: Mapping[str, Finding]  # of names that are not simply there
     remarks: tuple[str, ...]
 
 
@@ -97,7 +98,8 @@ def compared(model: Model, checkpoint: Checkpoint) -> Compared:
     """A loaded model and an opened checkpoint, each tensor matched."""
     count, content = counted(model), unpacked(checkpoint)
     tensors, remarks = written(checkpoint, content, count)
-    return Compared(checkpoint, count, content, tensors, matched(named(tensors), content.tensors), tuple(remarks))
+    matches = matched(named(tensors), content.tensors)
+    return Compared(checkpoint, count, content, tensors, matches, findings(matches, checkpoint, content, count), tuple(remarks))
 
 
 def verified(model: Model, checkpoint: Checkpoint) -> Verification:
@@ -107,9 +109,9 @@ def verified(model: Model, checkpoint: Checkpoint) -> Verification:
 
 def verification(model: Model, found: Compared) -> Verification:
     """What is to be said of a model beside a checkpoint."""
-    checkpoint, count, content, tensors, matches, said = found
+    checkpoint, _, content, tensors, matches, said, written_so = found
     size = Size(predicted(matches, content), held_bytes(checkpoint))
-    faults, remarks = [*checkpoint.faults, *content.faults], [*said]
+    faults, remarks = [*checkpoint.faults, *content.faults], [*written_so]
     if all(held.shape is None for held in checkpoint.tensors.values()):
         try:
             remarks.append(promise(matches, content, checkpoint.total_size))
@@ -124,7 +126,7 @@ def verification(model: Model, found: Compared) -> Verification:
         tensors=len(checkpoint.tensors),
         expected=expected_of(tensors),
         found=found_of(matches, content),
-        lines=lines_of(matches, checkpoint, content, count),
+        lines=lines_of(said),
         faults=tuple(faults),
         remarks=(*checkpoint.remarks, *filter(None, remarks)),
         size=size,

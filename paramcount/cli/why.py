@@ -1,23 +1,26 @@
-"""paramcount why MODEL [NUMBER] [MODEL [NUMBER]]..."""
+"""paramcount why MODEL [NUMBER | CHECKPOINT]... [MODEL ...]..."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from paramcount.changing import recorded, said
 from paramcount.cli.options import Output, download_option, emit, load_changed, models_argument, output_options, remark, remark_on, set_option
 from paramcount.counting import SCHEMA_VERSION, counted
-from paramcount.errors import ParamcountError, quoted
+from paramcount.errors import ParamcountError, printable, quoted
 from paramcount.explaining.published import Account, Why, explained
 from paramcount.figures import parse
-from paramcount.names import PATH_ENDS
+from paramcount.names import PATH_ENDS, is_path
 from paramcount.tables import Column, Table
 from paramcount.zoo import Model
+
+if TYPE_CHECKING:
+    from paramcount.explaining.contents import Contents
 
 FIGURE_LIKE = re.compile(r"\s*[~≈+]?\s*\d[^/]*")  # no name of a model begins so
 MOST_SHOWN = 5  # explanations of one figure, none of them claimed
@@ -30,48 +33,86 @@ WHAT = {  # what a source counts, where its word says it shortly
 
 
 @click.command("why", epilog="Example: paramcount why gpt-oss-20b 3.6B")
-@models_argument(metavar="MODEL [NUMBER]...")
+@models_argument(metavar="MODEL [NUMBER|CHECKPOINT]...")
 @set_option
 @download_option
 @output_options
 def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, output: Output) -> None:
-    """Why somebody else says a different number: a published figure as a count and named causes with nothing left over.
+    """Why somebody else says a different number: a published figure, or what a file holds, as a count and named causes with nothing left over.
 
-    NUMBER is met by rounding or cutting off where it is short (3.6B, ~1.04T) and exactly where it is whole (137022720). A model without
-    one: every figure that its entry lists as published. Exit code 1 where a figure is not reproducible.
+    NUMBER is met by rounding or cutting off where it is short (3.6B, ~1.04T) and exactly where it is whole (137022720). CHECKPOINT is a
+    .safetensors or .gguf file, an index, a directory of shards or a saved header, as for `paramcount verify`. A model without either:
+    every figure that its entry lists as published. Exit code 1 where a figure is not reproducible, or a file not accounted for.
     """
     asked = words(names)
-    remark_on(name for name, _ in asked)
-    models = [load_changed(name, changes, download) for name, _ in asked]
-    answers = [explained(model, numbers) for model, (_, numbers) in zip(models, asked)]
+    remark_on(one.name for one in asked)
+    models = [load_changed(one.name, changes, download) for one in asked]
+    answers = [explained(model, one.figures) if one.figures or not one.files else () for model, one in zip(models, asked)]
     for model in models:
         for text in model.reading.remarks:
             remark(f"{model.id}: {text}")
-    alone = len(asked) == 1 and len(asked[0][1]) == 1
-    emit(lambda chosen: detail(models[0], answers[0][0]) if alone and chosen not in ("csv", "json") else table(models, answers), output)
-    sys.exit(not all(why.ok for found in answers for why in found))
+    files = [[held_in(model, path) for path in one.files] for model, one in zip(models, asked)]
+    alone = [answer for answers in (*answers, *files) for answer in answers] if len(asked) == 1 else []
+    emit(lambda chosen: one_answer(models[0], alone[0]) if len(alone) == 1 and chosen not in ("csv", "json") else table(models, answers, files), output)
+    sys.exit(not all(answer.ok for answers in (*answers, *files) for answer in answers))
 
 
-def words(names: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Each model with the figures that stand behind it.
+class Asked(NamedTuple):
+    """A model, with the figures and the files that stand behind it."""
 
-    Raises: ParamcountError for a figure before any model, and for what looks like a figure and is none.
+    name: str
+    figures: list[str]
+    files: list[str]
+
+
+def words(names: Sequence[str]) -> list[Asked]:
+    """Each model with what stands behind it.
+
+    Raises: ParamcountError for a figure or a checkpoint before any model, and for what looks like a figure and is none.
     """
-    asked: list[tuple[str, list[str]]] = []
+    asked: list[Asked] = []
     for word in names:
-        if not FIGURE_LIKE.fullmatch(word) or word.lower().endswith(PATH_ENDS):
-            asked.append((word, []))
+        is_figure = FIGURE_LIKE.fullmatch(word) and not word.lower().endswith(PATH_ENDS)
+        if is_figure:
+            parse(word)
+        elif not names_files(word, behind=bool(asked)):
+            asked.append(Asked(word, [], []))
             continue
-        parse(word)
         if not asked:
-            raise ParamcountError(f"{quoted(word)} stands before any model", accepted="MODEL NUMBER")
-        asked[-1][1].append(word)
+            raise ParamcountError(f"{quoted(word)} stands before any model", accepted=f"MODEL {'NUMBER' if is_figure else 'CHECKPOINT'}")
+        (asked[-1].figures if is_figure else asked[-1].files).append(word)
     return asked
+
+
+def names_files(word: str, *, behind: bool) -> bool:
+    """Whether a word is the path of a checkpoint. `behind` a model, so is a folder that holds a config.json with it."""
+    if not is_path(word) or word == "-":
+        return False
+    from paramcount.checkpoints.sources import is_checkpoint
+    from paramcount.files import expanded
+
+    return is_checkpoint(expanded(word), with_config=behind)
+
+
+def held_in(model: Model, path: str) -> Contents:
+    """What the files hold that a path names."""
+    from paramcount.checkpoints.sources import opened
+    from paramcount.cli.progress import watching
+    from paramcount.explaining.contents import contents_of
+    from paramcount.files import expanded
+
+    with watching() as watch:
+        checkpoint = opened(expanded(path), watch)
+    return contents_of(model, checkpoint)
+
+
+def one_answer(model: Model, answer: Why | Contents) -> Table:
+    return detail(model, answer) if isinstance(answer, Why) else content(model, answer)
 
 
 def detail(model: Model, why: Why) -> Table:
     """One figure: the sum that it is, each term with its arithmetic; or what else can be said of it."""
-    name, parameters, arithmetic = Column("name", "name", right=False), Column("parameters", "parameters"), Column("arithmetic", "arithmetic", right=False)
+    name, parameters = Column("name", "name", right=False), Column("parameters", "parameters")
     above, below = [f"{printed(why.published)}: {phrase(why)}", *said(model)], notes(why)
     if why.verdict == "not reproducible":
         rows: list[list[Any]] = [["published", why.value], [counted_as(why), why.value - why.left_over]]
@@ -82,27 +123,41 @@ def detail(model: Model, why: Why) -> Table:
         return Table([parameters, name], rows, None, above, below, headings=False, wraps=True)
     (account,) = why.accounts
     above[0] = " = ".join(dict.fromkeys((printed(why.published), *([f"{account.value:,}"] if account.causes else []), equation(account))))
+    return summed(account, above, below)
+
+
+def content(model: Model, found: Contents) -> Table:
+    """What files hold: the sum that it is, each term with its arithmetic, and how their bytes come about."""
+    from paramcount.checkpoints import telling
+
+    account, checked = found.account, found.verification
+    values = f"{account.value:,} values" if found.values is not None else f"as far as names tell, {account.value:,} values as declared"
+    above = [f"{printable(found.path)}: {values} = {equation(account)}", *said(model)]
+    below = [found.verdict, *telling.lines(checked), *found.stored, *checked.remarks]
+    below += [f"{cause}: how many, no name tells" for cause in found.unknown]
+    return summed(account, above, below)
+
+
+def summed(account: Account, above: list[str], below: list[str]) -> Table:
+    """An account as rows."""
+    columns = [Column("name", "name", right=False), Column("parameters", "parameters"), Column("arithmetic", "arithmetic", right=False)]
     rows = [[account.base, f"{account.count:,}", ""]]
     for cause in account.causes:
         alone = len(cause.items) == 1
         rows.append([cause.name, signed(cause.units), cause.items[0].arithmetic if alone else ""])
         rows += [[f"  {item.name}", signed(item.units), item.arithmetic] for item in cause.items if not alone]
-    return Table([name, parameters, arithmetic], rows, None, above, below, headings=False, wraps=True)
+    return Table(columns, rows, None, above, below, headings=False, wraps=True)
 
 
 def signed(n: int) -> str:
     return f"{'−' if n < 0 else '+'}{abs(n):,}"
 
 
-def table(models: Sequence[Model], answers: Sequence[Sequence[Why]]) -> Table:
-    """A row for each figure; of one model alone also where it was published."""
+def table(models: Sequence[Model], answers: Sequence[Sequence[Why]], files: Sequence[Sequence[Contents]]) -> Table:
+    """A row for each figure and each file; of one model alone also where it was published."""
     one = models[0] if len(models) == 1 else None
     ids = {source.ref: source.id for source in one.sources} if one else {}
-    rows = [
-        [why.id, why.published, why.what, why.true, value(why), why.left_over, why.verdict, why.source, ids.get(str(why.source), ""), phrase(why)]
-        for found in answers
-        for why in found
-    ]
+    rows = [row for whys, held in zip(answers, files) for row in (*(figure(why, ids) for why in whys), *map(file, held))]
     columns = [
         Column("model", "model", right=False, only="csv" if one else ""),
         Column("published", "published", show=printed),
@@ -119,9 +174,25 @@ def table(models: Sequence[Model], answers: Sequence[Sequence[Why]]) -> Table:
     above = [f"{one.name}   {counted(one).total:,} parameters"] if one else []
     above += [f"{'' if one else f'{model.id}: '}{line}" for model in models for line in said(model)]
     below = [f"{id}: {ref}" for id, ref in dict.fromkeys((row[8], row[7]) for row in rows) if id]
-    below += [f"{model.id}: its entry lists no published figure" for model, found in zip(models, answers) if not found]
+    below += [f"{model.id}: its entry lists no published figure" for model, *found in zip(models, answers, files) if not any(found)]
     data = {"schema_version": SCHEMA_VERSION, "figures": [why.to_dict() | recorded(model) for model, found in zip(models, answers) for why in found]}
+    if any(files):
+        data["files"] = [held.to_dict() | recorded(model) for model, found in zip(models, files) for held in found]
     return Table([columns[i] for i in used], [[row[i] for i in used] for row in rows], data, above, below, wraps=True)
+
+
+def figure(why: Why, ids: Mapping[str, str]) -> list[Any]:
+    """The row of a figure. `ids`: of the sources of its model's entry."""
+    return [why.id, why.published, why.what, why.true, value(why), why.left_over, why.verdict, why.source, ids.get(str(why.source), ""), phrase(why)]
+
+
+def file(found: Contents) -> list[Any]:
+    """The row of files: what they hold is the figure."""
+    account = found.account
+    held = "–" if found.values is None else str(found.values)
+    phrase = f"{account.base} {account.terms}".rstrip()
+    path = printable(found.path)
+    return [found.id, held, "checkpoint", account.count, found.values, found.left_over, found.verdict, path, path, f"{phrase}, {found.verdict}"]
 
 
 def value(why: Why) -> int | None:

@@ -165,8 +165,7 @@ def mtp_layers(tensors: Sequence[Tensor], files: bool) -> Iterator[Candidate]:
     unlearned = tuple(tensor for tensor in beside if tensor.role != "parameter")
     copies = tuple(tensor for tensor in beside if tensor.tied_to)
     joins = tuple(tensor for tensor in own if tensor.name.endswith(JOINS))
-    layers = max((prod(r.count for r in tensor.repeats if r.axis == "layer") for tensor in own), default=1)
-    name = "MTP layer" if layers == 1 else "MTP layers"
+    name = mtp_name(own)
     firsts = [("own tensors", own)]
     if joins:
         join = joins[0].name.rpartition(".")[0].rpartition(".")[2]
@@ -175,6 +174,12 @@ def mtp_layers(tensors: Sequence[Tensor], files: bool) -> Iterator[Candidate]:
     for first, n in product(firsts, range(len(held) + 1)):
         for more in combinations(held, n):
             yield Candidate(name, 1, (first, *more), named((), "mtp"), ", ".join(item for item, _ in (first, *more)))
+
+
+def mtp_name(own: Iterable[Tensor]) -> str:
+    """One layer or several, by their own tensors."""
+    layers = max((prod(r.count for r in tensor.repeats if r.axis == "layer") for tensor in own), default=1)
+    return "MTP layer" if layers == 1 else "MTP layers"
 
 
 def buffers(tensors: Sequence[Tensor]) -> Iterator[Candidate]:

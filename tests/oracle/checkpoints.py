@@ -35,6 +35,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "gpt2, round": {"vocab_size": 96, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 32, "n_inner": 96},
     "deepseek_v3, round": ROUND_LATENT,
     "qwen3_moe, round": {**ROUND, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "mlp_only_layers": [0]},
+    "qwen3_moe, sparse": {**passes.MOE, "num_experts": 4, "num_hidden_layers": 3, "mlp_only_layers": [1]},
     "gpt_oss, round": {**ROUND, **EXPERTS, "intermediate_size": 32, "layer_types": ["sliding_attention", "full_attention"]},
     "phi": passes.NO_WIDTH,
     "phi3": {**passes.NO_WIDTH, "pad_token_id": 0},
@@ -242,7 +243,7 @@ PLAIN = (
 FROZEN: dict[str, Callable[[Path], Path]] = {
     **{name: as_saved(name) for name in PLAIN},
     "mixtral, together": together("mixtral"),
-    "qwen3_moe, together": together("qwen3_moe"),
+    "qwen3_moe, together": together("qwen3_moe, sparse"),
     "gpt_neox, new names": together("gpt_neox"),
     **{name: QUANTISED[name] for name in ("deepseek_v3, FP8", "qwen3_moe, FP8 together", "llama, GPTQ", "gpt2, GPTQ", "llama, AWQ", "gpt_oss, MXFP4")},
 }

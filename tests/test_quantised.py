@@ -1,0 +1,652 @@
+"""Quantised checkpoints: what stands behind the packing, as the libraries that write it lay it out; and whatever does not fit is named."""
+
+from __future__ import annotations
+
+import json
+import random
+from fractions import Fraction
+from itertools import product
+from math import ceil, prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors
+
+from paramcount.checkpoints.foreign import MARKS
+from paramcount.checkpoints.held import Checkpoint, Held
+from paramcount.checkpoints.packing import size_of
+from paramcount.checkpoints.quantised import Unpacked, unpacked
+from paramcount.checkpoints.sources import opened
+from paramcount.counting import count
+from paramcount.errors import ParamcountError
+from paramcount.gguf_files import BLOCKS
+from paramcount.safetensors_files import BITS
+from paramcount.scales import SCHEMES, scales_of
+from paramcount.stored import Tensor
+from paramcount.zoo import ids
+from tests.refusing import assert_one_line
+
+Layer = dict[str, tuple[str, tuple[int, ...]]]  # {what the name ends in: (type, shape)}
+Q, K, UP, DOWN = "self_attn.q_proj", "self_attn.k_proj", "mlp.up_proj", "mlp.down_proj"
+LINEARS = {Q: (256, 256), K: (64, 256), UP: (512, 256), DOWN: (256, 512)}  # [outputs, inputs]
+
+
+def checkpoint(tensors: Layer, config: dict[str, Any] | None = None, format: str = "safetensors") -> Checkpoint:
+    """A checkpoint of these tensors."""
+    held = {name: Held("model.safetensors", dtype, shape, prod(shape) * BITS[dtype] // 8) for name, (dtype, shape) in tensors.items()}
+    return Checkpoint(Path("model.safetensors"), format, held, (), quantization_config=config)
+
+
+def read(tensors: Layer, config: dict[str, Any] | None = None) -> Unpacked:
+    return unpacked(checkpoint(tensors, config))
+
+
+def only_names(tensors: Layer, config: dict[str, Any] | None = None) -> Unpacked:
+    held = {name: Held("model.safetensors") for name in tensors}
+    return unpacked(Checkpoint(Path("model.safetensors.index.json"), "safetensors", held, (), quantization_config=config))
+
+
+def written(tensors: Layer, folder: Path, config: dict[str, Any] | None = None) -> Checkpoint:
+    """The same, as the format's own library writes it."""
+    types = {"F8_E4M3": "float8_e4m3fn", "F8_E8M0": "float8_e8m0fnu", "BF16": "bfloat16", "F16": "float16", "F32": "float32", "I32": "int32", "U8": "uint8"}
+    types |= {"I16": "int16", "I8": "int8"}
+    library: Any = safetensors
+    zeros = np.zeros(max(prod(shape) for _, shape in tensors.values()), np.uint32)
+    given = {}
+    for name, (dtype, shape) in tensors.items():
+        size = prod(shape) * BITS[dtype] // 8
+        if hasattr(library, "TensorSpec"):  # since 0.8
+            given[name] = library.TensorSpec(dtype=types[dtype], shape=shape, data_ptr=zeros.ctypes.data, data_len=size)
+        else:
+            given[name] = {"dtype": types[dtype], "shape": shape, "data": bytes(size)}
+    library.serialize_file(given, folder / "model.safetensors", {"format": "pt"})
+    (folder / "config.json").write_text(json.dumps({"model_type": "llama"} | ({"quantization_config": config} if config else {})), encoding="utf-8")
+    return opened(folder / "model.safetensors")
+
+
+# ---- what the libraries write, each layout typed from its source
+
+
+def gptq(outputs: int, inputs: int, bits: int = 4, group: int = 128, index: bool = True) -> Layer:
+    """github AutoGPTQ/AutoGPTQ, auto_gptq/nn_modules/qlinear/qlinear_cuda.py, QuantLinear.__init__."""
+    group = group if group != -1 else inputs
+    layer: Layer = {
+        "qweight": ("I32", (inputs // 32 * bits, outputs)),
+        "qzeros": ("I32", (ceil(inputs / group), outputs // 32 * bits)),
+        "scales": ("F16", (ceil(inputs / group), outputs)),
+    }
+    return layer | ({"g_idx": ("I32", (inputs,))} if index else {})
+
+
+def awq(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Layer:
+    """github casper-hansen/AutoAWQ, awq/modules/linear/gemm.py, WQLinear_GEMM.__init__."""
+    return {
+        "qweight": ("I32", (inputs, outputs // (32 // bits))),
+        "qzeros": ("I32", (inputs // group, outputs // (32 // bits))),
+        "scales": ("F16", (inputs // group, outputs)),
+    }
+
+
+def zeros_width(inputs: int, group: int) -> int:
+    """awq/modules/linear/gemv.py, calculate_zeros_width."""
+    multiplier = {64: 2, 32: 4}.get(group, 1)
+    return ceil(ceil(inputs // group / 8) / multiplier) * multiplier
+
+
+def awq_gemv(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Layer:
+    """awq/modules/linear/gemv.py, WQLinear_GEMV.__init__."""
+    width = zeros_width(inputs, group)
+    return {"qweight": ("I32", (outputs, inputs // 8)), "qzeros": ("I32", (outputs, width)), "scales": ("F16", (outputs, width * 8))}
+
+
+def awq_fast(outputs: int, inputs: int, bits: int = 4, group: int = 128) -> Layer:
+    """awq/modules/linear/gemv_fast.py, WQLinear.__init__: four rows interleaved, zero points multiplied by their scales."""
+    width = zeros_width(inputs, group) * 8
+    layer: Layer = {"qweight": ("I16", (outputs // 4, inputs // 4 * 4)), "scales": ("F16", (width, outputs)), "scaled_zeros": ("F16", (width, outputs))}
+    return layer
+
+
+def fp8(outputs: int, inputs: int, block: tuple[int, int] | None = (128, 128), scale: str = "weight_scale_inv") -> Layer:
+    """transformers 5.23, integrations/finegrained_fp8.py, FP8Linear.__init__."""
+    scales = (ceil(outputs / block[0]), ceil(inputs / block[1])) if block else ()
+    return {"weight": ("F8_E4M3", (outputs, inputs)), scale: ("F32", scales)}
+
+
+def layers(make: Any, n: int = 2, linears: dict[str, tuple[int, int]] = LINEARS, **options: Any) -> Layer:
+    """A small model: a table and norms that stay as they are, and linears that are packed."""
+    tensors: Layer = {"model.embed_tokens.weight": ("F16", (320, 256)), "model.norm.weight": ("F16", (256,))}
+    for i, (name, shape) in product(range(n), linears.items()):
+        tensors |= {f"model.layers.{i}.{name}.{end}": held for end, held in make(*shape, **options).items()}
+    return tensors
+
+
+def shapes(found: Unpacked) -> dict[str, tuple[int, ...] | None]:
+    return {name: logical.shape for name, logical in found.tensors.items()}
+
+
+PLAIN: dict[str, tuple[int, ...]] = {f"model.layers.{i}.{name}.weight": shape for i in range(2) for name, shape in LINEARS.items()}
+PLAIN |= {"model.embed_tokens.weight": (320, 256), "model.norm.weight": (256,)}
+VALUES = 2 * (256 * 256 + 64 * 256 + 2 * 512 * 256) + 320 * 256 + 256
+
+WRITERS: list[tuple[Any, dict[str, Any], dict[str, Any] | None, str]] = [
+    *((gptq, {"bits": bits, "group": 128}, {"quant_method": "gptq", "bits": bits, "group_size": 128}, f"GPTQ, {bits} bits, groups of 128") for bits in (2, 3, 4, 8)),
+    *((gptq, {"bits": bits, "group": 32}, None, f"GPTQ, {bits} bits, groups of 32") for bits in (2, 3, 4, 8)),
+    (gptq, {"group": -1}, {"quant_method": "gptq", "bits": 4, "group_size": -1, "desc_act": True}, "GPTQ, 4 bits, one group"),
+    (gptq, {"group": -1}, None, "GPTQ, 4 bits, one group"),
+    (gptq, {"index": False}, {"quant_method": "gptq", "bits": 4, "group_size": 128, "checkpoint_format": "gptq_v2"}, "GPTQ, 4 bits, groups of 128"),
+    (gptq, {}, {"quant_method": "auto-round", "bits": 4, "group_size": 128, "packing_format": "auto_round:auto_gptq"}, "GPTQ, 4 bits, groups of 128"),
+    (awq, {}, {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm", "zero_point": True}, "AWQ, 4 bits, groups of 128"),
+    (awq, {"group": 64}, {"quant_method": "awq", "w_bit": 4, "q_group_size": 64, "version": "GEMM"}, "AWQ, 4 bits, groups of 64"),
+    (awq, {}, None, "AWQ, 4 bits, groups of 128"),
+    (awq, {"bits": 8}, None, "AWQ, 8 bits, groups of 128"),
+    *((awq_gemv, {"group": group}, {"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemv"}, f"AWQ, 4 bits, groups of {group}") for group in (128, 64, 32)),
+    *((awq_fast, {"group": group}, {"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemv_fast"}, f"AWQ, 4 bits, groups of {group}") for group in (128, 64)),
+    (fp8, {}, {"quant_method": "fp8", "weight_block_size": [128, 128], "activation_scheme": "dynamic"}, "FP8 in blocks of 128 × 128"),
+    (fp8, {}, None, "FP8 in blocks of 128 × 128"),
+    (fp8, {"block": (64, 32)}, {"quant_method": "fp8", "weight_block_size": [64, 32]}, "FP8 in blocks of 64 × 32"),
+    (fp8, {"block": (96, 96)}, {"quant_method": "fp8", "weight_block_size": [96, 96]}, "FP8 in blocks of 96 × 96"),
+    (fp8, {"block": None}, {"quant_method": "fp8", "weight_block_size": None, "activation_scheme": "static"}, "FP8, a scale for each tensor"),
+    (fp8, {"block": (1, 10**6), "scale": "weight_scale"}, {"quant_method": "fbgemm_fp8"}, "FP8, a scale for each output"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "options", "config", "scheme"), WRITERS)
+def test_what_a_library_writes_is_read_as_the_model_it_was_made_of(make: Any, options: Any, config: Any, scheme: str, tmp_path: Path) -> None:
+    tensors = layers(make, **options)
+    found = unpacked(written(tensors, tmp_path, config))
+    assert found.scheme == scheme
+    assert shapes(found) == PLAIN
+    assert found.faults == ()
+    held = {name for logical in found.tensors.values() for name in logical.held}
+    assert held == set(tensors)
+    assert set(found.beside) == held - set(PLAIN)
+    sizes = {name: prod(shape) * BITS[dtype] // 8 for name, (dtype, shape) in tensors.items()}
+    assert found.totals[:3] == (VALUES, sum(prod(shape) for _, shape in tensors.values()), sum(sizes.values()))
+    assert found.totals.bits == Fraction(8 * sum(sizes.values()), VALUES)
+    for logical in found.tensors.values():
+        assert logical.shape is not None
+        assert logical.size(logical.shape) == sum(sizes[name] for name in logical.held)
+
+
+@pytest.mark.parametrize("inputs", [160, 288, 1056])
+def test_a_last_group_that_is_not_full_counts(inputs: int) -> None:
+    for config in (None, {"quant_method": "gptq", "bits": 4, "group_size": 128}):
+        found = read(layers(gptq, linears=LINEARS | {DOWN: (256, inputs)}), config)
+        assert (found.scheme, found.faults) == ("GPTQ, 4 bits, groups of 128", ())
+        assert found.tensors[f"model.layers.0.{DOWN}.weight"].shape == (256, inputs)
+
+
+def test_two_numbers_of_bits_are_both_told_where_the_configuration_allows_them() -> None:
+    tensors = layers(gptq) | {f"model.layers.0.{UP}.{end}": held for end, held in gptq(512, 256, bits=8).items()}
+    config = {"quant_method": "gptq", "bits": 4, "group_size": 128}
+    found = read(tensors, config | {"dynamic": {r"+:model\.layers\.0\..*up.*": {"bits": 8}}})
+    assert (found.scheme, found.faults, shapes(found)) == ("GPTQ, 4 and 8 bits, groups of 128", (), PLAIN)
+    assert read(tensors, config).faults == (f"model.layers.0.{UP}.qweight: holds 8 bits a value, where the configuration says 4",)
+
+
+def test_a_matrix_of_gpt_2_is_packed_as_inputs_and_outputs_and_stored_the_other_way_round() -> None:
+    """AutoGPTQ takes a Conv1D's infeatures from weight.shape[0] (auto_gptq/modeling/_utils.py, make_quant) and turns it to pack it."""
+    c_attn = next(tensor for tensor in count("gpt2-small").tensors if tensor.name.endswith("c_attn.weight"))
+    inputs, outputs = c_attn.shape
+    held = {f"transformer.h.0.attn.c_attn.{end}": piece for end, piece in gptq(outputs, inputs).items()}
+    logical = read(held).tensors["transformer.h.0.attn.c_attn.weight"]
+    assert (c_attn.shape, logical.shape) == ((768, 2304), (2304, 768))
+    assert logical.fits(c_attn.shape)
+    assert not logical.fits((768, 768))
+    assert logical.size(c_attn.shape) == logical.size((2304, 768)) == sum(prod(shape) * BITS[dtype] // 8 for dtype, shape in held.values())
+
+
+def test_a_matrix_that_is_not_packed_fits_one_way_round_only() -> None:
+    logical = read({"w.weight": ("F16", (8, 4))}).tensors["w.weight"]
+    assert logical.fits((8, 4))
+    assert not logical.fits((4, 8))
+
+
+def test_experts_one_by_one_and_fused_matrices_are_packed_like_any_other() -> None:
+    linears = {"block_sparse_moe.experts.0.w1": (512, 256), "block_sparse_moe.experts.7.w2": (256, 512), "self_attn.qkv_proj": (384, 256)}
+    found = read(layers(gptq, linears=linears))
+    assert {name.split(".", 3)[3]: shape for name, shape in shapes(found).items() if name.startswith("model.layers.1.")} == {
+        f"{name}.weight": shape for name, shape in linears.items()
+    }
+
+
+# ---- FP8, FP4 and MXFP4
+
+
+def names_of(tensor: Tensor) -> list[str]:
+    axes = [repeat.axis for repeat in tensor.repeats]
+    return [tensor.name.format(**dict(zip(axes, map(str, indices)))) for indices in product(*(repeat.indices for repeat in tensor.repeats))]
+
+
+def released(id: str, method: str, values: str, scale: str, ends: tuple[str, str] = ("", "_scale_inv")) -> Layer:
+    """A model as it is released: its quantised tensors and their scales, everything else in BF16."""
+    tensors: Layer = {}
+    for tensor in count(id).tensors:
+        scales = scales_of(tensor, SCHEMES[method])
+        for name in names_of(tensor):
+            if scales is None:
+                tensors.setdefault(name, ("BF16", tensor.shape))
+            else:
+                shape = (*scales.shape, 16) if method == "mxfp4" else tensor.shape
+                tensors |= {name + ends[0]: (values, shape), name + ends[1]: (scale, scales.shape)}
+    return tensors
+
+
+def test_the_scales_of_deepseek_v3_are_those_of_its_release() -> None:
+    """45,808 of its 92,052 tensors; published by the release: 40,838,232 scales and 702,264 of the MTP layer (see paramcount.scales)."""
+    tensors = released("deepseek-v3", "fp8", "F8_E4M3", "F32")
+    found = read(tensors, {"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3", "activation_scheme": "dynamic"})
+    assert (found.scheme, found.faults) == ("FP8 in blocks of 128 × 128", ())
+    scales = {name: prod(tensors[name][1]) for name in found.beside}
+    mtp = sum(n for name, n in scales.items() if name.startswith("model.layers.61."))
+    assert (len(scales), sum(scales.values()) - mtp, mtp) == (45808, 40838232, 702264)
+    assert all(kind == "scale" for kind in found.beside.values())
+    assert found.tensors["model.layers.60.self_attn.kv_a_proj_with_mqa.weight"].held == (
+        "model.layers.60.self_attn.kv_a_proj_with_mqa.weight",
+        "model.layers.60.self_attn.kv_a_proj_with_mqa.weight_scale_inv",
+    )
+
+
+@pytest.mark.parametrize(("id", "tensors", "size"), [("gpt-oss-20b", 459, 13761264768), ("gpt-oss-120b", 687, 65248815744)])
+def test_the_size_of_gpt_oss_is_that_of_its_release(id: str, tensors: int, size: int) -> None:
+    """Source of the sizes: metadata.total_size of model.safetensors.index.json of openai/gpt-oss-20b and openai/gpt-oss-120b."""
+    held = released(id, "mxfp4", "U8", "U8", ("_blocks", "_scales"))
+    found = read(held, {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "lm_head"]})
+    assert (len(held), found.totals.bytes, found.totals.values) == (tensors, size, count(id).total)
+    assert (found.scheme, found.faults) == ("MXFP4", ())
+    declared = {name: tensor.shape for tensor in count(id).tensors for name in names_of(tensor)}
+    assert shapes(found) == declared
+    assert sum(found.tensors[name].size(shape) or 0 for name, shape in declared.items()) == size
+
+
+def test_mxfp4_is_given_as_the_model_has_it() -> None:
+    """transformers 5.23, integrations/mxfp4.py, _convert_moe_packed_tensors: [E, out, G, 16] become [E, out, 32 G] and are turned."""
+    held: Layer = {"experts.gate_up_proj_blocks": ("U8", (4, 192, 2, 16)), "experts.gate_up_proj_scales": ("U8", (4, 192, 2))}
+    found = read(held | {"experts.gate_up_proj_bias": ("BF16", (4, 192))})
+    assert shapes(found) == {"experts.gate_up_proj": (4, 64, 192), "experts.gate_up_proj_bias": (4, 192)}
+    assert found.beside == {"experts.gate_up_proj_blocks": "packed weights", "experts.gate_up_proj_scales": "scale"}
+    assert found.tensors["experts.gate_up_proj"].size((4, 64, 192)) == 4 * 64 * 192 // 2 + 4 * 192 * 2
+
+
+def test_mxfp4_of_the_first_release_of_gpt_oss_is_not_turned() -> None:
+    """github openai/gpt-oss, gpt_oss/torch/weights.py: mlp1_weight.blocks and .scales, of a parameter [E, 2 · d_ff, d_model]."""
+    found = read({"block.0.mlp.mlp1_weight.blocks": ("U8", (4, 192, 2, 16)), "block.0.mlp.mlp1_weight.scales": ("U8", (4, 192, 2))})
+    assert shapes(found) == {"block.0.mlp.mlp1_weight": (4, 192, 64)}
+
+
+def test_a_release_that_packs_linears_alone_has_the_size_that_its_index_says() -> None:
+    """Llama 3.1 70B by AWQ in nine shards: total_size 39767785472, as an index of such names that a published test quotes
+    (package huggingface, TestUnmarshalSafetensorIndex: model.layers.79, q_proj.qweight, model-00009-of-00009)."""
+    tensors: Layer = {}
+    for tensor in count("llama-3.1-70b").tensors:
+        for name in names_of(tensor) if tensor.role == "parameter" else ():
+            packed = name.startswith("model.layers.") and len(tensor.shape) == 2
+            made = awq(*tensor.shape) if packed else {"weight": ("F16", tensor.shape)}
+            tensors |= {f"{name.removesuffix('weight')}{end}": held for end, held in made.items()}
+    found = read(tensors, {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm", "zero_point": True})
+    assert (found.totals.bytes, found.totals.values, found.faults) == (39767785472, 70553706496, ())
+
+
+def test_experts_of_deepseek_v4_hold_two_values_a_byte() -> None:
+    """transformers 5.23, integrations/finegrained_fp8.py, _alloc_expert_proj and FP8Experts: int8, a scale of 32 inputs, named `scale`."""
+    tensors: Layer = {"e.w1.weight": ("I8", (256, 64)), "e.w1.scale": ("F8_E8M0", (256, 4))}
+    tensors |= {"a.weight": ("F8_E4M3", (256, 128)), "a.scale": ("F8_E8M0", (2, 1)), "norm.weight": ("BF16", (128,))}
+    found = read(tensors)
+    assert shapes(found) == {"e.w1.weight": (256, 128), "a.weight": (256, 128), "norm.weight": (128,)}
+    assert (found.scheme, found.faults) == ("FP8 in blocks of 128 × 128 and FP4 in groups of 32", ())
+    assert found.tensors["e.w1.weight"].format == "FP4"
+    assert found.tensors["e.w1.weight"].size((256, 128)) == 256 * 64 + 256 * 4
+
+
+@pytest.mark.parametrize("scales", [(), (1,), (512, 1), (512,)])
+def test_scales_of_a_whole_tensor_and_of_each_output_may_lack_axes(scales: tuple[int, ...]) -> None:
+    config = {"quant_method": "compressed-tensors", "format": "float-quantized", "config_groups": {"group_0": {"weights": {"type": "float", "num_bits": 8}}}}
+    tensors: Layer = {"a.weight": ("F8_E4M3", (512, 384)), "a.weight_scale": ("BF16", scales), "a.input_scale": ("BF16", (1,)), "b.k_scale": ("BF16", ())}
+    found = read(tensors, config)
+    assert shapes(found) == {"a.weight": (512, 384)}
+    assert found.faults == ()
+    assert found.beside == {"a.weight_scale": "scale", "a.input_scale": "activation scale", "b.k_scale": "activation scale"}
+    assert found.tensors["a.weight"].size((512, 384)) == 512 * 384 + 2 * prod(scales) + 2
+
+
+def test_stacked_experts_of_fp8_have_scales_of_their_own() -> None:
+    """integrations/finegrained_fp8.py, FP8Experts: gate_up_proj and gate_up_proj_scale_inv."""
+    found = read({"m.gate_up_proj": ("F8_E4M3", (4, 512, 256)), "m.gate_up_proj_scale_inv": ("F32", (4, 4, 2))})
+    assert (shapes(found), found.faults) == ({"m.gate_up_proj": (4, 512, 256)}, ())
+
+
+# ---- GGUF
+
+
+def test_gguf_types_stand_for_the_values_that_they_hold() -> None:
+    sizes = {"token_embd.weight": ("Q6_K", (512, 256)), "blk.0.attn_q.weight": ("Q4_K", (256, 256)), "blk.0.attn_norm.weight": ("F32", (256,))}
+    held = {name: Held("m.gguf", dtype, shape, prod(shape) // BLOCKS[dtype].values * BLOCKS[dtype].size) for name, (dtype, shape) in sizes.items()}
+    found = unpacked(Checkpoint(Path("m.gguf"), "gguf", held, (), quantization_config={"quant_method": "bitsandbytes"}))
+    assert shapes(found) == {name: shape for name, (_, shape) in sizes.items()}
+    assert found.scheme == "GGUF, mostly Q6_K"
+    assert (found.beside, found.faults) == ({}, ())
+    # ggml-common.h: a block of 256 values takes 144 bytes in Q4_K and 210 in Q6_K
+    assert found.totals.bytes == 256 * 144 + 512 * 210 + 4 * 256
+    assert found.totals.bits == Fraction(8 * (256 * 144 + 512 * 210 + 4 * 256), 256 * 256 + 512 * 256 + 256)
+    assert [logical.size(logical.shape or ()) for logical in found.tensors.values()] == [512 * 210, 256 * 144, 4 * 256]
+
+
+def test_a_gguf_of_halves_is_not_quantised() -> None:
+    held = {"blk.0.attn_q.weight": Held("m.gguf", "F16", (256, 256), 131072)}
+    assert unpacked(Checkpoint(Path("m.gguf"), "gguf", held, ())).scheme is None
+
+
+# ---- what is not quantised, and what only an index names
+
+
+@pytest.mark.parametrize("id", sorted(ids()))
+def test_no_model_of_the_zoo_is_taken_for_a_quantised_one(id: str) -> None:
+    try:
+        tensors: Layer = {tensor.name.format(layer=0, expert=0): ("BF16", tensor.shape) for tensor in count(id).tensors}
+    except ParamcountError:  # an estimate has no tensors
+        return
+    for found in (read(tensors), only_names(tensors)):
+        assert (found.scheme, found.beside, found.faults) == (None, {}, ())
+        assert list(found.tensors) == list(tensors)
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        {"mixer.A_log": ("F32", (16,)), "mixer.scales": ("F32", (16,)), "mixer.weight": ("BF16", (16, 4))},
+        {"norm.weight": ("BF16", (64,)), "norm.scale": ("BF16", (64,)), "norm.weight_scale": ("F32", (1,))},
+        {"vision.blocks.0.weight": ("BF16", (8, 8)), "vision.blocks": ("BF16", (8, 8)), "vision.scales": ("BF16", (8,))},
+        {"a.codes": ("I32", (8, 8)), "a.indices": ("I64", (8,)), "a.B": ("F32", (4, 4)), "a.s": ("F32", (4,))},
+        {"cast.weight": ("F8_E4M3", (64, 64)), "cast.bias": ("F8_E5M2", (64,))},
+        {"q.qweight": ("BF16", (64, 64)), "q.scales": ("BF16", (1, 64))},
+        {"tokens.table": ("U8", (64, 64)), "counts.weight": ("I8", (64, 64))},
+    ],
+)
+def test_a_tensor_with_the_name_of_a_scale_makes_no_quantised_model(tensors: Layer) -> None:
+    found = read(tensors)
+    assert (found.scheme, found.beside, found.faults) == (None, {}, ())
+    assert {name: (logical.format, logical.shape) for name, logical in found.tensors.items()} == tensors
+
+
+NAMED = [
+    (gptq, None, "GPTQ"),
+    (awq, None, "GPTQ or AWQ"),
+    (awq, {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm"}, "AWQ, 4 bits, groups of 128"),
+    (awq_fast, {"quant_method": "awq", "bits": 4, "group_size": -1, "version": "gemv_fast"}, "AWQ, 4 bits"),
+    (fp8, None, "FP8"),
+]
+
+
+@pytest.mark.parametrize(("make", "config", "scheme"), NAMED)
+def test_names_alone_put_scales_beside(make: Any, config: dict[str, Any] | None, scheme: str) -> None:
+    tensors = layers(make)
+    found, whole = only_names(tensors, config), read(tensors, config)
+    assert found.scheme == scheme
+    assert list(found.tensors) == list(whole.tensors)
+    assert found.beside == whole.beside
+    assert set(shapes(found).values()) == {None}
+    assert found.totals == (None, None, None, None)
+    assert found.faults == ()
+
+
+def test_an_index_that_says_its_size_gives_it() -> None:
+    held = {"model.norm.weight": Held("model.safetensors")}
+    found = unpacked(Checkpoint(Path("model.safetensors.index.json"), "safetensors", held, (), total_size=512))
+    assert found.totals == (None, None, 512, None)
+
+
+def test_a_shard_that_is_missing_leaves_its_tensors_without_a_shape() -> None:
+    held = dict(checkpoint(layers(gptq)).tensors)
+    held[f"model.layers.0.{Q}.scales"] = Held("model-00002-of-00002.safetensors")
+    found = unpacked(Checkpoint(Path("model.safetensors.index.json"), "safetensors", held, ()))
+    assert shapes(found) == PLAIN | {f"model.layers.0.{Q}.weight": None}
+    assert found.tensors[f"model.layers.0.{Q}.weight"].size((256, 256)) is None
+
+
+# ---- damages
+
+GPTQ, FP8 = {"quant_method": "gptq", "bits": 4, "group_size": 128}, {"quant_method": "fp8", "weight_block_size": [128, 128]}
+AT = f"model.layers.1.{DOWN}."
+DAMAGES: list[tuple[Any, dict[str, Any], dict[str, tuple[str, tuple[int, ...]] | None], tuple[str, ...]]] = [
+    (gptq, GPTQ, {"scales": None}, (f"{AT}qweight: stands without its scales",)),
+    (gptq, GPTQ, {"qzeros": None}, (f"{AT}qweight: stands without its zero points",)),
+    (gptq, GPTQ, {"qweight": None}, tuple(f"{AT}{end}: belongs to no packed weights" for end in ("qzeros", "scales", "g_idx"))),
+    (gptq, GPTQ, {"qweight": ("I32", (32, 512))}, (f"{AT}qweight: [32, 512] where GPTQ 4-bit in groups of 128 of [256, 512] takes [64, 256]",)),
+    (gptq, GPTQ, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: [256, 64] where GPTQ 4-bit in groups of 128 of [256, 512] takes [64, 256]",)),
+    (gptq, GPTQ, {"scales": ("F16", (256, 4))}, (f"{AT}scales: [256, 4] where GPTQ 4-bit in groups of 128 of [256, 512] takes [4, 256]",)),
+    (gptq, GPTQ, {"scales": ("F16", (2, 512))}, (f"{AT}scales: [2, 512] where GPTQ 4-bit in groups of 128 of [256, 512] takes [4, 256]",)),
+    (gptq, GPTQ, {"qzeros": ("I32", (32, 4))}, (f"{AT}qzeros: [32, 4] where GPTQ 4-bit in groups of 128 of [256, 512] takes [4, 32]",)),
+    (gptq, GPTQ, {"qzeros": ("I32", ())}, (f"{AT}qzeros: [] where GPTQ 4-bit in groups of 128 of [256, 512] takes [4, 32]",)),
+    (gptq, GPTQ, {"g_idx": ("I32", (256,))}, (f"{AT}g_idx: [256] where GPTQ 4-bit in groups of 128 of [256, 512] takes [512]",)),
+    (awq, {}, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: [256, 64] where AWQ 4-bit in groups of 128 of [256, 512] takes [512, 32]",)),
+    (awq, {}, {"qzeros": ("I32", (4, 64))}, (f"{AT}qzeros: [4, 64] where AWQ 4-bit in groups of 128 of [256, 512] takes [4, 32]",)),
+    (fp8, FP8, {"weight_scale_inv": None}, (f"{AT}weight: stands without its scales",)),
+    (fp8, FP8, {"weight": None}, (f"{AT}weight_scale_inv: belongs to no packed weights",)),
+    (fp8, FP8, {"weight": ("BF16", (256, 512))}, (f"{AT}weight_scale_inv: belongs to no packed weights",)),
+    (fp8, FP8, {"weight_scale_inv": ("F32", (4, 2))}, (f"{AT}weight_scale_inv: [4, 2] where F8_E4M3 in blocks of 128 × 128 of [256, 512] takes [2, 4]",)),
+    (fp8, FP8, {"weight_scale_inv": ("F32", ())}, (f"{AT}weight_scale_inv: [] where F8_E4M3 in blocks of 128 × 128 of [256, 512] takes [2, 4]",)),
+    (fp8, FP8, {"weight_scale_inv": ("I64", (2, 4))}, (f"{AT}weight: stands without its scales", f"{AT}weight_scale_inv: belongs to no packed weights")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "config", "damage", "faults"), DAMAGES)
+@pytest.mark.parametrize("told", [True, False])
+def test_every_damage_is_found_and_named(make: Any, config: Any, damage: Any, faults: tuple[str, ...], told: bool) -> None:
+    tensors = {name: held for name, held in layers(make).items() if damage.get(name.removeprefix(AT), held) is not None}
+    tensors |= {f"{AT}{end}": held for end, held in damage.items() if held}
+    found = read(tensors, (config or None) if told else None)
+    assert found.faults == faults
+    assert found.tensors.keys() | found.beside.keys() >= tensors.keys()
+    gone = "qweight" in damage and damage["qweight"] is None
+    assert (f"{AT}weight" in found.tensors) == (not gone and ("weight" not in damage or damage["weight"] is not None))
+    if f"{AT}weight" in found.tensors:
+        assert found.tensors[f"{AT}weight"].shape == (256, 512)
+
+
+def test_damages_of_many_layers_are_one_line() -> None:
+    tensors = {name: held for name, held in layers(gptq, n=40).items() if not name.endswith(f"{UP}.scales") or ".7." in name}
+    assert read(tensors, GPTQ).faults == (f"model.layers.{{0-6,8-39}}.{UP}.qweight: stands without its scales",)
+
+
+def test_two_packed_tensors_of_one_name_are_both_kept() -> None:
+    tensors: Layer = {f"w{dot}{end}": ("U8", shape) for dot in "_." for end, shape in (("blocks", (2, 64, 2, 16)), ("scales", (2, 64, 2)))}
+    found = read(tensors)
+    assert shapes(found) == {"w": (2, 64, 64), "w.blocks": (2, 64, 64)}
+    assert found.faults == ("w.blocks: stands beside w, which has its name",)
+
+
+def test_a_tensor_beside_its_packed_self_is_found() -> None:
+    found = read(layers(gptq) | {f"{AT}weight": ("F16", (256, 512))}, GPTQ)
+    assert found.faults == (f"{AT}qweight: stands beside {AT}weight, which has its name",)
+    assert found.tensors[f"{AT}weight"].format == "F16"
+    assert found.tensors[f"{AT}qweight"].shape == (256, 512)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "fault"),
+    [
+        ({"e.w_blocks": ("U8", (2, 64, 2, 8)), "e.w_scales": ("U8", (2, 64, 2))}, "e.w_blocks: [2, 64, 2, 8] where MXFP4 in blocks of 1 × 32 of [2, 64, 64] takes [2, 64, 2, 16]"),
+        ({"e.w_blocks": ("U8", (2, 64, 2, 16)), "e.w_scales": ("U8", (64, 2, 2))}, "e.w_scales: [64, 2, 2] where MXFP4 in blocks of 1 × 32 of [2, 64, 64] takes [2, 64, 2]"),
+        ({"e.w_blocks": ("U8", (2,)), "e.w_scales": ("U8", ())}, "e.w_blocks: [2] is no row of blocks of 16 bytes"),
+    ],
+)  # fmt: skip
+def test_mxfp4_that_does_not_fit_is_found(tensors: Layer, fault: str) -> None:
+    assert read(tensors).faults == (fault,)
+
+
+@pytest.mark.parametrize("dropped", ["_scales", "_blocks"])
+def test_half_of_an_mxfp4_tensor_is_found(dropped: str) -> None:
+    held = released("gpt-oss-20b", "mxfp4", "U8", "U8", ("_blocks", "_scales"))
+    name = "model.layers.3.mlp.experts.down_proj"
+    del held[name + dropped]
+    fault = f"{name}_blocks: stands without its scales" if dropped == "_scales" else f"{name}_scales: belongs to no packed weights"
+    assert read(held, {"quant_method": "mxfp4"}).faults == (fault,)
+
+
+CONTRADICTIONS = [
+    (layers(gptq), GPTQ | {"bits": 8}, "holds 4 bits a value, where the configuration says 8"),
+    (layers(gptq), GPTQ | {"group_size": 64}, "has groups of 128, where the configuration says 64"),
+    (layers(gptq), GPTQ | {"group_size": -1}, "has groups of 128, where the configuration says one group"),
+    (layers(awq), GPTQ, "is packed by AWQ, where the configuration says GPTQ"),
+    (layers(gptq), GPTQ | {"quant_method": "awq"}, "is packed by GPTQ, where the configuration says AWQ"),
+    (layers(fp8, block=(64, 64)), FP8, "has a scale for each 64 × 64, where the configuration says 128 × 128"),
+    (layers(fp8, block=None), FP8, "has a scale for each tensor, where the configuration says 128 × 128"),
+]
+
+
+@pytest.mark.parametrize(("tensors", "config", "fault"), CONTRADICTIONS)
+def test_what_the_configuration_says_otherwise_is_a_fault(tensors: Layer, config: dict[str, Any], fault: str) -> None:
+    found = read(tensors, config)
+    assert found.faults
+    assert {line.partition(": ")[2] for line in found.faults} == {fault}
+    assert f"model.layers.{{0-1}}.{DOWN}.{'weight' if 'scale' in fault else 'qweight'}: {fault}" in found.faults
+    assert shapes(found) == PLAIN
+
+
+@pytest.mark.parametrize(("config", "name"), [(GPTQ, "GPTQ"), (FP8, "FP8"), ({"quant_method": "mxfp4"}, "MXFP4")])
+def test_a_file_without_what_its_configuration_says_is_at_fault(config: dict[str, Any], name: str) -> None:
+    assert read({"w.weight": ("BF16", (8, 8))}, config).faults == (f"the configuration says {name}, but no tensor is packed so",)
+
+
+# ---- schemes that are not read
+
+CONFIGS = [
+    ({"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}, "bitsandbytes"),
+    ({"load_in_8bit": True}, "bitsandbytes"),
+    ({"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"g": {"weights": {"type": "int", "num_bits": 4}}}}, "compressed-tensors"),
+    ({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized", "config_groups": {"g": {"weights": {"type": "float", "num_bits": 4}}}}, "compressed-tensors"),
+    ({"quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin"}, "GPTQ in the layout of 'marlin'"),
+    ({"quant_method": "gptq", "bits": 4, "is_marlin_format": True}, "GPTQ in the layout of Marlin"),
+    ({"quant_method": "awq", "version": "marlin"}, "AWQ in the layout of 'marlin'"),
+    ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "ModelOpt"), ({"quant_method": "modelopt_fp4"}, "ModelOpt"),
+    ({"quant_method": "auto-round", "packing_format": "auto_round:fp8"}, "AutoRound"),
+    *(({"quant_method": method}, name) for method, name in (
+        ("aqlm", "AQLM"), ("vptq", "VPTQ"), ("quanto", "quanto"), ("eetq", "EETQ"), ("higgs", "HIGGS"), ("hqq", "HQQ"), ("torchao", "torchao"),
+        ("bitnet", "BitNet"), ("spqr", "SpQR"), ("quark", "Quark"), ("fp_quant", "FP-Quant"), ("nvfp4", "NVFP4"), ("metal", "MLX"),
+        ("fouroversix", "Four Over Six"), ("sinq", "SINQ"), ("gemma", "Gemma's own"), ("exl2", "EXL2"), ("exl3", "EXL3"),
+        ("a\x1b[31m", "'a\\x1b[31m'"), ("", "''"), (7, "'7'"),
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "name"), CONFIGS)
+def test_another_scheme_is_refused_by_the_name_that_its_configuration_gives(config: dict[str, Any], name: str) -> None:
+    with pytest.raises(ParamcountError) as caught:
+        read({"w.weight": ("BF16", (8, 8))}, config)
+    assert_one_line(str(caught.value))
+    assert str(caught.value) == (
+        f"model.safetensors: is quantised by a scheme that is not read: {name} (accepted: GPTQ, AWQ, FP8, MXFP4, GGUF, or not quantised)"
+    )
+
+
+def test_every_method_of_the_field_is_read_or_refused_by_name() -> None:
+    """transformers 5.23, quantizers/auto.py, AUTO_QUANTIZATION_CONFIG_MAPPING."""
+    methods = "gguf awq bitsandbytes_4bit bitsandbytes_8bit eetq gptq aqlm quanto quark fouroversix fp_quant hqq compressed-tensors fbgemm_fp8 higgs torchao bitnet vptq spqr fp8 nvfp4 mxfp8 auto-round mxfp4 metal sinq gemma".split()  # noqa: SIM905
+    names = []
+    for method in methods:
+        try:
+            read({}, {"quant_method": method})
+        except ParamcountError as error:
+            names.append(error.found.partition("not read: ")[2])
+    assert len(names) == len(methods) - len(["awq", "gptq", "fbgemm_fp8", "fp8", "mxfp8", "mxfp4"])
+    assert [name for name in names if name.startswith("'")] == ["'gguf'"]
+
+
+MARKED: list[tuple[str, Layer]] = [
+    ("bitsandbytes", {"q.weight": ("U8", (32768, 1)), "q.weight.absmax": ("F32", (1024,)), "q.weight.quant_map": ("F32", (16,)), "q.weight.quant_state.bitsandbytes__nf4": ("U8", (80,))}),
+    ("bitsandbytes", {"q.weight": ("I8", (256, 256)), "q.SCB": ("F32", (256,)), "q.weight_format": ("U8", ())}),
+    ("compressed-tensors", {"q.weight_packed": ("I32", (256, 32)), "q.weight_scale": ("BF16", (256, 2)), "q.weight_shape": ("I64", (2,))}),
+    ("NVFP4", {"q.weight": ("U8", (256, 128)), "q.weight_scale": ("F8_E4M3", (256, 16)), "q.weight_scale_2": ("F32", ()), "q.input_scale": ("F32", ())}),
+    ("AQLM", {"q.codes": ("I16", (256, 32, 1)), "q.codebooks": ("F16", (1, 65536, 1, 8)), "q.scales": ("F16", (256, 1, 1, 1))}),
+    ("HQQ or SINQ", {"q.W_q": ("U8", (128, 256)), "q.meta": ("U8", (64,))}),
+    ("quanto", {"q.weight._data": ("I8", (256, 256)), "q.weight._scale": ("F32", (256, 1))}),
+    ("torchao", {"q._weight_qdata": ("I8", (256, 256)), "q._weight_scale": ("F32", (256, 1))}),
+    ("EETQ", {"q.weight": ("I8", (256, 256)), "q.weight_scales": ("F16", (256,))}),
+    ("VPTQ", {"q.centroids.weight": ("F16", (1, 65536)), "q.indices": ("I32", (1, 32, 128))}),
+    ("SpQR", {"q.dense_weights": ("I64", (2048,)), "q.row_offsets": ("I32", (257,)), "q.col_vals": ("I32", (9,))}),
+    ("HIGGS", {"q.weight": ("I16", (64, 256)), "q.scales": ("F16", (256, 1)), "q.tables": ("F16", (16,)), "q.tables2": ("F16", (16, 16, 2))}),
+    ("FP-Quant", {"q.qweight": ("U8", (256, 128)), "q.scales": ("U8", (256, 8)), "q.forward_hadamard_matrix": ("F16", (32, 32))}),
+    ("EXL2", {"q.q_weight": ("I32", (32, 256)), "q.q_scale": ("I32", (2, 32)), "q.q_groups": ("I16", (4,))}),
+    ("EXL3", {"q.trellis": ("I16", (16, 16, 64)), "q.suh": ("F16", (256,)), "q.svh": ("F16", (256,))}),
+    ("QuIP#", {"q.Qidxs": ("I64", (256, 32)), "q.SU": ("F16", (256,)), "q.SV": ("F16", (256,))}),
+    ("MLX", {"q.weight": ("U32", (256, 32)), "q.scales": ("BF16", (256, 4)), "q.biases": ("BF16", (256, 4))}),
+    ("GPTQ in Marlin's layout", {"q.B": ("I32", (16, 512)), "q.s": ("F16", (2, 256))}),
+    ("QQQ", {"q.B": ("I32", (16, 512)), "q.s_channel": ("F32", (1, 256)), "q.s_group": ("F16", (2, 256))}),
+    ("Gemma's own", {"e.embedding_quantized": ("U8", (256, 128)), "e.embedding_scale": ("F32", (256, 1))}),
+    ("whole numbers with scales (compressed-tensors, Quark or BitNet)", {"q.weight": ("I8", (256, 256)), "q.weight_scale": ("F32", (256, 1))}),
+    ("whole numbers with scales (compressed-tensors, Quark or BitNet)", {"q.weight": ("U8", (64, 256)), "q.weight_scale": ("BF16", (1,))}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("scheme", "tensors"), MARKED)
+def test_another_scheme_is_refused_by_the_name_that_its_tensors_give(scheme: str, tensors: Layer) -> None:
+    """The tensors of each are those of transformers 5.23, integrations/*.py, and of its own library."""
+    for prefix in ("", "model.layers.3.self_attn."):
+        with pytest.raises(ParamcountError) as caught:
+            read({f"{prefix}{name}": held for name, held in tensors.items()} | {"model.norm.weight": ("BF16", (256,))})
+        assert_one_line(str(caught.value))
+        assert str(caught.value).startswith(
+            f"model.safetensors: tensor {prefix}q." if "e." not in next(iter(tensors)) else f"model.safetensors: tensor {prefix}e."
+        )
+        assert f": is quantised by a scheme that is not read: {scheme} (accepted: GPTQ" in str(caught.value)
+
+
+def test_every_scheme_that_is_known_by_its_tensors_is_tried() -> None:
+    assert {scheme for scheme, _ in MARKS} == {scheme for scheme, _ in MARKED}
+
+
+@pytest.mark.parametrize(("scheme", "tensors"), MARKED)
+def test_a_part_of_its_tensors_names_no_scheme(scheme: str, tensors: Layer) -> None:
+    for name, held in tensors.items():
+        if not name.endswith(("W_q", "_weight_qdata", "Qidxs", "embedding_quantized", "forward_hadamard_matrix")):
+            assert name.removeprefix("q.") in read({name: held}).tensors or read({name: held}).tensors
+
+
+# ---- hostile
+
+ENDS = ["weight", "qweight", "qzeros", "scales", "scaled_zeros", "g_idx", "weight_scale_inv", "weight_scale", "scale", "w_blocks", "w_scales", "input_scale", "bias"]  # fmt: skip
+WIDTHS = (0, 1, 2, 3, 7, 8, 16, 32, 64, 100, 128, 256, 2**40, 2**62)
+
+
+def test_no_shapes_make_it_fail() -> None:
+    draw = random.Random(6)  # noqa: S311
+    configs = [None, GPTQ, FP8, GPTQ | {"quant_method": "awq"}, {"quant_method": "mxfp4"}, {"quant_method": "gptq", "bits": "4", "group_size": None}]
+    configs += [{"quant_method": "gptq", "bits": -1, "group_size": 2**70, "dynamic": []}, {"quant_method": "fp8", "weight_block_size": [0, "x"]}]
+    for _ in range(4000):
+        tensors: Layer = {}
+        for i, end in product(range(2), draw.sample(ENDS, draw.randrange(1, 7))):
+            shape = tuple(draw.choice(WIDTHS) for _ in range(draw.choice((0, 1, 2, 2, 2, 3, 4))))
+            tensors[f"m.{i}.{end}"] = (draw.choice(("I32", "I32", "F16", "F32", "U8", "F8_E4M3", "F8_E8M0", "I8", "I16", "F4")), shape)
+        try:
+            found = read(tensors, draw.choice(configs))
+        except ParamcountError as error:
+            assert_one_line(str(error))
+            continue
+        for line in found.faults:
+            assert_one_line(line)
+        assert {name for logical in found.tensors.values() for name in logical.held} | found.beside.keys() == tensors.keys()
+        for logical in found.tensors.values():
+            assert logical.size((64, 64)) is None or logical.size((64, 64)) >= 0  # type: ignore[operator]
+            assert logical.shape is None or logical.packing is None or size_of(logical.shape, logical.packing) >= 0
+
+
+def test_as_many_faults_as_a_file_can_have_are_a_hundred_lines() -> None:
+    tensors: Layer = {f"m.{i}.qweight": ("I32", (i + 1, 7)) for i in range(3000)}
+    tensors |= {f"m.{i}.{end}": ("F16", (i + 2, 9)) for i in range(3000) for end in ("scales", "qzeros")}
+    faults = read(tensors).faults
+    assert len(faults) == 101
+    assert faults[0] == "m.0.scales: [2, 9] where GPTQ 4-bit in groups of 128 of [7, 8] takes [1, 7]"
+    assert faults[-1] == "5,900 tensors more that do not fit"
+
+
+def test_more_shapes_than_any_model_has_are_refused() -> None:
+    tensors: Layer = {f"m.{i}.qweight": ("I32", (i + 1, 8)) for i in range(10_001)}
+    with pytest.raises(ParamcountError, match="^model.safetensors: packed tensors of more than 10,000 shapes"):
+        read(tensors)
+
+
+def test_a_name_with_escapes_is_printed_without_them() -> None:
+    (fault,) = read({"a\x1b[31m.g_idx": ("I32", (8,))}).faults
+    assert fault == "a\\x1b[31m.g_idx: belongs to no packed weights"
