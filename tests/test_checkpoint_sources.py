@@ -255,6 +255,9 @@ def test_a_folder_is_a_checkpoint_where_it_has_shards_and_no_config(tmp_path: Pa
     assert is_checkpoint(tmp_path)
     (tmp_path / "config.json").touch()
     assert not is_checkpoint(tmp_path)
+    assert is_checkpoint(tmp_path, with_config=True)
+    (tmp_path / "repository" / "snapshots").mkdir(parents=True)
+    assert is_checkpoint(tmp_path / "repository", with_config=True) and not is_checkpoint(tmp_path / "repository")
 
 
 # ---- indices
@@ -382,6 +385,8 @@ def test_names_of_files_are_printed_safely(tmp_path: Path) -> None:
     found = opened(tmp_path / name)
     assert found.faults == ("m\\x1b[31m-00002-of-00002.safetensors is missing",)
     assert found.remarks == ("m\\x1b[31m-00001-of-00002.safetensors is one of 2 files: all of them are read",)
+    saved(tmp_path / name.replace("1-of", "2-of"))
+    assert faults(tmp_path) == ["1 tensor is in m\\x1b[31m-00001-of-00002.safetensors and again in m\\x1b[31m-00002-of-00002.safetensors: a"]
 
 
 def test_a_truth_value_may_count_as_one_bit(tmp_path: Path) -> None:
@@ -643,6 +648,7 @@ def test_gguf_files_that_the_package_split_are_joined(named: str, tmp_path: Path
     assert shapes(found) == {f"blk.{i}.attn_q.weight": (2, 32) for i in range(5)}
     assert (found.format, found.faults) == ("gguf", ())
     assert found.metadata["general.architecture"] == "llama" and found.metadata["llama.block_count"] == 7
+    assert found.metadata["split.no"] == 0  # what several files say, as the first says it
     for file in found.files:
         whole = file.path.read_bytes()
         held = {name: it for name, it in found.tensors.items() if it.file == file.name}
@@ -708,6 +714,12 @@ def test_how_the_weights_are_quantised_is_read_beside_them(beside: dict[str, Any
         assert (opened(path).quantization_config, opened(path).faults) == (expected, ())
 
 
+def test_a_config_beside_gguf_files_says_nothing_of_them(tmp_path: Path) -> None:
+    written(tmp_path, "m.gguf", 1)
+    (tmp_path / "config.json").write_text(json.dumps({"quantization_config": {"quant_method": "fp8"}}))
+    assert opened(tmp_path).quantization_config is None
+
+
 def test_a_config_that_cannot_be_read_is_a_fault_and_told_once(tmp_path: Path) -> None:
     saved(tmp_path / "model.safetensors")
     config = tmp_path / "config.json"
@@ -745,6 +757,13 @@ def test_what_is_no_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
     assert refusal(tmp_path / "archive") == f"{tmp_path / 'archive'}: is a zip archive, as PyTorch writes checkpoints {ACCEPTED}"
     assert "no file can have this name" in refusal(Path("a\0b.safetensors"))
     assert "no file can have this name" in refusal(Path("a\0-00001-of-00002.safetensors"))
+
+
+def test_numbered_files_none_of_which_is_there_are_refused(tmp_path: Path) -> None:
+    for name in (FIRST, SECOND):
+        (tmp_path / name).symlink_to("none")
+    assert refusal(tmp_path) == f"{tmp_path}: none of its 2 files can be read: {FIRST} is a broken link (accepted: files that are there)"
+    assert refusal(tmp_path / FIRST) == f"{tmp_path / FIRST}: is a broken link"
 
 
 @pytest.mark.parametrize("kind", ["loop", "folder", "pipe", "empty", "cut"])
@@ -850,7 +869,7 @@ def test_where_values_are_not_there_nothing_is_said_of_them(tmp_path: Path) -> N
     values = np.ones((2, 2))
     pair(tmp_path, values, values)
     (tmp_path / SECOND).unlink()
-    assert same_values(opened(tmp_path), "a", "b") is None
+    assert same_values(opened(tmp_path), "a", "b") is same_values(opened(tmp_path), "b", "a") is None
     (tmp_path / FIRST).unlink()
     assert same_values(opened(tmp_path), "a", "b") is None
     (tmp_path / INDEX).write_text(json.dumps({name: {"dtype": "U8", "shape": [1], "data_offsets": [i, i + 1]} for i, name in enumerate("ab")}))
@@ -861,8 +880,9 @@ def test_a_file_that_is_another_by_now_is_not_compared(tmp_path: Path) -> None:
     values = np.ones((2, 2))
     found = pair(tmp_path, values, values)
     saved(tmp_path / SECOND, "b")
-    with pytest.raises(ParamcountError, match=rf"{SECOND}: is another file by now \(accepted: a file that stays as it is\)$"):
-        same_values(found, "a", "b")
+    for one, other in ("ab", "ba"):
+        with pytest.raises(ParamcountError, match=rf"{SECOND}: is another file by now \(accepted: a file that stays as it is\)$"):
+            same_values(found, one, other)
     (tmp_path / FIRST).unlink()
     with pytest.raises(ParamcountError, match=rf"{FIRST}: cannot be read: No such file or directory$"):
         same_values(found, "a", "b")

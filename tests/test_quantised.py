@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from fractions import Fraction
 from itertools import product
 from math import ceil, prod
@@ -204,6 +205,11 @@ def test_a_matrix_that_is_not_packed_fits_one_way_round_only() -> None:
     assert not logical.fits((4, 8))
 
 
+def test_what_is_no_matrix_is_not_packed() -> None:
+    """A bias takes the type of the scales: QuantLinear's has weight_dtype, as they have."""
+    assert read(layers(gptq)).tensors[f"model.layers.0.{Q}.weight"].size((256,)) == 2 * 256
+
+
 def test_experts_one_by_one_and_fused_matrices_are_packed_like_any_other() -> None:
     linears = {"block_sparse_moe.experts.0.w1": (512, 256), "block_sparse_moe.experts.7.w2": (256, 512), "self_attn.qkv_proj": (384, 256)}
     found = read(layers(gptq, linears=linears))
@@ -263,11 +269,11 @@ def test_the_size_of_gpt_oss_is_that_of_its_release(id: str, tensors: int, size:
 
 def test_mxfp4_is_given_as_the_model_has_it() -> None:
     """transformers 5.23, integrations/mxfp4.py, _convert_moe_packed_tensors: [E, out, G, 16] become [E, out, 32 G] and are turned."""
-    held: Layer = {"experts.gate_up_proj_blocks": ("U8", (4, 192, 2, 16)), "experts.gate_up_proj_scales": ("U8", (4, 192, 2))}
-    found = read(held | {"experts.gate_up_proj_bias": ("BF16", (4, 192))})
-    assert shapes(found) == {"experts.gate_up_proj": (4, 64, 192), "experts.gate_up_proj_bias": (4, 192)}
+    held: Layer = {"experts.gate_up_proj_blocks": ("U8", (4, 200, 2, 16)), "experts.gate_up_proj_scales": ("U8", (4, 200, 2))}
+    found = read(held | {"experts.gate_up_proj_bias": ("BF16", (4, 200))})
+    assert shapes(found) == {"experts.gate_up_proj": (4, 64, 200), "experts.gate_up_proj_bias": (4, 200)}
     assert found.beside == {"experts.gate_up_proj_blocks": "packed weights", "experts.gate_up_proj_scales": "scale"}
-    assert found.tensors["experts.gate_up_proj"].size((4, 64, 192)) == 4 * 64 * 192 // 2 + 4 * 192 * 2
+    assert found.tensors["experts.gate_up_proj"].size((4, 64, 200)) == 4 * 64 * 200 // 2 + 4 * 200 * 2
 
 
 def test_mxfp4_of_the_first_release_of_gpt_oss_is_not_turned() -> None:
@@ -304,11 +310,23 @@ def test_experts_of_deepseek_v4_hold_two_values_a_byte() -> None:
 def test_scales_of_a_whole_tensor_and_of_each_output_may_lack_axes(scales: tuple[int, ...]) -> None:
     config = {"quant_method": "compressed-tensors", "format": "float-quantized", "config_groups": {"group_0": {"weights": {"type": "float", "num_bits": 8}}}}
     tensors: Layer = {"a.weight": ("F8_E4M3", (512, 384)), "a.weight_scale": ("BF16", scales), "a.input_scale": ("BF16", (1,)), "b.k_scale": ("BF16", ())}
+    tensors["a.output_scale"] = ("F32", ())
     found = read(tensors, config)
     assert shapes(found) == {"a.weight": (512, 384)}
     assert found.faults == ()
-    assert found.beside == {"a.weight_scale": "scale", "a.input_scale": "activation scale", "b.k_scale": "activation scale"}
-    assert found.tensors["a.weight"].size((512, 384)) == 512 * 384 + 2 * prod(scales) + 2
+    assert found.beside == {"a.weight_scale": "scale"} | dict.fromkeys(("a.input_scale", "b.k_scale", "a.output_scale"), "activation scale")
+    assert found.tensors["a.weight"].size((512, 384)) == 512 * 384 + 2 * prod(scales) + 2 + 4
+
+
+def test_scales_of_whole_tensors_and_of_outputs_stand_in_one_file() -> None:
+    tensors: Layer = {f"{i}.{name}": held for i in range(3) for name, held in fp8(512, 384, (1, 384), "weight_scale").items()}
+    found = read(tensors | {"t.weight": ("F8_E4M3", (320, 384)), "t.weight_scale": ("F32", (1,))})
+    assert (found.scheme, found.faults) == ("FP8, a scale for each output and a scale for each tensor", ())
+
+
+def test_scales_of_blocks_have_all_their_axes() -> None:
+    (fault,) = read({"a.weight": ("F8_E4M3", (256, 128)), "a.weight_scale_inv": ("F32", (2,))}, FP8).faults
+    assert fault == "a.weight_scale_inv: [2] where F8_E4M3 in blocks of 128 × 128 of [256, 128] takes [2, 1]"
 
 
 def test_stacked_experts_of_fp8_have_scales_of_their_own() -> None:
@@ -360,6 +378,7 @@ def test_no_model_of_the_zoo_is_taken_for_a_quantised_one(id: str) -> None:
         {"vision.blocks.0.weight": ("BF16", (8, 8)), "vision.blocks": ("BF16", (8, 8)), "vision.scales": ("BF16", (8,))},
         {"a.codes": ("I32", (8, 8)), "a.indices": ("I64", (8,)), "a.B": ("F32", (4, 4)), "a.s": ("F32", (4,))},
         {"cast.weight": ("F8_E4M3", (64, 64)), "cast.bias": ("F8_E5M2", (64,))},
+        {"m.up_weight": ("F8_E4M3", (64, 64)), "m.up_scale": ("F32", ())},
         {"q.qweight": ("BF16", (64, 64)), "q.scales": ("BF16", (1, 64))},
         {"tokens.table": ("U8", (64, 64)), "counts.weight": ("I8", (64, 64))},
     ],
@@ -389,6 +408,12 @@ def test_names_alone_put_scales_beside(make: Any, config: dict[str, Any] | None,
     assert set(shapes(found).values()) == {None}
     assert found.totals == (None, None, None, None)
     assert found.faults == ()
+
+
+def test_a_name_alone_that_other_schemes_use_too_puts_nothing_beside() -> None:
+    tensors = layers(fp8, scale="weight_scale")
+    assert (only_names(tensors).scheme, only_names(tensors).beside) == (None, {})
+    assert only_names(tensors, {"quant_method": "fbgemm_fp8"}).beside == dict.fromkeys((name for name in tensors if name.endswith("_scale")), "scale")
 
 
 def test_an_index_that_says_its_size_gives_it() -> None:
@@ -492,6 +517,7 @@ CONTRADICTIONS = [
     (layers(awq), GPTQ, "is packed by AWQ, where the configuration says GPTQ"),
     (layers(gptq), GPTQ | {"quant_method": "awq"}, "is packed by GPTQ, where the configuration says AWQ"),
     (layers(fp8, block=(64, 64)), FP8, "has a scale for each 64 × 64, where the configuration says 128 × 128"),
+    (layers(fp8), {"quant_method": "mxfp8"}, "has a scale for each 128 × 128, where the configuration says 1 × 32"),
     (layers(fp8, block=None), FP8, "has a scale for each tensor, where the configuration says 128 × 128"),
 ]
 
@@ -543,7 +569,23 @@ def test_another_scheme_is_refused_by_the_name_that_its_configuration_gives(conf
 
 def test_every_method_of_the_field_is_read_or_refused_by_name() -> None:
     """transformers 5.23, quantizers/auto.py, AUTO_QUANTIZATION_CONFIG_MAPPING."""
-    methods = "gguf awq bitsandbytes_4bit bitsandbytes_8bit eetq gptq aqlm quanto quark fouroversix fp_quant hqq compressed-tensors fbgemm_fp8 higgs torchao bitnet vptq spqr fp8 nvfp4 mxfp8 auto-round mxfp4 metal sinq gemma".split()  # noqa: SIM905
+    methods = ["gguf", "awq", "bitsandbytes_4bit", "bitsandbytes_8bit", "eetq", "gptq", "aqlm", "quanto", "quark", "fouroversix", "fp_quant", "hqq", "gemma"]
+    methods += [
+        "compressed-tensors",
+        "fbgemm_fp8",
+        "higgs",
+        "torchao",
+        "bitnet",
+        "vptq",
+        "spqr",
+        "fp8",
+        "nvfp4",
+        "mxfp8",
+        "auto-round",
+        "mxfp4",
+        "metal",
+        "sinq",
+    ]
     names = []
     for method in methods:
         try:
@@ -591,6 +633,15 @@ def test_another_scheme_is_refused_by_the_name_that_its_tensors_give(scheme: str
             f"model.safetensors: tensor {prefix}q." if "e." not in next(iter(tensors)) else f"model.safetensors: tensor {prefix}e."
         )
         assert f": is quantised by a scheme that is not read: {scheme} (accepted: GPTQ" in str(caught.value)
+
+
+@pytest.mark.parametrize(("scheme", "tensors"), MARKED)
+def test_names_alone_tell_some_of_them(scheme: str, tensors: Layer) -> None:
+    if scheme in ("EETQ", "VPTQ", "GPTQ in Marlin's layout") or scheme.startswith("whole numbers"):  # whose names others use, too
+        assert only_names(tensors).scheme is None
+        return
+    with pytest.raises(ParamcountError, match=f"not read: {re.escape(scheme)}"):
+        only_names(tensors)
 
 
 def test_every_scheme_that_is_known_by_its_tensors_is_tried() -> None:
@@ -643,7 +694,7 @@ def test_as_many_faults_as_a_file_can_have_are_a_hundred_lines() -> None:
 
 def test_more_shapes_than_any_model_has_are_refused() -> None:
     tensors: Layer = {f"m.{i}.qweight": ("I32", (i + 1, 8)) for i in range(10_001)}
-    with pytest.raises(ParamcountError, match="^model.safetensors: packed tensors of more than 10,000 shapes"):
+    with pytest.raises(ParamcountError, match=r"^model.safetensors: packed tensors of more than 10,000 shapes"):
         read(tensors)
 
 

@@ -502,7 +502,7 @@ def test_a_what_if_is_said_and_asked_for_as_changed(run: Runner) -> None:
             ["gpt-4", "1.8T"],
             "gpt-4: is an estimate: claims and no sizes, so there is nothing to count (accepted: paramcount gpt-4 --estimates shows the claims)",
         ),
-        ([], "Missing argument 'MODEL [NUMBER]...'."),
+        ([], "Missing argument 'MODEL [NUMBER|CHECKPOINT]...'."),
     ],
 )
 def test_what_cannot_be_asked_is_refused_in_one_line(

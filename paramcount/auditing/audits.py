@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from paramcount.errors import ParamcountError, printable
 from paramcount.files import expanded
 from paramcount.names import find, folded, other_entry, spellings
 
-MOST_EXPLAINED = 500  # names and numbers of a table that get more than a verdict
+MOST_EXPLAINED = 200  # names and numbers of a table that get more than a verdict
 NOT_THERE = "not in the zoo"
 ACCEPTED = "the path of a CSV or Markdown file, or rows: mappings of columns to values, a DataFrame"
 
@@ -202,18 +202,24 @@ def entry_of(name: str, sizes: Iterable[str]) -> tuple[str | None, str, bool]:
         longer = f"{plain} {cleaned(size)}"
         if (id := known(longer)) and id != known(plain):
             return id, f"read as {longer}", True
-    spellings = [plain, *(part.strip("\"'“”‘’ ") for part in plain.split(" or "))]
-    ids = {id for spelling in spellings if (id := known(spelling))}
-    if len(ids) == 1:
-        (id,) = ids
-        other = next((other for spelling in spellings if known(spelling) and (other := other_entry(spelling))), None)
-        return id, f"the sizes of {id}, whose entry this is" if other else "", other is None
+    alike = [plain, *(part.strip("\"'“”‘’ ") for part in plain.split(" or "))]
+    found = {id: spelling for spelling in alike if (id := known(spelling))}
+    if len(found) == 1:
+        ((id, spelling),) = found.items()
+        own = is_own(spelling)
+        return id, "" if own else f"the sizes of {id}, whose entry this is", own
     return None, NOT_THERE, False
 
 
 def known(name: str) -> str | None:
     """The zoo id that a name is a spelling of."""
     return spellings().get(folded(name[:LONGEST]))
+
+
+@lru_cache(maxsize=4096)
+def is_own(name: str) -> bool:
+    """Whether an entry is that of the release that a name means, and not another's of the same sizes."""
+    return other_entry(name) is None
 
 
 def unknown(name: str) -> str:

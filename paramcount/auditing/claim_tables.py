@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ MOST_BYTES = 4 * 2**20
 MOST_COLUMNS = 500
 MOST_CELLS = 100_000
 KIND_OF_FILE = "a CSV or Markdown file"
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 SEPARATORS = ",;\t"
 FENCES = ("```", "~~~")
 MOST_SAID = 5
@@ -76,9 +78,9 @@ def from_bytes(data: bytes, place: str) -> Tables:
 def from_text(text: str, place: str) -> Tables:
     """The tables of claims in a text."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    for number, line in enumerate(text.split("\n"), 1):
-        if bad := next((c for c in line if c < " " and c not in "\t\f"), None):
-            raise ParamcountError(f"holds the control character {quoted(bad)}", where=f"{place}, line {number}", accepted=KIND_OF_FILE)
+    if bad := CONTROL.search(text):
+        number = text.count("\n", 0, bad.start()) + 1
+        raise ParamcountError(f"holds the control character {quoted(bad[0])}", where=f"{place}, line {number}", accepted=KIND_OF_FILE)
     lines = text.split("\n")
     grids = list(markdown(lines, place)) if is_markdown(lines) else [separated(lines, place)]
     return sorted_out([grid for grid in grids if grid], place)
@@ -123,6 +125,8 @@ def sorted_out(grids: Sequence[Grid], place: str) -> Tables:
             skipped.append(f"{where}: no table of claims, as no column is named model: {listed(texts)}")
         elif kinds <= {"model", None}:
             skipped.append(f"{where}: no table of claims, as none of its columns is understood: {listed(texts)}")
+        elif not lines:
+            skipped.append(f"{where}: a table without rows")
         else:
             claims.append(Table(place, headings, tuple(Line(number, tuple(cells)) for number, cells in lines)))
     if not claims:
@@ -167,7 +171,7 @@ def separated(lines: Sequence[str], place: str) -> Grid:
             cells += len(row)
             bounded(len(row), cells, place)
             if grid and len(row) != len(grid[0][1]):
-                raise ParamcountError(f"has {len(row):,} cells", where=f"{place}, line {number}", accepted=f"{len(grid[0][1]):,}, as in the first line")
+                raise ParamcountError(f"cells: {len(row):,}", where=f"{place}, line {number}", accepted=f"{len(grid[0][1]):,}, as in the first line")
             grid.append((number, row))
     except csv.Error as error:
         raise ParamcountError(f"is no CSV: {error}", where=f"{place}, line {first + reader.line_num}") from None
@@ -226,7 +230,7 @@ def markdown(lines: Sequence[str], place: str) -> Iterator[Grid]:
             row = split_row(lines[i])
             i += 1
             if len(row) > len(headings):
-                raise ParamcountError(f"has {len(row):,} cells", where=f"{place}, line {i}", accepted=f"{len(headings):,}, as in its headings")
+                raise ParamcountError(f"cells: {len(row):,}", where=f"{place}, line {i}", accepted=f"{len(headings):,}, as in its headings")
             cells += len(headings)
             bounded(len(headings), cells, place)
             grid.append((i, [*row, *[""] * (len(headings) - len(row))]))

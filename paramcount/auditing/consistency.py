@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -90,8 +90,14 @@ def shapes(row: Row) -> Iterator[Doubt]:
     """Widths that do not go into each other."""
     for test in (uneven, unfilled, narrow):
         if text := test(row):
-            alike = [other.id for other in zoo_rows() if test(other)]
+            alike = like(test)
             yield Doubt("unusual" if alike else "unlikely", f"{text}; so in {counted(alike)}")
+
+
+@lru_cache(maxsize=8)
+def like(test: Callable[[Row], str]) -> tuple[str, ...]:
+    """The models of the zoo that are so."""
+    return tuple(row.id for row in zoo_rows() if test(row))
 
 
 def uneven(row: Row) -> str:

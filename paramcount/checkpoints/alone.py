@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from paramcount.checkpoints.folding import folded
-from paramcount.checkpoints.held import Checkpoint
+from paramcount.checkpoints.held import Checkpoint, Type, types_of
 from paramcount.checkpoints.matching import shares
 from paramcount.checkpoints.naming import Meanings, meanings
 from paramcount.checkpoints.quantised import Unpacked, unpacked
@@ -40,15 +40,6 @@ class Pattern(NamedTuple):
     parameters: int | None  # learned values behind all of them, each once; None where only names are known
 
 
-class Type(NamedTuple):
-    """What is stored in one type of values."""
-
-    dtype: str
-    tensors: int
-    elements: int
-    bytes: int
-
-
 class Copy(NamedTuple):
     """A table or head of the token table's shape."""
 
@@ -66,6 +57,7 @@ class StoredCount:
     format: str  # safetensors | gguf | pytorch
     files: int
     tensors: int
+    whole: bool  # whether every tensor's shape is known
     total: int | None  # learned values, each once, without MTP layers; None where only names are known
     components: Mapping[str, int]  # every name of COMPONENTS; sums to total. Empty where only names are known
     by: str  # names | declaration: what told the components
@@ -88,7 +80,7 @@ class StoredCount:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data for JSON."""
-        plain = ("path", "format", "files", "tensors", "total", "by", "untold", "scheme", "elements", "bytes", "experts")
+        plain = ("path", "format", "files", "tensors", "whole", "total", "by", "untold", "scheme", "elements", "bytes", "experts")
         rows = ("types", "copies", "patterns")
         return {
             "schema_version": SCHEMA_VERSION,
@@ -121,13 +113,14 @@ def stored(checkpoint: Checkpoint) -> StoredCount:
     what = declared(found.compared) if found.compared else dict(told.what) | {copy.name: DUPLICATE for copy in copies if copy.same}
     known = {name: prod(logical.shape) for name, logical in content.tensors.items() if logical.shape is not None}
     components, beside = summed(what, known, content, checkpoint)
-    if found.verification:  # which knows fused tensors that are of several components
+    if found.verification and len(known) in (0, len(content.tensors)):  # which knows of fused tensors how much is of which component
         components, beside = dict(found.verification.found), found.verification.beside
     return StoredCount(
         path=str(checkpoint.path),
         format=checkpoint.format,
         files=len(checkpoint.files),
         tensors=len(checkpoint.tensors),
+        whole=checkpoint.whole,
         total=sum(components.values()) if known else None,
         components=components if known else {},
         by="declaration" if found.verification else "names",
@@ -166,8 +159,9 @@ def summed(what: Mapping[str, str], known: Mapping[str, int], content: Unpacked,
         else:
             beside[what[name]] += n
     for name, thing in content.beside.items():
-        if thing != "packed weights":  # these are the values themselves
-            beside[thing] += prod(checkpoint.tensors[name].shape or ())
+        shape = checkpoint.tensors[name].shape
+        if thing != "packed weights" and shape is not None:  # these are the values themselves
+            beside[thing] += prod(shape)
     return components, dict(beside)
 
 
@@ -199,18 +193,6 @@ def shapes_of(what: Mapping[str, str], content: Unpacked) -> dict[str, Counter[t
     return found
 
 
-def types_of(checkpoint: Checkpoint) -> tuple[Type, ...]:
-    """What is stored in each type, the most bytes first."""
-    found: dict[str, list[int]] = {}
-    for held in checkpoint.tensors.values():
-        if held.dtype is not None and held.shape is not None:
-            sums = found.setdefault(held.dtype, [0, 0, 0])
-            sums[0] += 1
-            sums[1] += prod(held.shape)
-            sums[2] += held.size or 0
-    return tuple(sorted((Type(dtype, *sums) for dtype, sums in found.items()), key=lambda type: (-type.bytes, type.dtype)))
-
-
 def patterns_of(checkpoint: Checkpoint, content: Unpacked, what: Mapping[str, str], known: Mapping[str, int]) -> tuple[Pattern, ...]:
     """Every tensor of the files, those together that are stored alike and differ in indices alone."""
     values = {logical.held[0]: name for name, logical in content.tensors.items()}
@@ -237,7 +219,7 @@ def remarks(known: int, content: Unpacked, found: Recognised) -> list[str]:
     """What of the tensors was not counted, and what was matched without its name."""
     lines, all = [], len(content.tensors)
     if known < all:
-        lines.append(f"of {f'{all - known:,} of {all:,}' if known else 'all'} tensors only the names are known: they are not counted")
+        lines.append(f"of {f'{all - known:,} of {all:,}' if known else 'all'} tensors the shape is not known: they are not counted")
     if found.verification and found.verification.by_shape:
         lines.append(f"the names are strange: {found.verification.by_shape:,} tensors were matched by their shape alone")
     return lines

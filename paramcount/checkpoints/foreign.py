@@ -23,12 +23,13 @@ NAMES = {
 }  # fmt: skip
 AWQ_LAYOUTS = {"gemm": "awq", "gemv": "awq gemv", "gemv_fast": "awq fast", "llm-awq": "awq fast"}
 GPTQ_FORMATS = ("gptq", "gptq_v2")
+UNKNOWN = (None,)  # names alone are known
 INTEGERS = ("I8", "U8", "I16", "I32", "U32")
 
 # Tensors by which a scheme is known: the ends of their names behind a common stem, each with the types that it may have there.
-MARKS: tuple[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]], ...] = (
+MARKS: tuple[tuple[str, tuple[tuple[str, tuple[str | None, ...]], ...]], ...] = (
     ("bitsandbytes", (("absmax", ()), ("quant_map", ()))),
-    ("bitsandbytes", (("SCB", ()), ("weight", ("I8",)))),
+    ("bitsandbytes", (("SCB", ()), ("weight", ()))),
     ("NVFP4", (("weight_scale_2", ()), ("weight", ()))),
     ("compressed-tensors", (("weight_packed", ()), ("weight_scale", ()))),
     ("AQLM", (("codebooks", ()), ("codes", ()))),
@@ -46,6 +47,7 @@ MARKS: tuple[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]], ...] = (
     ("EXL3", (("trellis", ()), ("suh", ()))),
     ("QuIP#", (("Qidxs", ()),)),
     ("MLX", (("scales", ("F16", "BF16", "F32", "U8")), ("weight", ("U32",)))),
+    ("MLX", (("biases", UNKNOWN), ("scales", UNKNOWN), ("weight", UNKNOWN))),
     ("QQQ", (("s_channel", ()), ("B", ()))),
     ("GPTQ in Marlin's layout", (("s", ("F16", "BF16")), ("B", ("I32",)))),
     ("Gemma's own", (("embedding_quantized", ()),)),
@@ -156,7 +158,7 @@ def refuse_foreign(tensors: Mapping[str, Held]) -> None:
                 raise ParamcountError(error.found, where=f"tensor {printable(name, 100)}", accepted=READ)
 
 
-def _is_there(tensors: Mapping[str, Held], name: str, dtypes: tuple[str, ...]) -> bool:
+def _is_there(tensors: Mapping[str, Held], name: str, dtypes: tuple[str | None, ...]) -> bool:
     held = tensors.get(name)
     if held is None:
         return False

@@ -110,6 +110,7 @@ def gguf_name(name: str, layout: str) -> str | None:
         outside = longest(module, named("OUTSIDE"))
         return outside and f"{stack if outside == 'output_norm' else ''}{outside}{ending}"
     found = longest(module, elsewhere(layout)) or longest(inside, named("IN_LAYER" if ending else "PARAMETERS"))
+    ending = "" if found and found == tables.NO_ENDING.get(layout) else ending
     return found and f"{stack}blk.{{layer}}.{found}{ending}"
 
 
@@ -134,7 +135,7 @@ def elsewhere(layout: str) -> dict[str, str]:
 def is_dropped(tensor: Tensor, layout: str) -> bool:
     """Whether the converter reads a tensor and does not write it."""
     words = tensor.name.split(".")
-    return any(word in tables.DROPPED for word in words) or (layout in tables.HEADLESS and "lm_head" in words)
+    return any(word in tables.DROPPED for word in words) or (layout in tables.HEADLESS and "lm_head" in words and tensor.tied_to is None)
 
 
 # ---- ways to write a file

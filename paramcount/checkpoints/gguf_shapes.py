@@ -21,10 +21,11 @@ def shaped(tensor: Tensor, layout: str, names: Collection[str], sizes: Any) -> l
     before, base, ending = parted(tensor.name)
     if base == "attn_kv_b" and layout not in tables.KEPT_WHOLE and tensor.name not in names:
         return absorbed(tensor, before, sizes)
-    for whole, layouts, written in tables.APART:
-        if base == whole and layout in layouts.split() and len(tensor.splits) == len(written.split()):
+    for name, layouts, written, whole in tables.APART:
+        if base == name and layout in layouts.split() and len(tensor.splits) == len(written.split()):
             pieces = [f"{before}{piece}{ending}" for piece in written.split()]
-            return [tensor] if tensor.name in names and tensor.name not in pieces else taken_apart(tensor, pieces)
+            kept = f"{before}{whole}{ending}"
+            return [tensor._replace(name=kept)] if kept in names and kept not in pieces else taken_apart(tensor, pieces)
     if layout in tables.CONV1D and base in tables.MATRICES and ending == ".weight":
         return [turned(tensor)]
     return [tensor._replace(shape=reshaped(tensor.shape, base, ending, layout, sizes))]

@@ -66,6 +66,7 @@ LAYOUTS = {
     "granitemoeshared": "granitemoe",
     "hunyuan_v1_dense": "hunyuan-dense",
     "hunyuan_v1_moe": "hunyuan-moe",
+    "hy_v3": "hy_v3",
     "idefics3": "llama",
     "internlm": "llama",
     "internlm2": "internlm2",
@@ -86,6 +87,7 @@ LAYOUTS = {
     "mamba": "mamba",
     "mamba2": "mamba2",
     "mellum": "mellum",
+    "mimo_v2_flash": "mimo2",
     "minicpm": "minicpm",
     "minicpm3": "minicpm3",
     "minimax_m2": "minimax-m2",
@@ -179,11 +181,14 @@ IN_LAYER = {
     " residual_layernorm layer.2.layer_norm",
     "ffn_sub_norm": "ffn_sub_norm",
     "post_ffw_norm": "post_feedforward_layernorm post_mlp_layernorm",
+    "post_ffw_norm_1": "post_feedforward_layernorm_1",
+    "post_ffw_norm_2": "post_feedforward_layernorm_2",
+    "pre_ffw_norm_2": "pre_feedforward_layernorm_2",
     "layer_output_norm": "output.LayerNorm output_layer_norm",
     "ffn_up": "up_proj gate_up_proj c_fc fc1 w3 dense_h_to_4h mlp.w1 intermediate.dense ffn.lin1 DenseReluDense.wi DenseReluDense.wi_1",
     "ffn_gate": "gate_proj w1 mlp.w2 DenseReluDense.wi_0",
     "ffn_down": "down_proj c_proj fc2 w2 dense_4h_to_h output.dense ffn.lin2 DenseReluDense.wo",
-    "ffn_gate_inp": "gate router router.gate router.layer gate.wg",
+    "ffn_gate_inp": "gate router router.gate router.layer router.proj gate.wg",
     "ffn_gate_inp_shexp": "shared_expert_gate",
     "ffn_gate_exps": "experts.{expert}.gate_proj experts.{expert}.w1",
     "ffn_up_exps": "experts.{expert}.up_proj experts.{expert}.w3",
@@ -260,29 +265,38 @@ PARAMETERS = {
     "ffn_down_exps.bias": "experts.down_proj_bias",
     "ffn_gate_up_exps.weight": "experts.gate_up_proj",
     "ffn_gate_up_exps.bias": "experts.gate_up_proj_bias",
+    "ffn_gate_inp.scale": "router.scale",
+    "ffn_down_exps.scale": "router.per_expert_scale",
     "altup_correct_scale.weight": "altup.correct_output_scale",
     "layer_output_scale.weight": "layer_scalar",
 }
 # What a module is called in some layouts alone.
 ELSEWHERE = (
-    ("post_attention_layernorm", "post_attention_norm", "afmoe exaone4 gemma2 gemma3 gemma3n gemma4 gemma-embedding glm4moe gpt-oss olmo2 qwen3next qwen35 qwen35moe"),
+    (
+        "post_attention_layernorm",
+        "post_attention_norm",
+        "afmoe exaone4 gemma2 gemma3 gemma3n gemma4 gemma-embedding glm4moe gpt-oss olmo2 qwen3next qwen35 qwen35moe seed_oss",
+    ),
     ("post_attention_layernorm", "ffn_norm_exps", "arctic"),
+    ("mlp.expert_bias", "exp_probs_b", "hy_v3"),
     ("SelfAttention.o", "attn_o", "t5 t5encoder"),
     ("encoder.block.{layer}.layer.1.layer_norm", "ffn_norm", "t5 t5encoder"),
 )
 
 # Modules that the converter reads and does not write: heads for training of encoders; numbers of an activation, which are metadata.
 DROPPED = ("cls", "pooler", "vocab_transform", "vocab_layer_norm", "vocab_projector", "act_fn")
-HEADLESS = ("bert",)  # layouts that have no head of a language model
+HEADLESS = ("bert", "gemma", "gemma2")  # layouts whose head is not written, tied or not
+NO_ENDING = {"falcon-h1": "ffn_norm"}  # a weight whose name ends without saying so
 # What it adds, and what that is: factors of RoPE, which the reference computes.
 ADDED = {"rope_freqs.weight": "buffer", "rope_factors_long.weight": "buffer", "rope_factors_short.weight": "buffer"}
 
-# Matrices that are taken apart: GGUF's name of the whole, layouts, and names of the pieces in order. A name that recurs takes them together.
+# Matrices that are taken apart: GGUF's name of the whole, layouts, names of the pieces in order (a name that recurs takes them together), and
+# what files that hold the whole call it.
 APART = (
-    ("attn_qkv", "internlm2 baichuan", "attn_q attn_k attn_v"),
-    ("attn_qkv", "qwen3next", "attn_qkv attn_qkv attn_qkv attn_gate"),
-    ("ffn_gate_up_exps", "gpt-oss llama4 qwen3vlmoe granitemoe granitehybrid", "ffn_gate_exps ffn_up_exps"),
-    ("ffn_up_shexp", "granitemoe granitehybrid granite", "ffn_gate_shexp ffn_up_shexp"),
+    ("attn_qkv", "internlm2 baichuan", "attn_q attn_k attn_v", "attn_qkv"),
+    ("attn_qkv", "qwen3next", "attn_qkv attn_qkv attn_qkv attn_gate", "ssm_in"),  # whole in November 2025, llama.cpp #16095
+    ("ffn_gate_up_exps", "glm4moe gpt-oss granitehybrid granitemoe llama4 qwen3vlmoe", "ffn_gate_exps ffn_up_exps", "ffn_gate_up_exps"),
+    ("ffn_up_shexp", "granite granitehybrid granitemoe", "ffn_gate_shexp ffn_up_shexp", "ffn_up_shexp"),
 )
 # What is written together on request: experts' gate and up (--fuse-gate-up-exps); queries, keys and values (--fuse-qkv, and Phi-2 as it was
 # published first).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,3 +47,24 @@ class Checkpoint:
     def whole(self) -> bool:
         """Whether every tensor's shape is known."""
         return all(held.shape is not None for held in self.tensors.values())
+
+
+class Type(NamedTuple):
+    """What is stored in one type of values."""
+
+    dtype: str
+    tensors: int
+    elements: int
+    bytes: int
+
+
+def types_of(checkpoint: Checkpoint) -> tuple[Type, ...]:
+    """What is stored in each type, the most bytes first."""
+    found: dict[str, list[int]] = {}
+    for held in checkpoint.tensors.values():
+        if held.dtype is not None and held.shape is not None:
+            sums = found.setdefault(held.dtype, [0, 0, 0])
+            sums[0] += 1
+            sums[1] += prod(held.shape)
+            sums[2] += held.size or 0
+    return tuple(sorted((Type(dtype, *sums) for dtype, sums in found.items()), key=lambda type: (-type.bytes, type.dtype)))

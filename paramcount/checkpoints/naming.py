@@ -33,8 +33,10 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("projector", "projector vision_projector vision_projection connector aligner mlp1 patch_merge_mlp img_projection_up img_projection_down"),
     ("projector", "sub_img_feature_extensor global_img_feature_extensor"),
     ("projector", "up_proj_for_speech down_proj_for_speech up_proj_for_vision_speech down_proj_for_vision_speech ^.mm"),
-    ("vision", "vision_model vision_tower vision_encoder visual image_encoder image_tower image_embed video_tower high_res_vision_model ^.v"),
-    ("audio", "audio_tower audio_encoder audio_embed acoustic_tokenizer_encoder semantic_tokenizer_encoder ^.a"),
+    ("vision", "vision_model vision_tower vision_encoder visual image_encoder image_tower image_embed video_tower high_res_vision_model"),
+    ("vision", "^.v.blk ^.v.patch_embd ^.v.position_embd ^.v.class_embd ^.v.pre_ln ^.v.post_ln"),
+    ("audio", "audio_tower audio_encoder audio_embed acoustic_tokenizer_encoder semantic_tokenizer_encoder"),
+    ("audio", "^.a.blk ^.a.conv1d ^.a.position_embd ^.a.pre_ln ^.a.post_ln"),
     # What stands in something else, or bears its name.
     ("other", "W_down W_up qk_norm.temp patcher.lm_head lm_head.dense predictions.dense transform.dense generator_predictions.dense vocab_transform pooler"),
     ("norm", "*norm *LayerNorm *norm1 *norm2 *_norm_1 *_norm_2 norm_* layernorm_* layer_norm_emb ln ln_* ln1 ln2 pre_ln q_l2_clip rel_l2_clip"),

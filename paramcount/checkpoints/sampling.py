@@ -23,7 +23,7 @@ def same_values(checkpoint: Checkpoint, a: str, b: str) -> bool | None:
     first, second = checkpoint.tensors[a], checkpoint.tensors[b]
     files = {file.name: file for file in checkpoint.files}
     left, right = files.get(first.file), files.get(second.file)
-    if left is None or right is None or left.size is None or right.size is None:
+    if left is None or right is None or left.size is None:
         return None
     if first.start is None or second.start is None or first.size is None:
         return None

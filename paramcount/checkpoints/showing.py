@@ -63,7 +63,7 @@ def row(pattern: Pattern) -> list[object]:
 def headline(found: StoredCount) -> str:
     name = printable(Path(found.path).name or found.path)
     counted = f"{found.total:,} parameters ({short(found.total)})" if found.total is not None else f"{found.tensors:,} tensors, no shapes"
-    models = f"   holds the tensors of {', '.join(found.zoo)}" if found.zoo else ""
+    models = f"   {'holds' if found.whole else 'names'} the tensors of {', '.join(found.zoo)}" if found.zoo else ""
     return f"{name}   {counted}{models}"
 
 
@@ -87,7 +87,8 @@ def below(found: StoredCount) -> list[str]:
         lines.append(f"beside the parameters: {' · '.join(what if n is None else f'{what} {n:,}' for what, n in found.beside.items())}")
     lines += [told(copy) for copy in found.copies]
     if found.by == "names" or found.total is None:
-        lines.append(f"components by the names of the tensors{f'; of {found.untold:,} tensors they tell none: other' if found.untold else ''}")
+        untold = f"; of {found.untold:,} tensor{'s' if found.untold > 1 else ''} they tell none: other" if found.untold else ""
+        lines.append(f"components by the names of the tensors{untold}")
     else:
         lines.append(f"components as {found.zoo[0]} declares them")
     if found.nearest:

@@ -41,11 +41,11 @@ def headline(found: Verification) -> str:
     return f"{found.name} in {found.path}: {files}{found.tensors:,} tensors   {verdict}"
 
 
-def lines(found: Verification) -> list[str]:
-    """What speaks against the file, a line each."""
+def lines(found: Verification, most: int = MOST_LINES, where: str = "--json") -> list[str]:
+    """What speaks against the file, a line each. `where` all of it is said."""
     against = [*found.faults, *(told(line) for line in found.lines if not line.said.ok)]
-    more = len(against) - MOST_LINES
-    return against if more <= 1 else [*against[:MOST_LINES], f"… and {more:,} more: --json has all of them"]
+    more = len(against) - most
+    return against if more <= 1 else [*against[:most], f"… and {more:,} more: {where} has all of them"]
 
 
 def told(line: Line) -> str:

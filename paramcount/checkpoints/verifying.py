@@ -82,7 +82,8 @@ def verify(model: object, checkpoint: str | Path, *, watch: Callable[[int, int],
     return verified(load(model), opened(expanded(str(checkpoint)), watch))
 
 
-class Compared(NamedTuple):
+@dataclass(frozen=True)
+class Compared:
     """A model's declaration beside what a checkpoint holds, tensor by tensor."""
 
     checkpoint: Checkpoint
@@ -109,9 +110,9 @@ def verified(model: Model, checkpoint: Checkpoint) -> Verification:
 
 def verification(model: Model, found: Compared) -> Verification:
     """What is to be said of a model beside a checkpoint."""
-    checkpoint, _, content, tensors, matches, said, written_so = found
+    checkpoint, content, matches = found.checkpoint, found.content, found.matches
     size = Size(predicted(matches, content), held_bytes(checkpoint))
-    faults, remarks = [*checkpoint.faults, *content.faults], [*written_so]
+    faults, remarks = [*checkpoint.faults, *content.faults], [*found.remarks]
     if all(held.shape is None for held in checkpoint.tensors.values()):
         try:
             remarks.append(promise(matches, content, checkpoint.total_size))
@@ -124,9 +125,9 @@ def verification(model: Model, found: Compared) -> Verification:
         format=checkpoint.format,
         files=len(checkpoint.files),
         tensors=len(checkpoint.tensors),
-        expected=expected_of(tensors),
+        expected=expected_of(found.tensors),
         found=found_of(matches, content),
-        lines=lines_of(said),
+        lines=lines_of(found.said),
         faults=tuple(faults),
         remarks=(*checkpoint.remarks, *filter(None, remarks)),
         size=size,

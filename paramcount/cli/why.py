@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -20,10 +22,10 @@ from paramcount.tables import Column, Table
 from paramcount.zoo import Model
 
 if TYPE_CHECKING:
-    from paramcount.explaining.contents import Contents
+    from paramcount.explaining.holding import Contents
 
 FIGURE_LIKE = re.compile(r"\s*[~≈+]?\s*\d[^/]*")  # no name of a model begins so
-MOST_SHOWN = 5  # explanations of one figure, none of them claimed
+MOST_SHOWN = 5  # explanations of one figure, none of them claimed; findings in a file
 WHAT = {  # what a source counts, where its word says it shortly
     "active_without_input_table": "active without the input table",
     "active_non_embedding": "active without the tables",
@@ -38,7 +40,7 @@ WHAT = {  # what a source counts, where its word says it shortly
 @download_option
 @output_options
 def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, output: Output) -> None:
-    """Why somebody else says a different number: a published figure, or what a file holds, as a count and named causes with nothing left over.
+    """Why somebody else says a different number: a published figure, or a file's, as a count and named causes with nothing left over.
 
     NUMBER is met by rounding or cutting off where it is short (3.6B, ~1.04T) and exactly where it is whole (137022720). CHECKPOINT is a
     .safetensors or .gguf file, an index, a directory of shards or a saved header, as for `paramcount verify`. A model without either:
@@ -52,9 +54,10 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
         for text in model.reading.remarks:
             remark(f"{model.id}: {text}")
     files = [[held_in(model, path) for path in one.files] for model, one in zip(models, asked)]
-    alone = [answer for answers in (*answers, *files) for answer in answers] if len(asked) == 1 else []
-    emit(lambda chosen: one_answer(models[0], alone[0]) if len(alone) == 1 and chosen not in ("csv", "json") else table(models, answers, files), output)
-    sys.exit(not all(answer.ok for answers in (*answers, *files) for answer in answers))
+    found: list[Why | Contents] = [*chain(*answers), *chain(*files)]
+    alone = len(asked) == 1 == len(asked[0].figures) + len(asked[0].files)
+    emit(lambda chosen: one_answer(models[0], found[0]) if alone and chosen not in ("csv", "json") else table(models, answers, files), output)
+    sys.exit(not all(answer.ok for answer in found))
 
 
 class Asked(NamedTuple):
@@ -98,7 +101,7 @@ def held_in(model: Model, path: str) -> Contents:
     """What the files hold that a path names."""
     from paramcount.checkpoints.sources import opened
     from paramcount.cli.progress import watching
-    from paramcount.explaining.contents import contents_of
+    from paramcount.explaining.holding import contents_of
     from paramcount.files import expanded
 
     with watching() as watch:
@@ -133,7 +136,7 @@ def content(model: Model, found: Contents) -> Table:
     account, checked = found.account, found.verification
     values = f"{account.value:,} values" if found.values is not None else f"as far as names tell, {account.value:,} values as declared"
     above = [f"{printable(found.path)}: {values} = {equation(account)}", *said(model)]
-    below = [found.verdict, *telling.lines(checked), *found.stored, *checked.remarks]
+    below = [found.verdict, *telling.lines(checked, MOST_SHOWN, "paramcount verify"), *found.stored, *checked.remarks]
     below += [f"{cause}: how many, no name tells" for cause in found.unknown]
     return summed(account, above, below)
 
@@ -173,7 +176,7 @@ def table(models: Sequence[Model], answers: Sequence[Sequence[Why]], files: Sequ
     used = [i for i, column in enumerate(columns) if column.name != "by" or any(row[i] for row in rows)]
     above = [f"{one.name}   {counted(one).total:,} parameters"] if one else []
     above += [f"{'' if one else f'{model.id}: '}{line}" for model in models for line in said(model)]
-    below = [f"{id}: {ref}" for id, ref in dict.fromkeys((row[8], row[7]) for row in rows) if id]
+    below = [f"{id}: {ref}" for id, ref in dict.fromkeys((row[8], row[7]) for row in rows) if id and id != ref]
     below += [f"{model.id}: its entry lists no published figure" for model, *found in zip(models, answers, files) if not any(found)]
     data = {"schema_version": SCHEMA_VERSION, "figures": [why.to_dict() | recorded(model) for model, found in zip(models, answers) for why in found]}
     if any(files):
@@ -191,8 +194,8 @@ def file(found: Contents) -> list[Any]:
     account = found.account
     held = "–" if found.values is None else str(found.values)
     phrase = f"{account.base} {account.terms}".rstrip()
-    path = printable(found.path)
-    return [found.id, held, "checkpoint", account.count, found.values, found.left_over, found.verdict, path, path, f"{phrase}, {found.verdict}"]
+    path, name = printable(found.path), printable(Path(found.path).name)
+    return [found.id, held, "checkpoint", account.count, found.values, found.left_over, found.verdict, path, name, f"{phrase}, {found.verdict}"]
 
 
 def value(why: Why) -> int | None:

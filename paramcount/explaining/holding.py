@@ -8,17 +8,18 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from paramcount.arithmetic import as_sum
+from paramcount.arithmetic import arithmetic, as_sum
 from paramcount.checkpoints.findings import BIAS_OF_PACKED
 from paramcount.checkpoints.folding import parted
-from paramcount.checkpoints.held import Checkpoint
-from paramcount.checkpoints.matching import is_counted, names_of
+from paramcount.checkpoints.held import Checkpoint, Type, types_of
+from paramcount.checkpoints.matching import is_counted
 from paramcount.checkpoints.sources import opened
-from paramcount.checkpoints.verifying import Compared, Verification, compared, verification
+from paramcount.checkpoints.verifying import Compared, Verification, compared, expected_of, verification
 from paramcount.explaining.causes import Cause, Item, mtp_name
 from paramcount.explaining.published import Account, plain
 from paramcount.files import expanded
 from paramcount.flow import Repeat
+from paramcount.gguf_files import BLOCKS
 from paramcount.names import load
 from paramcount.stored import Tensor, place
 from paramcount.zoo import Model
@@ -26,7 +27,7 @@ from paramcount.zoo import Model
 Shape: TypeAlias = tuple[int, ...]
 
 # The causes, in the order in which they are told. What published figures have in common with files is called as in `causes`.
-LEFT_OUT, MISSING, MISSHAPEN = "in a file of their own", "missing tensors", "tensors of another shape"
+LEFT_OUT, MISSING, MISSHAPEN = "left out by its writer", "missing tensors", "tensors of another shape"
 TIED, COPIES, BUFFERS, LEGACY, MTP = "tied head a second time", "tied copies", "buffers", "legacy buffers", "MTP layer"
 SCALES, ZEROS, INDICES, ACTIVATIONS = "scales", "zero points", "group indices", "scales of activations"
 BIASES, UNREAD, OTHERS = "zero biases of packed weights", "allocated and never read", "undeclared buffers"
@@ -38,6 +39,7 @@ BESIDE = {
 }  # fmt: skip
 ITEMS = ("", "as the file has them", "as declared", "own tensors", "buffers", "copies of table and head", "main layers", "MTP layers")  # before all others
 LISTED = (MTP, LEFT_OUT, TOWERS, UNDECLARED)  # causes whose note names their items
+MOST_SHAPES = 40  # in one sum
 METHODS = {"fp8": "FP8 scales", "fp4": "FP4 scales", "mxfp4": "MXFP4 scales", "gptq": "GPTQ scales"}  # by layout; all others are AWQ's
 
 
@@ -61,6 +63,8 @@ class Contents:
     values: int | None  # that the file holds behind its packing, scales and all; None where of some tensors only names are known
     account: Account  # the total and its causes; where `values` is None, each tensor as declared
     unknown: tuple[str, ...]  # causes whose values no name tells
+    types: tuple[Type, ...]  # what is stored, the most bytes first
+    size: int | None  # bytes of all files; None where not all are there
     verification: Verification
 
     @property
@@ -74,6 +78,15 @@ class Contents:
         return self.verification.ok and not self.left_over
 
     @property
+    def stored(self) -> list[str]:
+        """How the bytes of the values, and of the files, come about."""
+        bytes = sum(type.bytes for type in self.types)
+        if not self.types or self.values is None:
+            return []
+        found = [f"bytes: {' + '.join(map(width, self.types))} = {bytes:,}"]
+        return [*found, f"files: {self.size:,} bytes = values {bytes:,} + headers {self.size - bytes:,}"] if self.size is not None else found
+
+    @property
     def verdict(self) -> str:
         """exact, names only or not accounted for."""
         return "not accounted for" if not self.ok else "names only" if self.values is None else "exact"
@@ -81,9 +94,23 @@ class Contents:
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data for JSON."""
         said = {name: getattr(self, name) for name in ("id", "name", "path", "values", "verdict", "ok", "left_over")}
-        checked = {name: getattr(self.verification, name) for name in ("format", "files", "tensors", "scheme", "faults", "remarks")}
-        bytes = self.verification.size.found
-        return said | {"account": plain(self.account), "unknown": list(self.unknown), "bytes": bytes} | {name: plain(value) for name, value in checked.items()}
+        checked = {name: plain(getattr(self.verification, name)) for name in ("format", "files", "tensors", "scheme", "faults", "remarks")}
+        own = {name: plain(getattr(self, name)) for name in ("account", "unknown", "types", "size")}
+        return said | own | {"bytes": self.verification.size.found} | checked
+
+
+def width(type: Type) -> str:
+    """The bytes of one type: how many values by how many each, or so many blocks.
+
+    >>> width(Type("BF16", 1, 4096, 8192)), width(Type("Q4_K", 1, 4096, 2304)), width(Type("F4", 1, 4096, 2048))
+    ('4,096 × 2 (BF16)', '16 × 144 (blocks of Q4_K)', '2,048 (F4)')
+    """
+    block = BLOCKS.get(type.dtype)
+    if type.elements and type.bytes % type.elements == 0:
+        return f"{type.elements:,} × {type.bytes // type.elements} ({type.dtype})"
+    if block and block.values > 1:
+        return f"{type.bytes // block.size:,} × {block.size} (blocks of {type.dtype})"
+    return f"{type.bytes:,} ({type.dtype})"
 
 
 def contents(model: object, checkpoint: str | Path, *, watch: Callable[[int, int], object] | None = None) -> Contents:
@@ -101,12 +128,22 @@ def contents_of(model: Model, checkpoint: Checkpoint) -> Contents:
     """The same of a loaded model and an opened checkpoint."""
     found = compared(model, checkpoint)
     parts = list(parts_of(found))
-    causes = tuple(made(found, parts))
+    causes = (*left_out(found), *made(found, parts))
     total = found.count.total
     account = Account("total", total, causes, total + sum(cause.units for cause in causes), "exact")
-    unknown = dict.fromkeys(part.cause for part in parts if part.shape is None)
-    values = values_of(found)
-    return Contents(model.id, model.name, str(checkpoint.path), values, account, tuple(unknown), verification(model, found))
+    unknown = dict.fromkeys(called(found, part.cause) for part in parts if part.shape is None)
+    sizes = [file.size for file in checkpoint.files]
+    return Contents(
+        id=model.id,
+        name=model.name,
+        path=str(checkpoint.path),
+        values=values_of(found),
+        account=account,
+        unknown=tuple(unknown),
+        types=types_of(checkpoint),
+        size=None if None in sizes else sum(size or 0 for size in sizes),
+        verification=verification(model, found),
+    )
 
 
 def values_of(found: Compared) -> int | None:
@@ -116,11 +153,21 @@ def values_of(found: Compared) -> int | None:
     return None if None in shapes else sum(prod(shape or ()) for shape in shapes)
 
 
+def left_out(found: Compared) -> Iterator[Cause]:
+    """What files of this kind never hold: towers in a file of their own, a head that nobody reads there."""
+    written, declared = expected_of(found.tensors), found.count.components
+    items = []
+    for name in declared:
+        if written[name] != declared[name]:
+            partly = f"{written[name]:,} − {declared[name]:,}"
+            items.append(Item(name, written[name] - declared[name], partly if written[name] else arithmetic(found.count)[name]))
+    if items:
+        yield cause_of(LEFT_OUT, LEFT_OUT, items)
+
+
 def parts_of(found: Compared) -> Iterator[Part]:
     """Every tensor that the total does not explain, in the order of the declaration."""
     matches, held = found.matches, found.content.tensors
-    for tensor in left_out(found):
-        yield from (Part(LEFT_OUT, tensor.part, -1, name, tensor.shape) for name in names_of(tensor))
     for name, tensor in matches.missing.items():
         if is_counted(tensor):
             yield Part(MISSING, place(tensor.part, tensor.component)[0], -1, name, tensor.shape)
@@ -142,12 +189,6 @@ def parts_of(found: Compared) -> Iterator[Part]:
         said = found.said[name]
         cause = BESIDE.get(said.what, TOWERS) if said.ok else UNDECLARED
         yield Part(cause, said.what if cause in LISTED else "", 1, name, held[name].shape)
-
-
-def left_out(found: Compared) -> list[Tensor]:
-    """Counted tensors of the model that files of this kind never hold."""
-    parts = {tensor.part for tensor in found.tensors if is_counted(tensor)}
-    return [tensor for tensor in found.count.tensors if is_counted(tensor) and tensor.part not in parts]
 
 
 def of_uncounted(tensor: Tensor) -> tuple[str, str]:
@@ -174,10 +215,15 @@ def made(found: Compared, parts: Sequence[Part]) -> Iterator[Cause]:
     for cause in sorted(causes, key=ORDER.index):
         items = []
         for (name, sign), alike in sorted(causes[cause].items(), key=lambda item: ITEMS.index(item[0][0]) if item[0][0] in ITEMS else len(ITEMS)):
-            items.append(Item(name, sign * sum(prod(part.shape or ()) for part in alike), as_sum(tensors_of(alike))))
-        if units := sum(item.units for item in items):
-            note = ", ".join(item.name for item in items) if cause in LISTED else ""
-            yield Cause(called(found, cause), units, note, tuple(item if len(items) > 1 else item._replace(name="") for item in items))
+            items.append(Item(name, sign * sum(prod(part.shape or ()) for part in alike), sum_of(alike)))
+        if sum(item.units for item in items):
+            yield cause_of(cause, called(found, cause), items)
+
+
+def cause_of(cause: str, name: str, items: Sequence[Item]) -> Cause:
+    """A cause of these items. `name`: how it is called here."""
+    note = ", ".join(item.name for item in items) if cause in LISTED else ""
+    return Cause(name, sum(item.units for item in items), note, tuple(item if len(items) > 1 else item._replace(name="") for item in items))
 
 
 def called(found: Compared, cause: str) -> str:
@@ -192,6 +238,11 @@ def called(found: Compared, cause: str) -> str:
 
 def is_own(tensor: Tensor) -> bool:
     return tensor.role == "parameter" and not tensor.tied_to
+
+
+def sum_of(parts: Sequence[Part]) -> str:
+    """The arithmetic of tensors; of too many shapes only how many they are."""
+    return f"{len(parts):,} tensors" if len({part.shape for part in parts}) > MOST_SHAPES else as_sum(tensors_of(parts))
 
 
 def tensors_of(parts: Iterable[Part]) -> Iterator[Tensor]:

@@ -1,0 +1,152 @@
+"""Checkpoints that the reference implementation wrote verify with nothing left over, in whatever form it writes them; damaged ones do not."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paramcount.checkpoints.verifying import Verification, verify
+from tests.cases import load as cases
+from tests.damaging import DAMAGES, a_few, against, told
+from tests.headers import HEADERS, bytes_of, write_header
+from tests.model_types import MODEL_TYPES
+from tests.oracle import differential, flaws, passes
+from tests.oracle.checkpoints import CONFIGS, FROZEN, QUANTISED, built, document, file_of, frozen, saved, tensors_in
+
+pytestmark = pytest.mark.oracle
+pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
+pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
+
+NAMES = sorted({*CONFIGS, *passes.CONFIGS} - {"mllama.MllamaForCausalLM"})  # whose config.json is the section of another's
+# Whose experts, and for some other tensors, stand under other names where the reference does not turn its names back as it saves.
+OWN_NAMES = [
+    "qwen2_moe", "qwen3_moe, sparse", "deepseek_v2", "deepseek_v3", "mixtral", "glm4_moe", "olmoe", "jamba", "qwen3_next", "lfm2_moe", "gpt_neox",
+    "gemma3", "llava", "mllama",
+]  # fmt: skip
+# Saved with more than any layer reads, or less than it needs: how, by its model type.
+OTHERWISE = {
+    "albert": "groups of layers that none uses",
+    "gemma3n_text": "routers between copies of the stream that no layer reads",
+    "hrm_text": "modules that no cycle runs",
+    "marian": "sinusoids are left out",
+    "olmo_hybrid": "convolutions of q, k and v are cut into equal parts though they are not: the reference could not load them",
+    "prophetnet": "positions of the decoder twice",
+}
+SMALL = 200_000  # parameters
+
+
+@pytest.fixture(autouse=True)
+def _silent() -> None:
+    differential.silence()
+
+
+def verified(folder: Path) -> Verification:
+    return verify(folder / "config.json", folder)
+
+
+def nothing_left(found: Verification, folder: Path) -> None:
+    assert (found.ok, told(found)) == (True, "")
+    assert found.expected == found.found
+    assert (found.shapes_checked, found.by_shape) == (True, 0)
+    assert found.size.predicted == found.size.found == bytes_of(tensors_in(folder))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_saved_model_holds_what_its_config_promises(name: str, tmp_path: Path) -> None:
+    model = built(name)
+    nothing_left(verified(saved(model, tmp_path / "one")), tmp_path / "one")
+    found = verified(saved(model, tmp_path / "several", max_shard_size="30KB"))
+    nothing_left(found, tmp_path / "several")
+    assert found.files > 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_damage_to_it_is_found_and_named(name: str, tmp_path: Path) -> None:
+    folder = saved(built(name), tmp_path)
+    tensors = tensors_in(folder)
+    for damage, tensor in itertools.product(DAMAGES.values(), a_few(list(tensors), 5)):
+        for case in damage(tensors, tensor):
+            found = verify(folder / "config.json", write_header(folder / "header.json", case.tensors))
+            assert against(found) == set(case.says)
+
+
+@pytest.mark.parametrize("name", OWN_NAMES)
+def test_saved_under_the_references_own_names_it_is_the_same(name: str, tmp_path: Path) -> None:
+    model = built(name)
+    nothing_left(verified(saved(model, tmp_path / "own", save_original_format=False)), tmp_path / "own")
+    saved(model, tmp_path / "original")
+    assert tensors_in(tmp_path / "own").keys() != tensors_in(tmp_path / "original").keys()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
+def test_any_type_is_read(dtype: str, tmp_path: Path) -> None:
+    import torch
+
+    nothing_left(verified(saved(built("mixtral").to(getattr(torch, dtype)), tmp_path)), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama, tied", "gemma2", "bloom"])
+def test_the_body_of_a_tied_model_is_all_of_it(name: str, tmp_path: Path) -> None:
+    model = built(name)
+    (body, whole) = saved(model.base_model, tmp_path / "body"), saved(model, tmp_path / "whole")
+    found = verify(whole / "config.json", body)
+    nothing_left(found, body)
+    assert tensors_in(body).keys() != tensors_in(whole).keys()
+
+
+@pytest.mark.parametrize("name", ["llama", "mixtral", "mamba2", "gpt_neox"])
+def test_the_body_of_another_lacks_its_head_alone(name: str, tmp_path: Path) -> None:
+    model = built(name)
+    if model.config.get_text_config().tie_word_embeddings:
+        pytest.skip("its head is its table")
+    body, whole = saved(model.base_model, tmp_path / "body"), saved(model, tmp_path / "whole")
+    found = verify(whole / "config.json", body)
+    assert [(line.said.finding, line.said.what) for line in found.lines if not line.said.ok] == [("missing", "lm_head")]
+
+
+def test_a_copy_of_a_tied_head_is_accounted_for_and_another_head_is_not(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = saved(built("llama, tied"), tmp_path)
+    tensors = load_file(folder / "model.safetensors")
+    table = tensors["model.embed_tokens.weight"]
+    save_file({**tensors, "lm_head.weight": table.clone()}, folder / "model.safetensors")
+    found = verified(folder)
+    assert found.ok
+    assert found.beside == {"tied duplicate": table.numel()}
+    save_file({**tensors, "lm_head.weight": table + 1}, folder / "model.safetensors")
+    found = verified(folder)
+    assert not found.ok
+    assert [(line.said.finding, line.pattern) for line in found.lines] == [("differs", "lm_head.weight")]
+
+
+@pytest.mark.parametrize("name", QUANTISED)
+def test_a_quantised_model_holds_what_its_config_promises(name: str, tmp_path: Path) -> None:
+    found = verified(QUANTISED[name](tmp_path))
+    nothing_left(found, tmp_path)
+    assert found.scheme is not None
+    assert name.partition(", ")[2].split()[0] in found.scheme
+
+
+@pytest.mark.parametrize("name", sorted(MODEL_TYPES))
+def test_every_architecture_is_saved_under_the_declared_names(name: str, tmp_path: Path) -> None:
+    known = sorted((case for case in cases()[name] if "refused" not in case), key=lambda case: -case["total"])
+    small = next((case for case in known if case["total"] < SMALL), known[-1])["config"]
+    model = differential.build(small, small.get("architectures", [MODEL_TYPES[name].cls])[0], "cpu")
+    if name.partition(".")[0] in OTHERWISE or flaws.known(model):
+        return
+    nothing_left(verified(saved(model, tmp_path)), tmp_path)
+
+
+@pytest.mark.parametrize("name", FROZEN)
+def test_the_frozen_headers_are_what_the_reference_saves(name: str) -> None:
+    assert json.loads(file_of(name).read_text(encoding="utf-8")) == frozen(name)
+
+
+def test_every_frozen_header_is_written_here() -> None:
+    assert {file_of(name) for name in FROZEN} == set(HEADERS.glob("*.json"))

@@ -1,0 +1,489 @@
+"""A checkpoint without a model: what it stores by component, tied copies, the models of the zoo whose tensors it holds, names folded into patterns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import os
+import random
+import re
+from collections.abc import Iterator
+from functools import cache
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+import safetensors.numpy
+
+import paramcount as pc
+from paramcount import zoo
+from paramcount.checkpoints.alone import StoredCount, stored
+from paramcount.checkpoints.folding import MOST_INDICES, folded
+from paramcount.checkpoints.gguf_names import gguf_tensors
+from paramcount.checkpoints.held import Checkpoint, File, Held
+from paramcount.checkpoints.matching import named
+from paramcount.checkpoints.naming import meaning, meanings
+from paramcount.counting import COMPONENTS, Count, counted
+from paramcount.stored import Tensor, place
+from tests.comparison import expected_names, reference, reference_names
+from tests.headers import NAMES, Tensors, saved, spread, write_file, write_header, write_shards
+from tests.model_types import MODEL_TYPES
+from tests.refusing import command_refusal, refusal
+from tests.running import Runner
+from tests.test_package import command, loaded_by
+
+MANY = "EXAMPLES" in os.environ  # the largest models, too
+SMALL = 2500  # tensors
+REMOTE: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8"))
+SETS = re.compile(r"(?<!\{)\{([0-9,-]+)\}")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+# ---- names folded into patterns
+
+
+def unfolded(pattern: str) -> set[str]:
+    """The names that a pattern stands for."""
+    parts = SETS.split(pattern)
+    sets = []
+    for text in parts[1::2]:
+        spans = [span.partition("-") for span in text.split(",")]
+        sets.append([str(i) for first, _, last in spans for i in range(int(first), int(last or first) + 1)])
+    fixed = [part.replace("{{", "{").replace("}}", "}") for part in parts[::2]]
+    return {"".join(itertools.chain(*zip(fixed, [*indices, ""]))) for indices in itertools.product(*sets)}
+
+
+def test_layers_and_experts_are_one_pattern() -> None:
+    names = [f"model.layers.{layer}.mlp.experts.{expert}.up_proj.weight" for layer in range(3, 61) for expert in range(256)]
+    assert folded(names) == [("model.layers.{3-60}.mlp.experts.{0-255}.up_proj.weight", names)]
+
+
+def test_a_layer_that_lacks_an_expert_stands_apart() -> None:
+    names = [f"l.{layer}.e.{expert}" for layer in range(4) for expert in range(3) if (layer, expert) != (2, 1)]
+    assert [pattern for pattern, _ in folded(names)] == ["l.{0-1,3}.e.{0-2}", "l.2.e.{0,2}"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_patterns_stand_for_exactly_their_names(seed: int) -> None:
+    draw = random.Random(seed)  # noqa: S311
+    words = ["h", "0", "1", "2", "3", "7", "10", "01", "{0-1}", "}", "", "é", "٣", "1" * 12]
+    names = list({".".join(draw.choices(words, k=draw.randrange(1, 5))) for _ in range(draw.randrange(1, 400))})
+    found = folded(names)
+    assert sorted(name for _, alike in found for name in alike) == sorted(names)
+    for pattern, alike in found:
+        assert unfolded(pattern) == set(alike)
+        assert len(alike) == len(set(alike))
+
+
+def test_what_only_looks_like_an_index_is_a_word() -> None:
+    many = ".".join(["0"] * (MOST_INDICES + 1))
+    names = ["h.01.w", "h.02.w", "h.1x.w", many, "x" * 2000 + ".0", "x" * 2000 + ".1"]
+    assert folded(names) == [(name, [name]) for name in names]
+
+
+# ---- which component a name means
+
+# Names that other models give to something else, or the same model in other layers: of these, names alone do not tell.
+EXCEPTIONS = {
+    "model.layers.#.mlp.expert_bias": "learned in afmoe, a buffer in bailing_hybrid, hy_v3 and lfm2_moe",
+    **{f"model.layers.#.attention.{name}.weight": "linear attention of bailing_hybrid" for name in ("q_proj", "k_proj", "v_proj", "g_proj", "dense")},
+    **{f"model.layers.#.self_attn.{name}.weight": "linear attention of kimi_linear" for name in ("q_proj", "k_proj", "v_proj", "o_proj")},
+    **{f"model.layers.#.self_attn.{name}.weight": "linear attention of minimax" for name in ("qkv_proj", "out_proj")},
+    "model.decoder.embed_tokens.weight": "the second table of t5gemma, the only one elsewhere",
+}
+
+
+def models() -> Iterator[tuple[str, Count]]:
+    """Every model of the zoo, every supported model type as it is by default, and those of other publishers' code."""
+    for id in zoo.ids():
+        if not zoo.entry(id).estimate:
+            yield id, counted(zoo.entry(id))
+    for name, known in MODEL_TYPES.items():
+        yield name, pc.count({"model_type": name, **known.vary.get("=", {})})
+    for name, expected in REMOTE.items():
+        yield name, pc.count(expected["config"])
+
+
+def expected_of(tensor: Tensor) -> str:
+    """What a declaration says of a tensor: its component in the overview, of a fused one the first, or its role."""
+    component = tensor.splits[0][0] if tensor.splits else tensor.component
+    return place(tensor.part, component)[0] if tensor.role == "parameter" else tensor.role
+
+
+def kind(name: str) -> str:
+    return ".".join("#" if word.isdigit() or word.startswith("{") else word for word in name.split("."))
+
+
+@cache
+def disagreements() -> tuple[int, dict[str, set[str]]]:
+    """How many tensors all models declare, those alike in layers and experts once, and the names that mean something else than declared."""
+    n, found = 0, dict[str, set[str]]()
+    for model, count in models():
+        for tensor in count.tensors:
+            n += 1
+            if meaning(kind(tensor.name)) != expected_of(tensor):
+                found.setdefault(kind(tensor.name), set()).add(model)
+    return n, found
+
+
+def test_names_mean_what_every_declaration_says_but_for_a_few() -> None:
+    n, found = disagreements()
+    assert set(found) == set(EXCEPTIONS)
+    assert n > 10_000
+    assert sum(map(len, found.values())) * 400 < n  # 99.75 %
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_that_the_reference_saves_sum_to_the_components_of_its_config(name: str) -> None:
+    found, count = pc.stored_in(write_header(Path("header.json"), saved(name).tensors)), pc.count(saved(name).config)
+    assert (found.by, found.total, found.untold) == ("names", count.total, 0)
+    assert found.components == count.components
+    assert found.beside.get("buffer", 0) == count.buffers
+
+
+@pytest.mark.parametrize(
+    ("id", "architecture"),
+    [
+        ("llama-3.1-8b", "llama"), ("qwen2.5-7b", "qwen2"), ("qwen3-30b-a3b", "qwen3moe"), ("deepseek-v3", "deepseek2"), ("mixtral-8x7b", "llama"),
+        ("gemma-3-1b", "gemma3"), ("phi-4", "phi3"), ("gpt2-small", "gpt2"), ("gpt-oss-20b", "gpt-oss"), ("deepseek-v2-lite", "deepseek2"),
+    ],
+)  # fmt: skip
+def test_names_of_gguf_mean_the_same(id: str, architecture: str) -> None:
+    count = pc.count(id)
+    tensors = gguf_tensors([tensor for tensor in count.tensors if tensor.part != "mtp"], (), architecture, count)
+    assert {tensor.name: meaning(kind(tensor.name)) for tensor in tensors} == {tensor.name: expected_of(tensor) for tensor in tensors}
+
+
+def test_every_name_that_the_gguf_package_knows_of_a_decoder_tells_something() -> None:
+    """Those that tell nothing: of embedding models, of vision experts, of latent experts."""
+    names = [name.replace("{bid}", "#") for name in gguf.TENSOR_NAMES.values() if name.startswith(("blk.", "token", "output", "position"))]
+    untold = {name for name in names if meaning(f"{name}.weight") is None}
+    assert {re.sub(r"vis_.*|ffn_latent_.*", "…", name) for name in untold} == {"blk.#.…"}
+
+
+def test_a_name_that_nobody_gave_tells_nothing() -> None:
+    assert [meaning(name) for name in ("", ".", "#", "weight", "a.b", "q_projx.weight", "norm" * 500)] == [None] * 6 + ["norm"]
+
+
+def test_a_bias_is_no_mask() -> None:
+    found = meanings({"h.0.attn.bias": (1, 1, 8, 8), "h.1.attn.bias": (24,)})
+    assert (list(found.what.values()), found.untold) == (["legacy buffer", "other"], ("h.1.attn.bias",))
+
+
+# ---- what is stored
+
+GPT2 = {
+    "embedding": 50_257 * 768, "position": 1024 * 768, "qkv": 12 * (768 * 2304 + 2304), "output_projection": 12 * (768 * 768 + 768),
+    "mlp": 12 * (2 * 768 * 3072 + 3072 + 768), "norm": 12 * 4 * 768 + 2 * 768,
+}  # fmt: skip
+MASKS = {f"h.{layer}.attn.bias": ("F32", (1, 1, 1024, 1024)) for layer in range(12)}
+
+
+def of_reference(id: str, dtype: str = "BF16") -> Tensors:
+    """The tensors of a model whose layers are all alike, as the reference names and shapes them."""
+    names = expected_names(id)
+    return {name.replace("{}", str(i)): (dtype, shape) for name, (shape, copies) in names.items() for i in range(copies)}
+
+
+UNIFORM = [
+    id
+    for id, found in reference_names().items()
+    if len({copies for name, (_, copies) in found.items() if "{}" in name}) == 1 and not any(name.count("{}") > 1 for name in expected_names(id))
+]
+
+
+def small_gpt2(**more: Any) -> Path:
+    """A real GPT-2 of two layers, its values random."""
+    draw = np.random.default_rng(0)
+    shapes = {
+        "wte.weight": (20, 8),
+        "wpe.weight": (6, 8),
+        "ln_f.weight": (8,),
+        "ln_f.bias": (8,),
+        "h.0.attn.c_attn.weight": (8, 24),
+        "h.1.attn.c_attn.weight": (8, 24),
+    }
+    arrays = {name: draw.standard_normal(shape, dtype=np.float32) for name, shape in shapes.items()}
+    safetensors.numpy.save_file(arrays | {name: make(arrays) for name, make in more.items()}, "model.safetensors")
+    return Path("model.safetensors")
+
+
+def test_gpt2_as_released_is_counted_by_component_and_named() -> None:
+    found = pc.stored_in(write_file(Path("model.safetensors"), of_reference("gpt2-small", "F32") | MASKS))
+    assert found.components == dict.fromkeys(COMPONENTS, 0) | GPT2
+    assert (found.total, found.zoo, found.by, found.beside) == (124_439_808, ("gpt2-small",), "declaration", {"legacy buffer": 12 * 1024 * 1024})
+    assert (found.tensors, found.elements, found.bytes) == (160, 137_022_720, 4 * 137_022_720)
+    assert found.bits == 32
+    assert (found.stacks, found.experts, found.copies, found.faults, found.scheme) == ({"h": 12}, 0, (), (), None)
+    assert [tuple(type) for type in found.types] == [("F32", 160, 137_022_720, 548_090_880)]
+    assert sum(pattern.parameters or 0 for pattern in found.patterns) == found.total
+    assert sum(pattern.tensors for pattern in found.patterns) == 160
+
+
+def test_there_are_many_models_whose_layers_are_all_alike() -> None:
+    assert len(UNIFORM) >= 12
+
+
+@pytest.mark.parametrize("id", UNIFORM)
+def test_a_file_with_the_tensors_of_the_reference_is_named(id: str) -> None:
+    found = pc.stored_in(write_file(Path("model.safetensors"), of_reference(id)))
+    assert id in found.zoo
+    assert (found.total, found.components["embedding"]) == (reference()[id]["total"], reference()[id]["embedding"])
+
+
+def in_memory(count: Count) -> Checkpoint:
+    """A checkpoint with the tensors of a declaration, of which only a header is there."""
+    tensors = named(t for t in count.tensors if t.tied_to is None and t.part != "mtp" and t.role != "legacy_buffer")
+    held = {name: Held("x.json", "BF16", tensor.shape, 2 * prod(tensor.shape), 0) for name, tensor in tensors.items()}
+    return Checkpoint(Path("x.json"), "safetensors", held, (File("x.json", Path("x.json"), None),))
+
+
+@pytest.mark.parametrize("id", [id for id, found in reference().items() if MANY or sum(found["shapes"].values()) < SMALL])
+def test_every_model_of_the_zoo_is_named_by_its_own_tensors(id: str) -> None:
+    count = pc.count(id)
+    found = stored(in_memory(count))
+    assert id in found.zoo
+    assert (found.total, found.components) == (count.total, count.components)
+
+
+def test_models_of_one_shape_are_all_named() -> None:
+    found = stored(in_memory(pc.count("qwen2.5-7b")))
+    assert found.zoo == ("deepseek-r1-distill-qwen-7b", "qwen2-7b", "qwen2.5-7b")
+
+
+def test_a_model_of_the_same_total_and_other_shapes_is_not_named() -> None:
+    tensors = of_reference("gpt2-small")
+    name = "h.5.mlp.c_fc.weight"
+    found = pc.stored_in(write_file(Path("model.safetensors"), tensors | {name: ("BF16", (1536, 1536))}))
+    assert (found.total, found.zoo, found.by, found.nearest) == (124_439_808, (), "names", ("gpt2-small", 1))
+
+
+def test_a_file_that_lacks_a_tensor_and_has_a_strange_one_is_near_its_model() -> None:
+    tensors = of_reference("gpt2-small")
+    del tensors["h.3.mlp.c_fc.weight"]
+    found = pc.stored_in(write_file(Path("model.safetensors"), tensors | {"strange": ("F32", (3, 4))}))
+    assert (found.zoo, found.nearest, found.untold, found.components["other"]) == ((), ("gpt2-small", 2), 1, 12)
+    assert found.components["mlp"] == GPT2["mlp"] - 768 * 3072
+
+
+def test_several_files_are_counted_together() -> None:
+    tensors = of_reference("llama-3.2-1b")
+    whole, index = pc.stored_in(write_file(Path("model.safetensors"), tensors)), write_shards(Path(), tensors)
+    found = pc.stored_in(index)
+    assert (found.files, found.total, found.components, found.zoo) == (3, whole.total, whole.components, whole.zoo)
+
+
+def test_a_missing_file_is_a_fault_and_its_tensors_are_not_counted() -> None:
+    tensors, lost = of_reference("gpt2-small"), "model-00002-of-00003.safetensors"
+    index, there = write_shards(Path(), tensors), {name: tensor for name, tensor in tensors.items() if spread(tensors, 3)[name] != lost}
+    Path(lost).unlink()
+    found = pc.stored_in(index)
+    assert sum(found.components.values()) == found.total == sum(prod(shape) for _, shape in there.values())
+    assert (found.whole, found.zoo) == (False, ("gpt2-small",))
+    assert any(lost in fault for fault in found.faults)
+    assert any("the shape is not known" in remark for remark in found.remarks)
+
+
+def test_an_index_alone_tells_names_and_bytes() -> None:
+    index = write_shards(Path(), of_reference("gpt2-small"))
+    for path in Path().glob("*.safetensors"):
+        path.unlink()
+    found = pc.stored_in(index)
+    assert (found.total, found.components, found.bytes, found.tensors) == (None, {}, 2 * 124_439_808, 148)
+    assert found.zoo == ("gpt2-small",)
+    found = stored(Checkpoint(Path("x"), "pytorch", {name: Held("x.bin") for name in of_reference("gpt2-small")}, (), total_size=2 * 124_439_809))
+    assert (found.zoo, found.nearest) == ((), None)
+
+
+def test_a_layer_of_deepseek_v3_that_predicts_further_tokens_stands_beside() -> None:
+    own = ("enorm.weight", "hnorm.weight", "eh_proj.weight", "mlp.gate.weight", "shared_head.norm.weight")
+    tensors: Tensors = {"model.embed_tokens.weight": ("F32", (16, 4)), "model.layers.0.mlp.gate_proj.weight": ("F32", (6, 4))}
+    found = pc.stored_in(write_file(Path("a.safetensors"), tensors | {f"model.layers.1.{name}": ("F32", (2, 4)) for name in own}))
+    assert (found.total, found.beside, found.stacks) == (16 * 4 + 6 * 4, {"MTP layer": len(own) * 8}, {"model.layers": 1})
+
+
+def test_experts_are_seen_one_by_one_and_together() -> None:
+    apart = meanings({f"model.layers.{layer}.mlp.experts.{i}.up_proj.weight": (6, 4) for layer in range(2) for i in range(5 - layer)})
+    together = meanings({f"blk.{layer}.ffn_up_exps.weight": (7, 6, 4) for layer in range(2)})
+    assert (apart.experts, apart.stacks, together.experts, together.stacks) == (5, {"model.layers": 2}, 7, {"blk": 2})
+
+
+def test_a_gguf_file_is_counted_too() -> None:
+    writer = gguf.GGUFWriter("model.gguf", "llama")
+    shapes = {
+        "token_embd.weight": (32, 64),
+        "blk.0.attn_q.weight": (64, 64),
+        "blk.0.ffn_up.weight": (96, 64),
+        "blk.0.attn_norm.weight": (64,),
+        "output.weight": (32, 64),
+    }
+    values = np.random.default_rng(0)
+    for name, shape in shapes.items():
+        array = values.standard_normal(shape, dtype=np.float32)
+        if len(shape) == 1:
+            writer.add_tensor(name, array)
+        else:
+            writer.add_tensor(name, gguf.quants.quantize(array, gguf.GGMLQuantizationType.Q8_0), raw_dtype=gguf.GGMLQuantizationType.Q8_0)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    found = pc.stored_in("model.gguf")
+    assert {name: n for name, n in found.components.items() if n} == {"embedding": 2048, "qkv": 4096, "mlp": 6144, "norm": 64, "lm_head": 2048}
+    assert (found.format, found.elements, found.bytes) == ("gguf", 14_400, 14_336 // 32 * 34 + 256)
+    assert [(type.dtype, type.tensors) for type in found.types] == [("Q8_0", 4), ("F32", 1)]
+    assert [(copy.name, copy.same) for copy in found.copies] == [("output.weight", False)]
+
+
+# ---- tied copies
+
+
+def only(found: StoredCount) -> tuple[str, str, bool | None, int]:
+    (copy,) = found.copies
+    return copy
+
+
+def test_a_head_of_the_same_values_is_a_copy_and_counts_once() -> None:
+    found = pc.stored_in(small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"].copy()}))
+    assert only(found) == ("lm_head.weight", "wte.weight", True, 160)
+    assert (found.components["lm_head"], found.beside, found.total) == (0, {"tied duplicate": 160}, 160 + 48 + 16 + 2 * 192)
+
+
+def test_a_head_of_other_values_counts() -> None:
+    found = pc.stored_in(small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"] + 1}))
+    assert only(found) == ("lm_head.weight", "wte.weight", False, 160)
+    assert (found.components["lm_head"], found.beside) == (160, {})
+
+
+def test_a_head_of_another_type_or_without_its_values_cannot_be_told() -> None:
+    found = pc.stored_in(small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"].astype(np.float16)}))
+    assert (only(found)[2], found.components["lm_head"]) == (None, 160)
+    found = pc.stored_in(write_header(Path("header.json"), {"wte.weight": ("F32", (20, 8)), "lm_head.weight": ("F32", (20, 8))}))
+    assert (only(found)[2], found.components["lm_head"]) == (None, 160)
+
+
+def test_a_head_of_another_shape_is_no_copy() -> None:
+    assert pc.stored_in(small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"][:19].copy()})).copies == ()
+
+
+# ---- on the command line
+
+SHOWN = """\
+model.safetensors   124,439,808 parameters (124 M)
+  holds the tensors of gpt2-small
+embedding          38,597,376  31.0%  [50257, 768]
+position              786,432   0.6%  [1024, 768]
+qkv                21,261,312  17.1%  12 × [768, 2304] + 12 × [2304]
+output_projection   7,087,104   5.7%  12 × [768, 768] + 12 × [768]
+mlp                56,669,184  45.5%  12 × [768, 3072] + 12 × [3072, 768] +
+                                      12 × [3072] + 12 × [768]
+norm                   38,400   0.0%  50 × [768]
+160 tensors · 137,022,720 elements · 548,090,880 bytes (548 MB) · F32 · 32 bits
+  a value · layers: 12 in h
+beside the parameters: legacy buffer 12,582,912
+components as gpt2-small declares them
+"""
+
+
+def test_it_is_shown_at_eighty_columns(run: Runner) -> None:
+    write_file(Path("model.safetensors"), of_reference("gpt2-small", "F32") | MASKS)
+    assert run("model.safetensors") == run("show", "./model.safetensors") == (0, SHOWN, "")
+
+
+def test_what_speaks_against_a_file_and_its_head_is_told(run: Runner) -> None:
+    small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"].copy(), "z.#": lambda arrays: arrays["ln_f.bias"]})
+    out = run("./model.safetensors").out
+    assert "lm_head.weight is a copy of wte.weight: samples of both are equal\n" in out
+    assert "components by the names of the tensors; of 1 tensor they tell none: other\n" in out
+
+
+def test_every_format_has_the_same_figures(run: Runner) -> None:
+    write_file(Path("model.safetensors"), of_reference("gpt2-small"))
+    found = json.loads(run("./model.safetensors", "--json").out)
+    assert (found["schema_version"], found["total"], found["zoo"], found["bits_per_value"]) == (1, 124_439_808, ["gpt2-small"], 16.0)
+    assert sum(found["components"].values()) == sum(row["parameters"] for row in found["patterns"]) == found["total"]
+    rows = list(csv.DictReader(io.StringIO(run("./model.safetensors", "--csv").out)))
+    assert {row["component"]: int(row["parameters"]) for row in rows} == GPT2
+    for format in ("markdown", "latex", "html"):
+        assert "21,261,312" in run("./model.safetensors", "--format", format).out
+
+
+def test_tensors_are_shown_by_pattern(run: Runner) -> None:
+    write_file(Path("model.safetensors"), of_reference("gpt2-small") | MASKS)
+    rows = list(csv.DictReader(io.StringIO(run("./model.safetensors", "--by", "tensor", "--csv").out)))
+    assert len(rows) == 4 + 12 + 1
+    assert {tuple(row.values()) for row in rows} >= {
+        ("h.{0-11}.attn.c_attn.weight", "BF16", "768 × 2304", "12", str(12 * 768 * 2304), "qkv"),
+        ("h.{0-11}.attn.bias", "F32", "1 × 1 × 1024 × 1024", "12", "0", "legacy buffer"),
+    }
+
+
+def test_many_patterns_are_cut_for_people_alone(run: Runner) -> None:
+    write_header(Path("header.json"), {f"x{i}.weight": ("F32", (2,)) for i in range(1000)})
+    shown = run("./header.json", "--by", "tensor").out
+    assert shown.endswith("… and 600 more: --csv and --json have all of them\n")
+    assert "x399.weight" in shown and "x400.weight" not in shown
+    assert len(run("./header.json", "--by", "tensor", "--csv").out.splitlines()) == 1001
+    assert len(json.loads(run("./header.json", "--json").out)["patterns"]) == 1000
+
+
+def test_an_index_alone_is_shown_by_how_many_tensors(run: Runner) -> None:
+    write_shards(Path(), of_reference("gpt2-small"))
+    for path in Path().glob("*.safetensors"):
+        path.unlink()
+    shown = run("./model.safetensors.index.json")
+    assert shown.out.startswith("model.safetensors.index.json   148 tensors, no shapes\n  names the tensors of gpt2-small\n")
+    assert "\nqkv                     24\n" in shown.out
+    assert "the shape is not known" in shown.err
+
+
+@pytest.mark.parametrize("options", [["--keys"], ["--by", "layer"], ["--by", "part"], ["--set", "n_layers=2"], ["--estimates"]])
+def test_what_no_checkpoint_says_is_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    small_gpt2()
+    asked = " ".join(options[:2] if options[0] == "--by" else options[:1])
+    expected = f"{asked} with a checkpoint (accepted: --by tensor; a config.json or a model has the others)"
+    assert command_refusal(capsys, "./model.safetensors", *options) == expected
+
+
+@pytest.mark.parametrize("line", [["compare", "x", "gpt2-small"], ["explain", "x"], ["trace", "x"], ["verify", "x"], ["diff", "gpt2-small", "x"]])
+def test_commands_on_models_say_what_a_checkpoint_is_for(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    small_gpt2()
+    message = command_refusal(capsys, *[word if word != "x" else "./model.safetensors" for word in line])
+    assert message == refusal("./model.safetensors")
+    assert message.endswith("(accepted: the config.json beside it; `paramcount PATH` alone counts what a checkpoint stores)")
+
+
+def test_an_index_and_a_saved_header_are_no_configs() -> None:
+    instead = "(accepted: the config.json beside it; `paramcount PATH` alone counts what a checkpoint stores)"
+    assert refusal({"metadata": {}, "weight_map": {}}) == f"is the index of a checkpoint's shards {instead}"
+    assert refusal({"__metadata__": {}}) == f"is the header of a safetensors file {instead}"
+
+
+def test_a_folder_with_a_config_is_still_its_config(run: Runner) -> None:
+    Path("m").mkdir()
+    write_file(Path("m/model.safetensors"), of_reference("gpt2-small"))
+    assert run("./m/").out.startswith("m   124,439,808 parameters")
+    Path("m/config.json").write_text('{"model_type": "gpt2", "n_layer": 2}')
+    assert "as GPT2LMHeadModel builds it" in run("./m/").out
+
+
+def test_nothing_of_a_file_reaches_the_terminal_raw(run: Runner) -> None:
+    path = Path("a\x1b[31m\u202eb.safetensors")
+    small_gpt2().rename(path)
+    shown = run(f"./{path}")
+    assert shown.code == 0
+    assert all(line.isprintable() for line in shown.out.splitlines())
+
+
+def test_a_checkpoint_is_shown_without_numpy_and_pandas(tmp_path: Path) -> None:
+    path = write_file(tmp_path / "model.safetensors", of_reference("gpt2-small"))
+    assert loaded_by(command([str(path)])) & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"} == set()

@@ -1,0 +1,147 @@
+"""Released checkpoints in their real sizes: their headers, written out by hand or from the reference's names, hold what was published as
+their total, and the zoo's models with nothing left over."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from itertools import product
+from math import prod
+from pathlib import Path
+
+import pytest
+
+from paramcount import zoo
+from paramcount.checkpoints.held import Checkpoint, File, Held
+from paramcount.checkpoints.sources import opened
+from paramcount.checkpoints.verifying import Verification, verified
+from paramcount.names import load
+from tests.comparison import expected_names, reference_names
+from tests.damaging import told
+from tests.headers import Tensors, bytes_of, size_of, write_header
+from tests.released import released, values
+
+DATA = Path(__file__).parent / "data"
+TRUTH = {truth["zoo_id"]: truth for path in sorted((DATA / "truth").glob("*.json")) if (truth := json.loads(path.read_text(encoding="utf-8")))}
+BY_HAND = [id for id in TRUTH if TRUTH[id]["config"]["model_type"] != "mllama" and id != "deepseek-r1"]  # which is DeepSeek-V3 in all sizes
+# What a release holds besides its model, as the difference between its total and the model's says.
+BESIDE = {
+    "gpt2-small": "masks", "gpt2-medium": "masks", "llama-2-7b": "frequencies",
+    "qwen1.5-0.5b": "head", "qwen3-1.7b": "head",
+}  # fmt: skip
+# What a cause of published_totals.csv is.
+KINDS = {
+    "e_score_correction_bias": "buffer", "multi-token-prediction layer, its own|copies of embedding and head": "MTP layer", "scales": "scale",
+    "mask buffers|inv_freq": "legacy buffer", "copy of the tied head": "tied duplicate",
+}  # fmt: skip
+BIG = 20_000  # tensors: those of DeepSeek-V3 with its scales are 91,991
+# Of models whose layers are not all alike, which of them have a tensor: (what its name has in it, indices).
+SOME_LAYERS: dict[str, list[tuple[str, list[int]]]] = {
+    "deepseek-moe-16b": [(r"\.mlp\.(gate|up|down)_proj", [0]), (r"\.mlp\.", list(range(1, 28)))],
+    "deepseek-v2": [(r"\.mlp\.(gate|up|down)_proj", [0]), (r"\.mlp\.", list(range(1, 60)))],
+    "deepseek-v2-lite": [(r"\.mlp\.(gate|up|down)_proj", [0]), (r"\.mlp\.", list(range(1, 27)))],
+    "deepseek-v3": [(r"\.mlp\.(gate|up|down)_proj", [0, 1, 2]), (r"\.mlp\.", list(range(3, 61)))],
+    "glm-4.5": [(r"\.mlp\.(gate|up|down)_proj", [0, 1, 2]), (r"\.mlp\.", list(range(3, 92)))],
+    "jamba-v0.1": [
+        (r"\.self_attn\.", [4, 12, 20, 28]),
+        (r"\.mamba\.", [i for i in range(32) if i % 8 != 4]),
+        (r"\.(experts|router)\.", list(range(1, 32, 2))),
+        (r"\.feed_forward\.", list(range(0, 32, 2))),
+    ],
+    "qwen3-next-80b-a3b": [(r"\.self_attn\.", list(range(3, 48, 4))), (r"\.linear_attn\.", [i for i in range(48) if i % 4 != 3])],
+    "llama-3.2-11b-vision": [(r"cross_attn", [3, 8, 13, 18, 23, 28, 33, 38]), (r"language_model.*self_attn", [i for i in range(40) if i % 5 != 3])],
+    "t5-small": [(r"relative_attention_bias", [0])],
+}  # fmt: skip
+
+
+def of_tensors(tensors: Tensors) -> Checkpoint:
+    """A checkpoint of these tensors, as if its header had been read."""
+    held = {name: Held("model.safetensors", dtype, shape, size_of(dtype, shape), 0) for name, (dtype, shape) in tensors.items()}
+    path = Path("model.safetensors")
+    return Checkpoint(path, "safetensors", held, (File(path.name, path, None),))
+
+
+def nothing_left(found: Verification, tensors: Tensors) -> None:
+    assert (found.ok, told(found)) == (True, "")
+    assert found.expected == found.found
+    assert (found.shapes_checked, found.by_shape) == (True, 0)
+    assert found.size.predicted == found.size.found == bytes_of(tensors)
+
+
+def published(id: str) -> list[int]:
+    return [int(claim.value) for claim in zoo.entry(id).published if claim.what == "checkpoint" and claim.exact]
+
+
+def published_beside() -> dict[str, dict[str, int]]:
+    """{zoo id: {what a release holds beside its parameters: how many values}}, as tests/data/published_totals.csv itemises it."""
+    found: dict[str, dict[str, int]] = {}
+    with (DATA / "published_totals.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            id = {"gpt2": "gpt2-small"}.get(row["model"], row["model"])
+            if id in TRUTH and row["what_was_published"] == "safetensors total of the released checkpoint":
+                what = next(what for words, what in KINDS.items() if re.search(words, row["cause"]))
+                found.setdefault(id, {}).setdefault(what, 0)
+                found[id][what] += int(row["units"])
+    return found
+
+
+PUBLISHED_BESIDE = published_beside()
+
+
+@pytest.mark.parametrize("id", BY_HAND)
+def test_a_released_header_written_by_hand_holds_the_model_and_the_published_total(id: str, tmp_path: Path) -> None:
+    tensors = released(TRUTH[id]["config"], BESIDE.get(id, ""))
+    checkpoint = of_tensors(tensors) if len(tensors) > BIG else opened(write_header(tmp_path / "header.json", tensors))
+    found = verified(load(id), checkpoint)
+    nothing_left(found, tensors)
+    total, beside = sum(found.expected.values()), sum(n or 0 for n in found.beside.values())
+    assert total == TRUTH[id]["total"]
+    assert total + beside == values(tensors)
+    assert {values(tensors)} >= set(published(id))
+    assert found.beside == PUBLISHED_BESIDE.get(id, found.beside)
+
+
+def test_many_of_them_have_a_published_total_and_some_more_than_parameters() -> None:
+    assert sum(bool(published(id)) for id in BY_HAND) >= 45
+    assert set(PUBLISHED_BESIDE) >= {"deepseek-v3", "gpt2-small", "gpt-oss-20b", "llama-2-7b"}
+
+
+# ---- the names of the reference
+
+
+def indices(id: str, name: str, layers: int) -> list[int]:
+    """The layers that have a tensor."""
+    return next((found for pattern, found in SOME_LAYERS.get(id, ()) if re.search(pattern, name)), list(range(layers)))
+
+
+def stem(name: str) -> str:
+    return name.partition("{}")[0]
+
+
+def in_full(id: str) -> Tensors:
+    """Every tensor that the reference has, by its released name, layer by layer and expert by expert."""
+    names = expected_names(id)
+    layers = {stem(name): 0 for name in names}
+    for name, (_, copies) in names.items():
+        if name.count("{}") == 1:
+            layers[stem(name)] = max(layers[stem(name)], copies)
+    found: Tensors = {}
+    for name, (shape, copies) in names.items():
+        some = indices(id, name, layers[stem(name)]) if "{}" in name else [0]
+        for index, expert in product(some, range(copies // len(some))):
+            found[name.replace("{}", str(index), 1).replace("{}", str(expert), 1)] = "BF16", shape
+    assert len(found) == sum(copies for _, copies in names.values())
+    return found
+
+
+@pytest.mark.parametrize("id", sorted(reference_names()))
+def test_a_header_with_the_references_own_names_holds_the_model(id: str) -> None:
+    tensors = in_full(id)
+    found = verified(load(id), of_tensors(tensors))
+    buffers = [line for line in found.lines if not line.said.ok]
+    assert {line.said.finding for line in buffers} <= {"missing"}
+    assert {line.pattern.rpartition(".")[2] for line in buffers} <= {"e_score_correction_bias"}  # its names are those of parameters alone
+    assert found.faults == ()
+    assert found.expected == found.found
+    assert sum(found.found.values()) == sum(prod(shape) for _, shape in tensors.values())
