@@ -206,6 +206,7 @@ def test_list_names_every_model_once(run: Runner) -> None:
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_help_ends_in_an_example_that_runs(run: Runner, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
+    (tmp_path / "claims.csv").write_text("model,params\ngpt2-small,124M\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     done = run(command, "--help")
     example = done.out.strip().splitlines()[-1].strip()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from paramcount.checkpoints.gguf_tables import ADDED
+
 # Words of names, the first class that has one wins. A name is lower-cased, its indices are braces.
 WORDS = (
     ("adapter", (r"lora_[ab]\b", r"lora_(embedding|magnitude)", r"(^|\.)(adapters?|ia3|prefix_encoder|prompt_encoder)\b")),
@@ -29,6 +31,8 @@ def class_of(name: str, shape: tuple[int, ...] | None) -> str:
     >>> class_of("h.{}.attn.bias", (1, 1, 1024, 1024)), class_of("model.layers.{}.self_attn.q_proj.lora_A.weight", (8, 4096))
     ('buffer', 'adapter')
     """
+    if name in ADDED:
+        return ADDED[name]
     if name.endswith(MASKS) and shape is not None and len(shape) == 4:
         return "buffer"
     return next((what for pattern, what in BY_NAME if pattern.search(name.lower())), "unknown")

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from paramcount import zoo
 from paramcount.checkpoints.held import Checkpoint
-from paramcount.checkpoints.naming import Meanings
-from paramcount.checkpoints.quantised import Unpacked
+from paramcount.checkpoints.naming import Meanings, meanings
+from paramcount.checkpoints.quantised import Unpacked, unpacked
 from paramcount.checkpoints.verifying import Compared, Verification, compared, verification
 from paramcount.errors import ParamcountError
 
@@ -57,6 +57,12 @@ def recognised(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Rec
     if first:
         return Recognised(tuple(ids), first[1], verification(*first), None)
     return Recognised((), None, None, nearest)
+
+
+def zoo_models(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """Ids of the models of the zoo that a checkpoint holds."""
+    content = unpacked(checkpoint)
+    return recognised(checkpoint, content, meanings({name: logical.shape for name, logical in content.tensors.items()})).ids
 
 
 def _compared(model: zoo.Model, checkpoint: Checkpoint) -> Compared | None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from paramcount.checkpoints.findings import Line
 from paramcount.checkpoints.verifying import Verification
 from paramcount.figures import short_bytes
 from paramcount.tables import Column, Table
 
 MOST_LINES = 20
+MOST_MODELS = 6
 
 
-def table(found: Verification) -> Table:
-    """A row per component: expected, found, difference; below it every tensor that is not simply there."""
+def table(found: Verification, others: Sequence[str] = ()) -> Table:
+    """A row per component: expected, found, difference; below it every tensor that is not simply there. `others`: models that the
+    checkpoint holds instead."""
     counts = {name: (n, found.found[name]) for name, n in found.expected.items() if n or found.found[name]}
     if strange := sum(line.values or 0 for line in found.lines if line.said.finding in ("unexpected", "differs")):
         counts["not declared"] = (0, strange)
@@ -19,7 +23,14 @@ def table(found: Verification) -> Table:
     rows = [[name, expected, held, held - expected] for name, (expected, held) in counts.items()]
     columns = [Column("component", "component", right=False), Column("expected", "expected"), Column("found", "found")]
     columns.append(Column("difference", "difference", show=signed))
-    return Table(columns, rows, found.to_dict(), above=[headline(found)], below=[*lines(found), *notes(found)])
+    return Table(columns, rows, found.to_dict() | {"zoo": list(others)}, above=[headline(found)], below=[*lines(found), *held_instead(others), *notes(found)])
+
+
+def held_instead(models: Sequence[str]) -> list[str]:
+    if not models:
+        return []
+    more = len(models) - MOST_MODELS
+    return [f"it holds the tensors of {', '.join(models[:MOST_MODELS])}{f' and {more} others' if more > 0 else ''}"]
 
 
 def rows(found: Verification) -> Table:

@@ -26,9 +26,13 @@ def command(paths: tuple[str, ...], strict: bool, output: Output) -> None:
     from paramcount.auditing.telling import table
 
     found = audited([tables(path) for path in paths])
-    colours = output.path is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    colours = output.path is None and on_a_terminal() and not os.environ.get("NO_COLOR")
     emit(lambda chosen: table(found, chosen, painted if colours else None), output)
     sys.exit(not found.ok or (strict and found.unlikely))
+
+
+def on_a_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def painted(padded: str) -> str:

@@ -10,6 +10,7 @@ from paramcount.checking import Check, checks
 from paramcount.cli.options import Output, emit, load_changed, model_argument, noted, output_options, remark_on, set_option
 from paramcount.cli.progress import watching
 from paramcount.counting import SCHEMA_VERSION, counted
+from paramcount.names import is_path
 from paramcount.tables import Column, Table
 from paramcount.zoo import Model
 
@@ -23,28 +24,42 @@ def command(name: str, checkpoint: str | None, changes: tuple[str, ...], output:
     """An entry's count against the reference's and every published figure; with CHECKPOINT, the model against files on disk.
 
     CHECKPOINT is a .safetensors or .gguf file, an index (model.safetensors.index.json, pytorch_model.bin.index.json), a directory of
-    shards, or the saved JSON header of a safetensors file. Only headers are read. Exit code 1 where something does not match or is not
-    accounted for.
+    shards, or the saved JSON header of a safetensors file; where MODEL is a directory that holds one beside its config.json, that one.
+    Only headers are read. Exit code 1 where something does not match or is not accounted for.
 
     Nothing was checked or published of a what-if: GPT-2's NumPy pass alone can run it.
     """
     remark_on([name])
     model = load_changed(name, changes)
+    if checkpoint is None and is_path(name) and holds_checkpoint(name):
+        checkpoint = name
     if checkpoint is None:
         against_figures(model, output)
     else:
         against_files(model, checkpoint, output)
 
 
+def holds_checkpoint(path: str) -> bool:
+    """Whether a path is a directory with more than a config.json."""
+    from paramcount.checkpoints.sources import is_checkpoint
+    from paramcount.files import expanded
+
+    folder = expanded(path)
+    return folder.is_dir() and is_checkpoint(folder, with_config=True)
+
+
 def against_files(model: Model, path: str, output: Output) -> None:
     from paramcount.checkpoints import telling
+    from paramcount.checkpoints.recognising import zoo_models
     from paramcount.checkpoints.sources import opened
     from paramcount.checkpoints.verifying import verified
     from paramcount.files import expanded
 
     with watching() as watch:
-        found = verified(model, opened(expanded(path), watch))
-    emit(lambda chosen: noted(telling.rows(found) if chosen == "csv" else telling.table(found), model), output)
+        checkpoint = opened(expanded(path), watch)
+    found = verified(model, checkpoint)
+    others = () if found.ok else zoo_models(checkpoint)
+    emit(lambda chosen: noted(telling.rows(found) if chosen == "csv" else telling.table(found, others), model), output)
     sys.exit(not found.ok)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -232,7 +233,8 @@ def called(found: Compared, cause: str) -> str:
         return mtp_name(tensor for tensor in found.matches.there.values() if tensor.part == "mtp" and is_own(tensor))
     if cause == SCALES:
         layouts = {logical.packing.layout for logical in found.content.tensors.values() if logical.packing and len(logical.held) > 1}
-        return " and ".join(sorted({METHODS.get(layout, "AWQ scales") for layout in layouts})) or SCALES
+        scheme = re.match(r"\w+", found.content.scheme or "")  # where names alone tell how they are packed
+        return " and ".join(sorted({METHODS.get(layout, "AWQ scales") for layout in layouts})) or f"{scheme[0] if scheme else ''} {SCALES}".lstrip()
     return cause
 
 

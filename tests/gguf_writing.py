@@ -1,0 +1,182 @@
+"""GGUF files in tests, written by the gguf package: small models as llama.cpp's converter lays them out, today and in older versions.
+
+`LAYOUTS` holds what the converter wrote (tests/gguf_layouts.py) and what older ones wrote, by hand from their code. `write` makes a file of one:
+
+    write(tmp_path / "m.gguf", LAYOUTS["mixtral-llama"], types="Q8_0")
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import gguf
+import numpy as np
+
+from tests.gguf_layouts import entries
+
+Shape: TypeAlias = "tuple[int, ...]"
+Shapes: TypeAlias = "dict[str, Shape]"
+
+
+class Layout(NamedTuple):
+    """A model as a GGUF file holds it."""
+
+    config: dict[str, Any]
+    architecture: str  # general.architecture
+    tensors: Shapes  # outermost axis first
+
+
+def one_by_one(tensors: Shapes) -> Shapes:
+    """Experts as files before April 2024 have them: blk.0.ffn_gate.3.weight."""
+    found: Shapes = {}
+    for name, shape in tensors.items():
+        if "_exps" in name:
+            found |= {name.replace("_exps", f".{i}"): shape[1:] for i in range(shape[0])}
+        else:
+            found[name] = shape
+    return found
+
+
+def latent_whole(tensors: Shapes) -> Shapes:
+    """The up-projection of latent attention as files before April 2025 have it: heads × (keys, then values) over the latent."""
+    found: Shapes = {}
+    for name, shape in tensors.items():
+        if name.endswith("attn_k_b.weight"):
+            n_heads, d_latent, d_nope = shape
+            d_v = tensors[name.replace("k_b", "v_b")][1]
+            found[name.replace("k_b", "kv_b")] = (n_heads * (d_nope + d_v), d_latent)
+        elif not name.endswith("attn_v_b.weight"):
+            found[name] = shape
+    return found
+
+
+def linear_whole(tensors: Shapes) -> Shapes:
+    """Qwen 3 Next as the first files have it: queries, keys, values and gate of linear attention in one ssm_in."""
+    found = dict(tensors)
+    for name in tensors:
+        if name.endswith("attn_gate.weight"):
+            rows, width = found.pop(name)
+            more, _ = found.pop(name.replace("gate", "qkv"))
+            found[name.replace("attn_gate", "ssm_in")] = (rows + more, width)
+    return found
+
+
+def qkv_whole(tensors: Shapes) -> Shapes:
+    """Queries, keys and values in one, with their biases: Phi-2 as it was published first."""
+    found: Shapes = {}
+    for name, shape in tensors.items():
+        if re.search(r"attn_[qkv]\.", name):
+            whole = re.sub(r"attn_[qkv]\.", "attn_qkv.", name)
+            found[whole] = (found.get(whole, (0,))[0] + shape[0], *shape[1:])
+        else:
+            found[name] = shape
+    return found
+
+
+def quantised(tensors: Shapes) -> Shapes:
+    """As llama-quantize writes them: without outermost axes of 1."""
+    found: Shapes = {}
+    for name, shape in tensors.items():
+        while len(shape) > 1 and shape[0] == 1:
+            shape = shape[1:]
+        found[name] = shape
+    return found
+
+
+# Rows of 256, so that k-quants have whole blocks. By hand: q and k are permuted, which changes no shape.
+WIDE = Layout(
+    {"model_type": "llama", "vocab_size": 64, "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+    | {"intermediate_size": 512, "tie_word_embeddings": True},
+    "llama",
+    {"token_embd.weight": (64, 256), "output_norm.weight": (256,), "rope_freqs.weight": (32,)}
+    | {
+        f"blk.{i}.{name}.weight": shape
+        for i in range(2)
+        for name, shape in {
+            "attn_norm": (256,), "attn_q": (256, 256), "attn_k": (128, 256), "attn_v": (128, 256), "attn_output": (256, 256),
+            "ffn_norm": (256,), "ffn_gate": (512, 256), "ffn_up": (512, 256), "ffn_down": (256, 512),
+        }.items()
+    },
+)  # fmt: skip
+# Baichuan: W_pack [3 · 32, 32] is cut into three (BaichuanModel.modify_tensors). The converter of today runs into its own recursion there.
+BAICHUAN = Layout(
+    {"model_type": "baichuan", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 48},
+    "baichuan",
+    {"token_embd.weight": (96, 32), "output_norm.weight": (32,), "output.weight": (96, 32)}
+    | {f"blk.0.{name}.weight": (32, 32) for name in ("attn_q", "attn_k", "attn_v", "attn_output")}
+    | {"blk.0.attn_norm.weight": (32,), "blk.0.ffn_norm.weight": (32,), "blk.0.ffn_gate.weight": (48, 32), "blk.0.ffn_up.weight": (48, 32)}
+    | {"blk.0.ffn_down.weight": (32, 48)},
+)
+# StableLM 2 12B: norms of each head, one under the other (StableLMModel._stack_qk_norm, whose result the converter of today drops).
+STABLELM = Layout(
+    {"model_type": "stablelm", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2}
+    | {"intermediate_size": 48, "qk_layernorm": True, "use_parallel_residual": True},
+    "stablelm",
+    {"token_embd.weight": (96, 32), "output_norm.weight": (32,), "output_norm.bias": (32,), "output.weight": (96, 32)}
+    | {f"blk.0.attn_norm.{ending}": (32,) for ending in ("weight", "bias")}
+    | {"blk.0.attn_q_norm.weight": (4, 8), "blk.0.attn_k_norm.weight": (2, 8), "blk.0.attn_q.weight": (32, 32), "blk.0.attn_k.weight": (16, 32)}
+    | {"blk.0.attn_v.weight": (16, 32), "blk.0.attn_output.weight": (32, 32), "blk.0.ffn_gate.weight": (48, 32), "blk.0.ffn_up.weight": (48, 32)}
+    | {"blk.0.ffn_down.weight": (32, 48)},
+)
+
+
+def layouts() -> dict[str, Layout]:
+    found: dict[str, Layout] = {}
+    for entry in entries():
+        name = next(name for i in range(9) if (name := f"{entry.id}{f'-{i}' if i else ''}") not in found)
+        found[name] = Layout(entry.config, entry.architecture, entry.tensors)
+    older = {
+        "mixtral, experts one by one": ("mixtral-llama", one_by_one),
+        "olmoe, experts one by one": ("olmoe-olmoe", one_by_one),
+        "deepseek-v2-lite, latent whole": ("deepseek_v2-deepseek2", latent_whole),
+        "deepseek-v3, latent whole": ("deepseek_v3-deepseek2", latent_whole),
+        "qwen3-next, linear attention whole": ("qwen3_next-qwen3next-no_mtp", linear_whole),
+        "phi-2, qkv whole": ("phi-phi2", qkv_whole),
+        "qwen2-moe, quantised": ("qwen2_moe-qwen2moe", quantised),
+        "mamba2, quantised": ("mamba2-mamba2", quantised),
+        "kimi-linear, quantised": ("kimi_linear-kimi-linear", quantised),
+    }
+    for name, (source, change) in older.items():
+        found[name] = found[source]._replace(tensors=change(found[source].tensors))
+    return found | {"llama, wide": WIDE, "baichuan": BAICHUAN, "stablelm, norms of heads": STABLELM}
+
+
+LAYOUTS = layouts()
+
+
+def write(
+    path: Path,
+    layout: Layout,
+    *,
+    types: str | Mapping[str, str] = "F32",
+    copies: Mapping[str, str] | None = None,
+    metadata: Mapping[str, str] | None = None,
+    per_file: int = 0,
+) -> Path:
+    """A GGUF file, or with `per_file` the first of several, of random values.
+
+    `types`: of all matrices, or by name; what is no matrix, and what has no whole blocks, stays F32. `copies`: {name: whose values it has}.
+    """
+    writer = gguf.GGUFWriter(path, layout.architecture, split_max_tensors=per_file)
+    for key, value in (metadata or {}).items():
+        writer.add_string(key, value)
+    for name, shape in layout.tensors.items():
+        kind = gguf.GGMLQuantizationType[types if isinstance(types, str) else types.get(name, "F32")]
+        block, size = gguf.GGML_QUANT_SIZES[kind]
+        if len(shape) < 2 or name.endswith("_norm.weight") or shape[-1] % block:
+            kind, block, size = gguf.GGMLQuantizationType.F32, 1, 4
+        random = np.random.default_rng(zlib.crc32((copies or {}).get(name, name).encode()))
+        values = random.integers(0, 120, (*shape[:-1], shape[-1] // block * size), dtype=np.uint8)
+        if kind.name in ("F32", "F16"):
+            writer.add_tensor(name, values.view(np.float32 if kind.name == "F32" else np.float16))
+        else:
+            writer.add_tensor(name, values, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path if not per_file else next(iter(sorted(path.parent.glob(f"{path.stem}-00001-of-*.gguf"))))

@@ -1,0 +1,676 @@
+"""Tables of claims: what is understood, what is right, what cannot be true together."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import paramcount as pc
+from paramcount import zoo
+from paramcount.auditing.cells import Unread, read
+from paramcount.auditing.claim_tables import from_bytes, from_text
+from paramcount.auditing.headings import understood
+from paramcount.comparing import rows_of
+from tests.refusing import assert_one_line, command_refusal
+from tests.running import Runner
+
+DATA = Path(__file__).parent / "data"
+CLAIMS = DATA / "claims"
+SEEDS = CLAIMS / "seed_tables.csv"
+EXAMPLES = int(os.environ.get("EXAMPLES", "200"))
+
+
+def cell(model: str, column: str, claim: str) -> pc.auditing.audits.Cell:  # type: ignore[name-defined]
+    """The verdict on the claim of one cell; where a cell claims several things, on the first."""
+    return pc.audit([{"model": model, column: claim}]).rows[0].cells[0]
+
+
+def verdict(model: str, column: str, claim: str) -> tuple[str, str]:
+    found = cell(model, column, claim)
+    return found.said, found.note
+
+
+# ---- the seed tables: every wrong cell, from the configs in tests/data/truth and, where those have none, from the paper named
+
+WRONG: Mapping[str, Mapping[str, int]] = {
+    "GPT-2 Large": {"d_model": 1280},
+    "GPT-2 XL": {"size_fp32": 4 * 1557611200, "size_fp16": 2 * 1557611200},
+    "GPT-2": {"attention_heads": 25},
+    "Llama 2 70B": {"parameters": 68976648192},
+    "Llama 3.1 8B": {"context_length": 131072},
+    "Llama 3.1 70B": {"context_length": 131072},
+    "Llama 3.1 405B": {"context_length": 131072},
+    "Llama 3.2 1B": {"layers": 16, "attention_heads": 32, "context_length": 131072},
+    "Llama 3.2 3B": {"layers": 28, "d_model": 3072, "attention_heads": 24, "context_length": 131072},
+    "Llama 3.2 11B": {"layers": 40, "d_model": 4096, "attention_heads": 32, "context_length": 131072},
+    "Llama 3.2 90B": {"parameters": 88593355323, "layers": 100, "d_model": 8192, "attention_heads": 64, "context_length": 131072},
+    "Llama 3.3 70B": {"context_length": 131072},
+    "Qwen-72B": {"context_length": 32768},
+    "Qwen1.5-MoE-A2.7B": {"layers": 24, "d_model": 2048, "attention_heads": 16, "context_length": 32768},
+    "Qwen2-0.5B": {"d_model": 896, "attention_heads": 14},
+    "Qwen2-7B": {"d_model": 3584},
+    "Qwen2-72B": {"context_length": 131072},
+    "Qwen2.5-0.5B": {"d_model": 896, "attention_heads": 14},
+    "Qwen2.5-7B": {"d_model": 3584},
+    "Qwen2.5-72B": {"context_length": 131072},
+    "DeepSeek-MoE": {"layers": 28, "d_model": 2048, "attention_heads": 16, "experts": 64},
+}
+OPEN: Mapping[str, set[str]] = {  # nobody published the sizes; nothing is claimed; sources differ
+    "GPT-4": {"parameters", "layers", "d_model", "attention_heads", "experts", "context_length"},
+    "GPT-4o": {"parameters", "layers", "d_model", "attention_heads", "experts", "context_length"},
+    "Qwen-7B": {"context_length"},
+    "Qwen2.5-7B": {"context_length"},
+    "DeepSeek-V2": {"d_model", "attention_heads", "context_length"},
+    "DeepSeek-V3": {"context_length"},
+    "DeepSeek-R1": {"context_length"},
+}
+TRUTH = {
+    "GPT-2 Small": "gpt2", "GPT-2 Medium": "gpt2-medium", "GPT-2 Large": "gpt2-large", "GPT-2 XL": "gpt2-xl", "GPT-1": "openai-gpt", "GPT-2": "gpt2-xl",
+    "Llama 2 7B": "Llama-2-7b-hf", "Llama 2 13B": "Llama-2-13b-hf", "Llama 2 70B": "Llama-2-70b-hf", "Llama 3 8B": "Meta-Llama-3-8B",
+    "Llama 3 70B": "Meta-Llama-3-70B", "Llama 3.1 8B": "Meta-Llama-3.1-8B", "Llama 3.1 70B": "Meta-Llama-3.1-70B", "Llama 3.1 405B": "Meta-Llama-3.1-405B",
+    "Llama 3.2 1B": "Llama-3.2-1B-Instruct", "Llama 3.2 3B": "Llama-3.2-3B-Instruct", "Llama 3.2 11B": "Llama-3.2-11B-Vision-Instruct",
+    "Llama 3.2 90B": "Llama-3.2-90B-Vision-Instruct", "Llama 3.3 70B": "Llama-3.3-70B-Instruct", "Qwen-7B": "Qwen-7B", "Qwen-14B": "Qwen-14B-Chat",
+    "Qwen-72B": "Qwen-72B-Chat", "Qwen1.5-MoE-A2.7B": "Qwen1.5-MoE-A2.7B", "Qwen2-0.5B": "Qwen2-0.5B", "Qwen2-7B": "Qwen2-7B",
+    "Qwen2-72B": "Qwen2-72B-Instruct", "Qwen2.5-0.5B": "Qwen2.5-0.5B", "Qwen2.5-7B": "Qwen2.5-7B-Instruct", "Qwen2.5-72B": "Qwen2.5-72B",
+    "DeepSeek-LLM 7B": "deepseek-llm-7b-base", "DeepSeek-LLM 67B": "deepseek-llm-67b-base", "DeepSeek-MoE": "deepseek-moe-16b-base",
+    "DeepSeek-V2": "DeepSeek-V2", "DeepSeek-V3": "DeepSeek-V3", "DeepSeek-R1": "DeepSeek-R1",
+}  # fmt: skip
+KEYS = {
+    "layers": ("num_hidden_layers", "n_layer"),
+    "d_model": ("hidden_size", "n_embd"),
+    "attention_heads": ("num_attention_heads", "n_head"),
+    "kv_heads": ("num_key_value_heads",),
+    "experts": ("n_routed_experts", "num_experts"),
+}
+
+
+def seeds() -> list[dict[str, str]]:
+    with SEEDS.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def true_sizes(model: str) -> dict[str, int]:
+    """Sizes and totals as the frozen configs of the reference have them."""
+    found = json.loads((DATA / "truth" / f"{TRUTH[model]}.json").read_text(encoding="utf-8"))
+    config = found["config"].get("text_config", found["config"])
+    sizes = {column: config[key] for column, keys in KEYS.items() for key in keys if key in config}
+    return sizes | {"parameters": found["total"], "size_fp32": 4 * found["total"], "size_fp16": 2 * found["total"]}
+
+
+def test_the_seed_tables_are_wrong_where_the_configs_say_so_and_nowhere_else() -> None:
+    audit = pc.audit(SEEDS)
+    found: dict[str, dict[str, int | None]] = {}
+    open_: dict[str, set[str]] = {}
+    for row in audit.rows:
+        for one in row.cells:
+            if one.verdict == "wrong":
+                found.setdefault(row.model, {})[one.heading] = one.true
+            elif one.verdict == "not checkable" and not one.empty:
+                open_.setdefault(row.model, set()).add(one.heading)
+    assert found == WRONG
+    assert open_ == OPEN
+    assert [row.model for row in audit.rows] == [row["model"] for row in seeds()]
+    assert not audit.ok
+    assert audit.left_out == ("table",)
+
+
+@pytest.mark.parametrize("row", [row for row in seeds() if row["model"] in TRUTH], ids=lambda row: row["model"])
+def test_each_verdict_on_the_seed_tables_follows_from_the_frozen_config(row: dict[str, str]) -> None:
+    audit = pc.audit([row])
+    truth = true_sizes(row["model"])
+    for one in audit.cells:
+        if one.column == "active" or one.heading not in truth or one.empty or one.verdict == "not checkable":
+            continue
+        true = truth[one.heading]
+        assert one.true == true
+        if one.heading in KEYS:
+            assert one.verdict == ("right" if int(one.claim) == true else "wrong")
+        else:
+            amount, _, unit = re.sub(r"(?<=\d)(?=[A-Z])", " ", one.claim.partition(" (")[0]).partition(" ")
+            size = {"M": 10**6, "B": 10**9, "MB": 10**6, "GB": 10**9}[unit]
+            tenths = 10 ** len(amount.partition(".")[2])  # of the last digit that is printed
+            printed = {(true * tenths * 2 + size) // (2 * size), true * tenths // size}
+            assert (one.verdict == "rounded") == (int(amount.replace(".", "")) in printed)
+
+
+def test_the_verdict_table_beside_the_seed_tables_is_what_the_tool_prints(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CLAIMS)
+    done = run("audit", "seed_tables.csv", "--markdown")
+    path = CLAIMS / "seed_tables.md"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(done.out, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == done.out
+    assert done.code == 1
+
+
+def test_the_famous_slips_of_the_gpt_3_paper_are_found() -> None:
+    """arXiv:2005.14165: Table 2.1 prints 24 heads of 128 on a width of 2,048, and 5,140; Table D.1 counts 356 M, 1,320 M, 12,850 M and 174,600 M."""
+    audit = pc.audit(CLAIMS / "gpt3_table_2_1.md")
+    found = {(row.model, one.column): one.true for row in audit.rows for one in row.cells if one.verdict == "wrong"}
+    assert found == {
+        ("GPT-3 Medium", "total"): 355871744,
+        ("GPT-3 XL", "n_heads"): 16,
+        ("GPT-3 13B", "total"): 12853386240,
+        ("GPT-3 13B", "d_model"): 5120,
+        ("GPT-3 175B or “GPT-3”", "total"): 174604259328,
+    }
+    assert [row.verdict for row in audit.rows] == ["rounded", "wrong", "rounded", "wrong", "rounded", "rounded", "wrong", "wrong"]
+    assert audit.left_out == ("Batch Size", "Learning Rate")
+    doubts = {row.model: [doubt.text.partition(";")[0] for doubt in row.doubts] for row in audit.rows if row.doubts}
+    assert doubts == {
+        "GPT-3 XL": ["24 heads × 128 = 3,072 is not the model's width of 2,048"],
+        "GPT-3 13B": ["40 heads × 128 = 5,120 is not the model's width of 5,140"],
+    }
+
+
+# ---- headings and cells
+
+HEADINGS = {
+    "model": ["Model", "model name", "**Model**", "Name", "HF ID"],
+    "total": ["params", "Parameters", "# Params", "#Total Params", "n_params", "$n_{params}$", "Number of Parameters", "Params (B)", "params_m", "Model params"],
+    "active": ["Active params", "#Activated Params", "Active Parameters (B)"],
+    "non_embedding": ["Number of Parameters (Non-Embedding)", "non-embedding params"],
+    "n_layers": ["Layers", "n_layers", "num_hidden_layers", "# layers", "Number of Layers", "depth", "nLayers"],
+    "d_model": ["d_model", "Hidden Size", "hidden_dim", "Embedding dim", "n_embd", "width", "$d_{model}$", "dModel"],
+    "n_heads": ["Heads", "Attention heads", "n_heads", "num_attention_heads", "Heads (Q / KV)", "Number of Attention Heads (GQA)"],
+    "n_kv_heads": ["KV heads", "n_kv_heads", "num_key_value_heads", "KV-Heads", "KVHeads", "Heads (KV)"],
+    "d_head": ["d_head", "head_dim", "Head size"],
+    "d_ff": ["d_ff", "Intermediate size", "FFN dim", "ffn hidden size", "MLP dim"],
+    "n_routed_experts": ["Experts", "# Experts (Total / Activated)", "n_routed_experts", "Number of experts"],
+    "n_active_experts": ["Active experts", "Top-k", "num_experts_per_tok", "experts per token active"],
+    "n_shared_experts": ["Shared experts"],
+    "d_expert": ["moe_intermediate_size", "Expert dim"],
+    "vocab_size": ["Vocab", "vocab_size", "Vocabulary size"],
+    "context_length": ["Context", "Context Length", "max seq len", "n_ctx", "Window", "max_position_embeddings"],
+    "tied": ["Tie Embedding", "tie_word_embeddings"],
+    "bytes": ["Size", "size_fp16", "FP32 (GB)", "Memory (BF16)", "BF16 size (GiB)", "Q4 size"],
+    None: ["batch size", "Layers (encoder)", "training tokens", "# tokens", "Total", "VRAM (GB)", "Speed (GB/s)", "License", "", "n", "Score", "embedding model"],
+}
+
+
+@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in HEADINGS.items() for text in texts])
+def test_a_heading_means_what_its_words_say(kind: str | None, text: str) -> None:
+    assert understood(text).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("heading", "cells"),
+    [
+        ("params", {"7B": 7 * 10**9, "7.61B": 7_610_000_000, "~1.8T (estimated)": 1_800 * 10**9, "124,439,808": 124439808, "124 439 808": 124439808}),
+        ("params", {"1,5B": 1_500_000_000, "1.557.611.200": 1557611200, "1.5e9": 1_500_000_000, "175 billion": 175 * 10**9, "**7B**": 7 * 10**9}),
+        ("params", {"[7B](https://a.b/c)": 7 * 10**9, "7B[1]": 7 * 10**9, "7B†": 7 * 10**9, "7_000_000_000": 7 * 10**9, "≈13B": 13 * 10**9}),
+        ("Params (M)", {"124": 124 * 10**6, "1,558": 1558 * 10**6, "7.5B": 7_500_000_000}),
+        ("layers", {"32": 32, "32.0": 32, "60 (estimated)": 60, "32 layers": 32}),
+        ("context", {"128k": 128_000, "128K tokens": 128_000, "131,072": 131072, "1M": 10**6, ">128k (guessed)": 128_000}),
+        ("size_fp16", {"498 MB": 498 * 10**6, "1.5 GiB": 1_610_612_736, "13.5G": 13_500_000_000}),
+        ("size", {"7B": 7 * 10**9, "13 GB": 13 * 10**9}),
+    ],
+)
+def test_a_cell_says_its_number(heading: str, cells: dict[str, int]) -> None:
+    for text, value in cells.items():
+        (claim,) = read(text, understood(heading))
+        assert claim.amount is not None and claim.amount.value == value, text
+
+
+SEVERAL = [
+    ("params", "14.3B (2.7B active)", {"total": 14_300_000_000, "active": 2_700_000_000}),
+    ("params", "46.7B total, 12.9B active", {"total": 46_700_000_000, "active": 12_900_000_000}),
+    ("params", "total: 671B, activated: 37B", {"total": 671 * 10**9, "active": 37 * 10**9}),
+    ("params", "37B active / 671B total", {"active": 37 * 10**9, "total": 671 * 10**9}),
+    ("params", "30B-A3B", {"total": 30 * 10**9, "active": 3 * 10**9}),
+    ("params", "6.53B (non-embedding)", {"non_embedding": 6_530_000_000}),
+    ("heads", "28 (queries), 4 (keys/values)", {"n_heads": 28, "n_kv_heads": 4}),
+    ("heads", "28 for Q and 4 for KV", {"n_heads": 28, "n_kv_heads": 4}),
+    ("heads", "28/4", {"n_heads": 28, "n_kv_heads": 4}),
+    ("heads", "32 (8 KV)", {"n_heads": 32, "n_kv_heads": 8}),
+    ("heads", "32Q/8KV", {"n_heads": 32, "n_kv_heads": 8}),
+    ("experts", "128 / 8", {"n_routed_experts": 128, "n_active_experts": 8}),
+    ("experts", "2 of 8", {"n_routed_experts": 8, "n_active_experts": 2}),
+    ("experts", "8 (2 active)", {"n_routed_experts": 8, "n_active_experts": 2}),
+    ("experts", "64 routed + 2 shared, top-6", {"n_routed_experts": 64, "n_shared_experts": 2, "n_active_experts": 6}),
+]
+
+
+@pytest.mark.parametrize(("heading", "text", "claims"), SEVERAL)
+def test_a_cell_of_several_numbers_claims_each_of_them(heading: str, text: str, claims: dict[str, int]) -> None:
+    assert {claim.kind: claim.amount and claim.amount.value for claim in read(text, understood(heading))} == claims
+
+
+@pytest.mark.parametrize(
+    ("heading", "text", "reason"),
+    [
+        ("params", "", "no claim"),
+        ("params", "—", "no claim"),
+        ("params", "N/A", "no claim"),
+        ("params", "Not specified", "it names no number"),
+        ("params", "8x7B", "it names experts of a size, which is no count of parameters"),
+        ("params", "7B (best)", "'best' is not understood in it"),
+        ("params", "7B 13B", "2 numbers, and it is not said which is which"),
+        ("params", "13B-7B", "a range that ends below where it begins"),
+        ("params", "1.5", "digits below one"),
+        ("params", "9" * 40, "larger or finer than any count"),
+        ("params", "1e99", "larger or finer than any count"),
+        ("params", "12,34,5B", "'12,34,5' is not a number"),
+        ("params", "7B" * 101, "more than 200 characters"),
+        ("heads", "4/28", "2 numbers, and it is not said which is which"),
+        ("heads", "32K", "'32K' is no number of heads"),
+        ("layers", "٣٢", "'٣٢' is not a number"),
+        ("layers", "10^2", "'^' is not understood in it"),
+        ("layers", "10²", "'²' is not understood in it"),
+        ("context", "32K (128K with YaRN)", "'yarn' is not understood in it"),
+        ("size_fp16", "498", "no unit of bytes"),
+        ("size_fp16", "7B", "'b' is no unit of bytes"),
+        ("tied", "perhaps", "'perhaps' is neither yes nor no"),
+    ],
+)
+def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, text: str, reason: str) -> None:
+    with pytest.raises(Unread) as caught:
+        read(text, understood(heading))
+    assert str(caught.value) == reason
+    found = pc.audit([{"model": "gpt2-small", heading: text, "n_layers": 12}]).cells[0]
+    assert (found.verdict, found.note, found.empty) == ("not checkable", reason, reason == "no claim")
+
+
+# ---- verdicts
+
+
+@pytest.mark.parametrize(
+    ("model", "column", "claim", "said", "note"),
+    [
+        ("llama-3.1-8b", "params", "8,030,261,248", "right", ""),
+        ("llama-3.1-8b", "params", "8B", "rounded", ""),
+        ("qwen2-7b", "params", "7.61B", "rounded (cut off)", "cut off"),  # 7,615,616,512
+        ("qwen2-7b", "params", "7.6156G", "rounded", ""),
+        ("llama-2-7b", "params", "7000000000", "rounded", ""),
+        ("llama-2-7b", "params", "6738415617", "wrong (true: 6,738,415,616)", ""),
+        ("gpt2-small", "params", "117M", "wrong (true: 124,439,808)", ""),
+        ("deepseek-v3", "params", ">600B", "right", ""),
+        ("deepseek-v3", "params", ">700B", "wrong (true: 671,026,404,352)", ""),
+        ("deepseek-v3", "params", "600B-700B", "right", ""),
+        ("deepseek-v3", "params", "up to 500B", "wrong (true: 671,026,404,352)", ""),
+        ("llama-3.1-8b", "context", "131072", "right", ""),
+        ("llama-3.1-8b", "context", "128k", "rounded (k of 1,024)", "k of 1,024"),
+        ("llama-3.1-8b", "context", "128000", "wrong (true: 131,072)", "128 × 1,024"),
+        ("llama-3.1-8b", "context", "64k", "wrong (true: 131,072)", ""),
+        ("llama-3.1-8b", "vocab", "128K", "rounded (cut off)", "cut off"),
+        ("llama-3.1-8b", "vocab", "128,000", "not checkable", "128,256 rows are stored, padding included; a tokenizer may have fewer"),
+        ("llama-3.1-8b", "vocab", "32000", "wrong (true: 128,256)", ""),
+        ("llama-3.1-8b", "layers", "30", "wrong (true: 32)", ""),
+        ("llama-3.1-8b", "d_model", "4K", "rounded (k of 1,024)", "k of 1,024"),
+        ("llama-3.1-8b", "experts", "N/A", "right", "none"),
+        ("llama-3.1-8b", "experts", "Mixture of Experts", "wrong (true: none)", "a dense model"),
+        ("mixtral-8x7b", "experts", "Mixture of Experts", "right", "a mixture of experts"),
+        ("mixtral-8x7b", "experts", "N/A", "not checkable", "says either that there are none or that nobody knows"),
+        ("mixtral-8x7b", "d_ff", "14336", "right", ""),
+        ("deepseek-moe-16b", "experts", "66", "right", "64 routed and 2 shared"),
+        ("deepseek-v3", "d_ff", "2048", "right", "of one expert"),
+        ("deepseek-v3", "head dim", "128", "right", "without positions"),
+        ("deepseek-v3", "head dim", "56", "wrong (true: 192)", ""),
+        ("qwen-7b", "intermediate_size", "22016", "right", "gate and up together, as its config.json has it"),
+        ("t5-small", "layers", "12", "right", "6 of the encoder and 6 of the decoder"),
+        ("codestral-mamba-7b", "heads", "64", "not checkable", "it has no such size"),
+        ("qwen1.5-moe-a2.7b", "shared experts", "4", "not checkable", "its shared experts are one block of width 5,632"),
+        ("gpt2-small", "tied", "yes", "right", ""),
+        ("llama-3.1-8b", "tied", "yes", "wrong (true: no)", ""),
+        ("gpt2-small", "fp32", "498 MB", "rounded", ""),
+        ("gpt2-small", "fp32", "548 MB", "rounded (of the 137,022,720 values in the released files)", "of the 137,022,720 values in the released files"),
+        ("gpt2-small", "fp32", "474.7 MB", "rounded (in units of 2²⁰)", "in units of 2²⁰"),
+        ("gpt2-small", "fp32", "474.7 MiB", "rounded", ""),
+        ("gpt2-small", "fp32", "498 MiB", "wrong (true: 498 MB)", ""),
+        ("gpt2-small", "int8", "124 MB", "rounded", ""),
+        ("gpt2-small", "int4 size", "62 MB", "not checkable", "a file in INT4 holds scales besides"),
+        ("gpt2-small", "size", "498 MB", "not checkable", "the heading says no number format"),
+        ("gpt-4", "params", "1.8T", "not checkable", "an estimate: nobody published its sizes"),
+        ("DeepSeek-V3.1", "context", "128K", "not checkable", "the entry is that of deepseek-v3, another release of the same sizes"),
+        ("DeepSeek-V3.1", "context", "163840", "right", ""),
+        ("qwen3-8b", "layers", "35-40", "right", ""),
+    ],
+)
+def test_a_claim_gets_its_verdict(model: str, column: str, claim: str, said: str, note: str) -> None:
+    assert verdict(model, column, claim) == (said, note)
+
+
+@pytest.mark.parametrize(
+    ("model", "claim", "note"),
+    [
+        ("qwen3-0.6b", "0.75B", "= total 596,049,920 + tied head a second time 155,582,464, rounded"),
+        ("mixtral-8x7b", "12.9B", "= active 12,879,925,248, rounded"),
+        ("llama-2-70b", "70B", "it is 70 B to the nearest 10 B; published so: github meta-llama/llama-models@d13eea5ec039:models/llama2/MODEL_CARD.md"),
+        ("llama-2-7b", "6,738,417,664", "= total 6,738,415,616 + legacy buffers 2,048"),
+    ],
+)
+def test_a_wrong_number_of_parameters_says_what_it_counts_instead(model: str, claim: str, note: str) -> None:
+    found = cell(model, "params", claim)
+    assert (found.verdict, found.note) == ("wrong", note)
+
+
+@pytest.mark.parametrize(
+    ("names", "id", "note"),
+    [
+        ({"model": "GPT-2", "params": "1.5B"}, "gpt2-xl", "read as GPT-2 1.5B"),
+        ({"model": "GPT-2", "params": "124M"}, "gpt2-small", ""),
+        ({"model": "Llama 2", "params": "70B"}, "llama-2-70b", "read as Llama 2 70B"),
+        ({"model": "GPT-3 175B or “GPT-3”", "params": "175B"}, "gpt-3", ""),
+        ({"model": "[**Qwen2.5-7B**](https://a.b)", "params": "7B"}, "qwen2.5-7b", ""),
+        ({"model": "meta-llama/Llama-3.1-8B", "params": "8B"}, "llama-3.1-8b", ""),
+        ({"model": "DeepSeek-V3.1", "params": "671B"}, "deepseek-v3", "the sizes of deepseek-v3, whose entry this is"),
+        ({"model": "Lama-3.1-8B", "params": "8B"}, None, "not in the zoo; did you mean llama-3.1-8b or llama-3-8b or llama-3.1-70b?"),
+        ({"model": "GPT-3 or GPT-2", "params": "3B"}, None, "not in the zoo; did you mean gpt-3 or gpt-3-small or gpt-3-medium?"),
+        ({"model": "", "params": "8B"}, None, "no model is named"),
+    ],
+)
+def test_a_name_is_a_spelling_of_a_model_or_no_model_at_all(names: dict[str, str], id: str | None, note: str) -> None:
+    (row,) = pc.audit([names]).rows
+    assert (row.id, row.note.partition(" or gpt")[0] if id is None and "GPT-3 or" in names["model"] else row.note) == (id, note.partition(" or gpt")[0] if id is None and "GPT-3 or" in names["model"] else note)
+
+
+def test_a_path_in_a_table_is_a_name_and_is_never_opened(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
+    (row,) = pc.audit([{"model": str(tmp_path / "config.json"), "layers": 12}]).rows
+    assert (row.id, row.verdict) == (None, "not checkable")
+
+
+# ---- what does not go together
+
+
+def doubts(**claims: str) -> list[tuple[str, str]]:
+    (row,) = pc.audit([{"model": "Nobody's-Model", **claims}]).rows
+    assert row.verdict == ("wrong" if any(doubt.grade == "impossible" for doubt in row.doubts) else "not checkable")
+    return [tuple(doubt) for doubt in row.doubts]
+
+
+@pytest.mark.parametrize(
+    ("claims", "text"),
+    [
+        ({"params": "7B", "active": "9B"}, "more parameters are active than there are"),
+        ({"params": "7B (9B active)"}, "more parameters are active than there are"),
+        ({"params": "7B", "non-embedding": "8.1B"}, "there are more parameters without the tables than with them"),
+        ({"experts": "8", "top-k": "16"}, "16 experts a token visits, of 8"),
+        ({"heads": "8", "kv heads": "16"}, "16 heads of keys and values, of 8"),
+        ({"heads": "8", "kv heads": "3"}, "8 heads cannot share 3 heads of keys and values evenly"),
+    ],
+)
+def test_a_contradiction_is_impossible_and_makes_the_row_wrong(claims: dict[str, str], text: str) -> None:
+    assert ("impossible", text) in doubts(**claims)
+    assert not pc.audit([{"model": "Nobody's-Model", **claims}]).ok
+
+
+def test_no_contradiction_is_seen_where_rounding_may_explain_it() -> None:
+    assert doubts(params="7B", active="7.4B") == doubts(params="7B", active="7.99B") == []  # 7B may be 7.99 cut off
+    assert doubts(params="7B", **{"non-embedding": "7B"}) == []
+
+
+def test_layers_and_width_that_leave_too_little_or_too_much_are_unlikely() -> None:
+    """60 layers of width 6,144: with four matrices 9.06 B, with the eight of the leanest transformers 18 B, and not 11 B."""
+    ((grade, text),) = doubts(params="11B", layers="60", d_model="6144", heads="48")
+    assert grade == "unlikely"
+    assert text.startswith("less than 5.3 parameters for each of layers × width² (60 × 6,144² = 2.26 B); none of the zoo's")  # 12e9 / (60 · 6144²) = 5.298
+    ((_, text),) = doubts(params="7B", layers="96", d_model="12288")
+    assert text.startswith("96 layers of width 12,288 hold at least 4 × 96 × 12,288² = 58.0 B in queries, output projections and two matrices of the MLP")
+    ((_, text),) = doubts(params="671B", layers="61", d_model="7168")
+    assert text.startswith("at least 213.9 parameters for each of layers × width² (61 × 7,168² = 3.13 B)") and text.endswith("; a mixture of experts may")
+    assert doubts(params="671B", layers="61", d_model="7168", experts="256") == []
+    ((_, text),) = doubts(params="100M", d_model="768", layers="12", vocab="500,000")
+    assert text == "a table of 500,000 × 768 = 384 M alone is more than all parameters, unless it is factored"
+    ((_, text),) = doubts(params="7B", size_fp16="28 GB")
+    assert text == "size FP16: so many bytes are 14.0 B values, at 2 each"
+    assert doubts(params="7B", size_fp16="14 GB") == doubts(params="124M", size_fp32="548 MB") == []
+
+
+def test_widths_that_do_not_divide_are_unusual_where_the_zoo_has_such_models() -> None:
+    assert doubts(d_model="4608", heads="28") == [
+        ("unusual", f"a width of 4,608 is no multiple of 28 heads; so in 2 of the zoo's {len(MODELS)} models (glm-4.5, glm-4.5-air)")
+    ]
+    ((grade, text),) = doubts(d_model="2048", heads="24", d_head="128")
+    assert grade == "unusual" and text.startswith("24 heads × 128 = 3,072 is not the model's width of 2,048; so in ")
+
+
+MODELS = [zoo.entry(id) for id in zoo.ids() if not zoo.entry(id).estimate]
+COLUMNS_OF = {
+    "params": "total", "active": "active", "non-embedding": "non_embedding", "layers": "n_layers", "d_model": "d_model", "heads": "n_heads", "kv heads": "n_kv_heads",
+    "d_head": "d_head", "d_ff": "d_ff", "experts": "n_routed_experts", "top-k": "n_active_experts", "vocab": "vocab_size", "context": "context_length",
+}  # fmt: skip
+
+
+def test_every_model_of_the_zoo_is_right_in_every_column_and_consistent() -> None:
+    rows = [{"model": row["id"], **{heading: row[name] or "" for heading, name in COLUMNS_OF.items()}} for row in rows_of(MODELS)]
+    audit = pc.audit(rows)
+    assert {one.verdict for one in audit.cells if not one.empty} == {"right"}
+    assert [row.id for row in audit.rows] == [model.id for model in MODELS]
+    assert {doubt.grade for row in audit.rows for doubt in row.doubts} <= {"unusual"}
+
+
+def frozen() -> Iterator[tuple[str, dict[str, Any], int]]:
+    for folder in ("truth", "config_truth"):
+        for path in sorted((DATA / folder).glob("*.json")):
+            found = json.loads(path.read_text(encoding="utf-8"))
+            yield path.stem, found["config"].get("text_config", found["config"]), found["total"]
+
+
+def test_no_model_that_exists_is_called_impossible_and_none_is_below_four_squares_a_layer() -> None:
+    """The configs of the reference with their totals, whose keys are claims as people copy them."""
+    names = {"num_hidden_layers", "n_layer", "hidden_size", "n_embd", "num_attention_heads", "n_head", "num_key_value_heads", "head_dim", "vocab_size"}
+    rows = []
+    for name, config, total in frozen():
+        sizes = {key: value for key, value in config.items() if key in names and type(value) is int}
+        rows.append({"model": f"true {name}", "params": total, **sizes})
+    audit = pc.audit(rows)
+    found = [(row.model, doubt) for row in audit.rows for doubt in row.doubts]
+    assert len(rows) > 140
+    assert [model for model, doubt in found if doubt.grade == "impossible" or "hold at least" in doubt.text] == []
+
+
+# ---- files
+
+
+def test_a_markdown_file_has_its_tables_of_claims_checked_and_the_others_named(run: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "card.md"
+    path.write_text(
+        "# Card\n\nText | with a pipe\n\n| a | b |\n|---|:-:|\n| 1 | 2 |\n\n| Model | #Total Params | Context |\n| :-- | --: | --- |\n| gpt2-small | 124M | 1,024 |\n"
+        "| Llama 2 7B | 7B |\nend\n\n```\n| Model | Params |\n|---|---|\n| gpt2-small | 9B |\n```\n\n| Model | Colour |\n|---|---|\n| gpt2-small | red |\n",
+        encoding="utf-8",
+    )
+    done = run("audit", str(path), "--json")
+    found = json.loads(done.out)
+    assert [(row["model"], row["line"], row["verdict"]) for row in found["rows"]] == [("gpt2-small", 11, "rounded"), ("Llama 2 7B", 12, "rounded")]
+    assert found["skipped"] == [
+        f"{path}, line 5: no table of claims, as no column is named model: a, b",
+        f"{path}, line 21: no table of claims, as none of its columns is understood: Model, Colour",
+    ]
+    assert (done.code, found["ok"]) == (0, True)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_csv_is_read_with_whatever_separates_it(separator: str) -> None:
+    text = "\ufeffModel,Params,d_model\r\n\"GPT-2, small\",124M,768\r\n\r\ngpt2-xl,1.5B,1600\r\n".replace(",", separator)
+    (table,) = from_text(text, "f.csv").claims
+    assert [(line.number, line.cells) for line in table.lines] == [
+        (2, (f"GPT-2{separator} small", "124M", "768")),
+        (4, ("gpt2-xl", "1.5B", "1600")),
+    ]
+
+
+COLUMNS = "a column named model, and others such as parameters, active, non-embedding, layers, d_model, heads, KV heads, d_head, d_ff, experts, active experts, shared experts, d_expert, vocab, context, size"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", f"f: is empty (accepted: {COLUMNS})"),
+        (b"\n \n", f"f: is empty (accepted: {COLUMNS})"),
+        (b"model,params\n", f"f: holds no table of claims: its columns are model, params (accepted: {COLUMNS})"),
+        (b"name,colour\ngpt2,red\n", f"f: holds no table of claims: its columns are name, colour (accepted: {COLUMNS})"),
+        (b"|a|b|\n|-|-|\n|1|2|\n\n|c|\n|-|\n|1|\n", f"f: holds no table of claims (accepted: {COLUMNS})"),
+        (b"model,params\ngp\0t2,1\n", "f, line 2: holds the control character '\\x00' (accepted: a CSV or Markdown file)"),
+        (b"model,params\ngpt2,\x1b[31m7B\n", "f, line 2: holds the control character '\\x1b' (accepted: a CSV or Markdown file)"),
+        (b"model,params\n\ngpt2,1,2\n", "f, line 3: cells: 3 (accepted: 2, as in the first line)"),
+        (b"model,params\ngpt2\n", "f, line 2: cells: 1 (accepted: 2, as in the first line)"),
+        (b"|model|params|\n|-|-|\n|a|b|c|\n", "f, line 3: cells: 3 (accepted: 2, as in its headings)"),
+        (b'model,params\n"gpt2,1\n', "f, line 3: is no CSV: unexpected end of data"),
+        (b"model," + b"a," * 10**6, "f: has 1,000,001 columns (accepted: at most 500)"),
+        (b"model,params\n" + b"gpt2,1\n" * 60000, "f: has more than 100,000 cells (accepted: a smaller table)"),
+        (b"a" * (5 << 20), "f: is too large (accepted: a CSV or Markdown file of at most 4,194,304 bytes)"),
+        (b"\xff\xfem\0o\0", "f: is not text (accepted: a CSV or Markdown file in UTF-8)"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "f: is a Git LFS pointer: the file itself was not fetched (accepted: a CSV or Markdown file)"),
+        (b"GGUF\3\0\0\0", "f: is a GGUF file (accepted: a CSV or Markdown file)"),
+    ],
+    ids=range(17),
+)
+def test_what_is_no_table_is_refused_in_one_line_with_its_place(data: bytes, message: str) -> None:
+    with pytest.raises(pc.ParamcountError) as caught:
+        from_bytes(data, "f")
+    assert str(caught.value) == message
+    assert_one_line(message)
+
+
+SCRAPS = st.sampled_from([*"|,;\t\n\"'-:()[]<>*`\\#~≈+/ ", "\r\n", "|-|-|\n", "model", "params", "gpt2-small", "layers", "7B", "1e9", "N/A", "🙂", "\ufeff", "2 of 8", "top-"])
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(SCRAPS, max_size=60).map("".join), st.booleans())
+def test_whatever_a_file_holds_there_is_an_audit_or_one_line(text: str, with_head: bool) -> None:
+    data = (f"model,params,heads\ngpt2,124M,12\n{text}" if with_head else text).encode()
+    try:
+        (table, *_) = from_bytes(data, "f").claims
+        rows = [dict(zip((heading.text or str(i) for i, heading in enumerate(table.headings)), line.cells)) for line in table.lines]
+        json.dumps(pc.audit(rows).to_dict())
+    except pc.ParamcountError as error:
+        assert_one_line(str(error))
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.text(max_size=60) | st.lists(SCRAPS, max_size=20).map("".join), st.sampled_from([text for texts in HEADINGS.values() for text in texts]))
+def test_whatever_a_cell_holds_it_is_read_or_refused(text: str, heading: str) -> None:
+    if understood(heading).kind not in (None, "model"):
+        try:
+            assert read(text, understood(heading))
+        except Unread as reason:
+            assert str(reason).isprintable() and len(str(reason)) < 200
+
+
+# ---- what is printed
+
+
+def test_the_exit_code_says_whether_something_is_wrong(run: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("right", "gpt2-small,12,124M,768"), ("wrong", "gpt2-small,13,124M,768"), ("unlikely", "nobody,96,7B,12288")):
+        Path(f"{name}.csv").write_text(f"model,layers,params,d_model\n{text}\n", encoding="utf-8")
+    assert [run("audit", f"{name}.csv").code for name in ("right", "wrong", "unlikely")] == [0, 1, 0]
+    assert [run("audit", "--strict", f"{name}.csv").code for name in ("right", "wrong", "unlikely")] == [0, 1, 1]
+    both = run("audit", "right.csv", "wrong.csv", "--csv")
+    assert [row["source"] for row in csv.DictReader(io.StringIO(both.out))] == ["right.csv"] * 3 + ["wrong.csv"] * 3
+    assert both.code == 1
+    assert command_refusal(capsys, "audit", "nosuch.csv") == "nosuch.csv: cannot be read: No such file or directory"
+    assert command_refusal(capsys, "audit", ".") == ".: is not a file (accepted: a CSV or Markdown file)"
+
+
+def test_standard_input_is_a_file_like_any_other(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"model,layers\ngpt2-small,12\n")))
+    done = run("audit", "-", "--csv")
+    assert (done.code, done.out) == (
+        0,
+        "source,line,model,id,row_verdict,column,heading,claim,verdict,true,note\nstandard input,2,gpt2-small,gpt2-small,right,n_layers,layers,12,right,12,\n",
+    )
+
+
+def test_every_format_holds_every_verdict(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    path = str(SEEDS)
+    text = run("audit", path).out
+    assert max(map(len, text.splitlines())) <= 80
+    assert "39 rows: " in text and "columns not understood: table" in text
+    assert all(row["model"] in text for row in seeds())
+    rows = list(csv.DictReader(io.StringIO(run("audit", path, "--csv").out)))
+    found = json.loads(run("audit", path, "--json").out)
+    assert found["schema_version"] == 1
+    in_json = [(row["model"], one["column"], one["verdict"]) for row in found["rows"] for one in row["cells"]]
+    assert [(row["model"], row["column"], row["verdict"]) for row in rows if row["column"] != "consistency"] == in_json
+    assert {row["verdict"] for row in rows if row["column"] == "consistency"} == {"unlikely", "unusual"}
+    assert sum(found["summary"]["cells"].values()) == len(in_json)
+    for format in ("markdown", "latex", "html"):
+        assert "1536 wrong (true: 1,280)" in run("audit", path, "--format", format).out
+
+
+def test_verdicts_are_coloured_on_a_terminal_alone_and_nothing_moves(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    plain = run("audit", str(SEEDS)).out
+    assert "\x1b" not in plain
+    monkeypatch.setattr("paramcount.cli.audit.on_a_terminal", lambda: True)
+    monkeypatch.setattr("click.utils.should_strip_ansi", lambda *_: False)
+    coloured = run("audit", str(SEEDS)).out
+    assert "\x1b[31mwrong" in coloured and "\x1b[32mrounded" in coloured and "\x1b[33mnot checkable" in coloured
+    assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
+    run("audit", str(SEEDS), "-o", str(tmp_path / "audit.txt"))
+    assert "\x1b" not in (tmp_path / "audit.txt").read_text(encoding="utf-8")
+    assert "\x1b" not in run("audit", str(SEEDS), "--csv").out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert run("audit", str(SEEDS)).out == plain
+
+
+# ---- from Python
+
+
+def test_rows_and_frames_are_audited_like_files() -> None:
+    import pandas
+
+    rows = [{"model": "gpt2-small", "layers": 12, "params": 124439808, "experts": None}, {"model": "gpt2-xl", "layers": 40.0, "params": "1.5B", "experts": float("nan")}]
+    found = pc.audit(rows)
+    assert [(one.column, one.verdict, one.true) for one in found.cells if not one.empty] == [
+        ("n_layers", "right", 12), ("total", "right", 124439808), ("n_layers", "wrong", 48), ("total", "rounded", 1557611200),
+    ]  # fmt: skip
+    assert pc.audit(pandas.DataFrame(rows)) == found == pc.audit(iter(rows))
+    assert pc.audit(SEEDS) == pc.audit(str(SEEDS))
+
+
+def test_an_audit_is_frozen_and_plain_as_data() -> None:
+    found = pc.audit([{"model": "gpt2-small", "layers": 12}])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.rows = ()  # type: ignore[misc]
+    assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
+    assert (found.ok, found.unlikely, found.rows[0].verdict) == (True, False, "right")
+    assert found.summary == {
+        "rows": {"right": 1, "rounded": 0, "wrong": 0, "not checkable": 0},
+        "cells": {"right": 1, "rounded": 0, "wrong": 0, "not checkable": 0, "no claim": 0},
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (7, "int is no table of claims"),
+        (b"model", "bytes is no table of claims"),
+        ({"model": "gpt2"}, "dict is no table of claims"),
+        ([{"model": "gpt2", "layers": 12}, 7], "row 2: a row of type int"),
+        ([], "rows: holds no table of claims"),
+        ([{}], "rows: holds no table of claims"),
+        ([{"layers": 12}], "rows: holds no table of claims"),
+        ([{str(i): i for i in range(501)}], "rows: has 501 columns"),
+    ],
+)
+def test_what_is_no_table_of_claims_is_refused(source: object, message: str) -> None:
+    with pytest.raises(pc.ParamcountError) as caught:
+        pc.audit(source)
+    assert str(caught.value).startswith(message)
+    assert_one_line(str(caught.value))
+
+
+def test_endless_rows_are_refused_before_they_are_all_read() -> None:
+    def endless() -> Iterator[dict[str, object]]:
+        while True:
+            yield {"model": "gpt2-small", "layers": 12}
+
+    with pytest.raises(pc.ParamcountError, match=r"^rows: has more than 100,000 cells"):
+        pc.audit(endless())

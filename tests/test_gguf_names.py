@@ -1,0 +1,198 @@
+"""Declared tensors in a GGUF file: as llama.cpp's converter names and shapes them, and files that its package writes verify."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from math import prod
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gguf
+import pytest
+from gguf.tensor_mapping import TensorNameMap
+
+import paramcount as pc
+from paramcount.architectures import ARCHITECTURES
+from paramcount.checkpoints.gguf_names import ADDED, gguf_name, gguf_tensors, layout_of, left_out
+from paramcount.checkpoints.gguf_tables import LAYOUTS as KNOWN
+from paramcount.checkpoints.gguf_tables import NO_TOKEN, ROBERTA
+from paramcount.checkpoints.held import Checkpoint, File, Held
+from paramcount.checkpoints.matching import named
+from paramcount.checkpoints.verifying import Verification, verified, verify
+from paramcount.counting import Count, count
+from paramcount.names import load
+from paramcount.stored import TOWERS, Tensor
+from tests.damaging import DAMAGES, Damaged, a_few, against
+from tests.gguf_writing import LAYOUTS, Layout, Shapes, write
+from tests.model_types import MODEL_TYPES
+from tests.refusing import refusal
+
+TINY = {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48}
+
+
+def shapes_in(layout: Layout, *, known: bool = False) -> Shapes:
+    """What a file of that layout should hold. `known`: with the shapes of the file at hand, not its names alone."""
+    held = {name: SimpleNamespace(shape=shape) for name, shape in layout.tensors.items()}
+    model = count(layout.config)
+    found = named(gguf_tensors(model.tensors, held if known else list(held), layout.architecture, model))
+    mtp = any(tensor.part == "mtp" and name in held for name, tensor in found.items())
+    return {name: tensor.shape for name, tensor in found.items() if tensor.tied_to is None and (tensor.part != "mtp" or mtp)}
+
+
+def without_added(layout: Layout) -> Shapes:
+    return {name: shape for name, shape in layout.tensors.items() if name not in ADDED}
+
+
+# ---- names and shapes
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_tensor_has_the_name_and_shape_that_the_converter_gives_it(name: str) -> None:
+    layout = LAYOUTS[name]
+    assert shapes_in(layout, known=True) == without_added(layout)
+
+
+def test_what_shapes_of_a_file_decide_is_rows_of_no_token_or_place_and_outermost_axes_of_one() -> None:
+    for name, layout in LAYOUTS.items():
+        ours, theirs = shapes_in(layout), without_added(layout)
+        assert ours.keys() == theirs.keys(), name
+        for tensor, shape in ours.items():
+            other = theirs[tensor]
+            if tensor == "token_embd.weight" and layout.architecture in NO_TOKEN:
+                assert (shape, other) == ((96, 32), (90, 32))  # the tokenizer has 90 tokens
+            elif tensor == "position_embd.weight" and layout.config["model_type"] in ROBERTA:
+                assert (shape, other) == ((18, 32), (16, 32))
+            elif "quantised" in name:
+                assert shape in (other, (1, *other), (1, 1, *other))
+            else:
+                assert shape == other, (name, tensor)
+
+
+def test_architectures_that_users_have_are_known() -> None:
+    wanted = """llama mistral mixtral qwen qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next deepseek deepseek_v2 deepseek_v3 gemma gemma2 gemma3 gemma3_text phi
+        phi3 gpt2 gpt_oss olmo olmo2 olmoe glm4 glm4_moe falcon gpt_neox starcoder2 stablelm cohere cohere2 mamba mamba2 jamba t5 bert granite granitemoe
+        exaone4 internlm2 llama4 smollm3 bloom mpt"""
+    assert set(wanted.split()) <= set(KNOWN) <= set(ARCHITECTURES)
+    assert len(KNOWN) > 120
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_each_is_held_against_the_converter_or_shares_its_names_with_one_that_is(name: str) -> None:
+    """Another config of the same modules, or another head; by hand where the converter of today fails."""
+    assert {layout.config["model_type"] for layout in LAYOUTS.values()} & {name, *ALIKE.get(name, "").split()}
+
+
+ALIKE = {
+    "bitnet": "llama",  # and two norms: test_norms_inside_of_bitnet
+    "camembert": "roberta",
+    "gemma3.Gemma3ForCausalLM": "gemma3_text",
+    "gemma4.Gemma4ForCausalLM": "gemma4_text",
+    "glm4v_moe_text": "glm4_moe",
+    "glm4v_text": "glm4",
+    "internlm": "llama",
+    "llama4.Llama4ForCausalLM": "llama4_text",
+    "qwen2_5_vl_text": "qwen2_5_vl",
+    "qwen2_vl_text": "qwen2_vl",
+    "qwen3_5.Qwen3_5ForCausalLM": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
+    "qwen3_5_moe.Qwen3_5MoeForCausalLM": "qwen3_5_moe_text",
+    "qwen3_vl_moe_text": "qwen3_vl_moe",
+    "qwen3_vl_text": "qwen3_vl",
+    "t5.T5EncoderModel": "t5",
+}
+
+
+def test_norms_inside_of_bitnet() -> None:
+    """LLM_TENSOR_ATTN_SUB_NORM and LLM_TENSOR_FFN_SUB_NORM of llama-arch.cpp."""
+    names = {gguf_name(tensor.name, "bitnet") for tensor in count({"model_type": "bitnet", **TINY}).tensors}
+    assert {"blk.{layer}.attn_sub_norm.weight", "blk.{layer}.ffn_sub_norm.weight"} <= names
+
+
+# ---- the package's own table of names
+
+# What the converter does to names before it looks them up: conversion/base.py and the classes named.
+BEFORE = (
+    (r"language_model\.|text_model\.", ""),
+    (r"^(bert|roberta)\.", ""),  # BertModel.filter_tensors, RobertaModel, XLMRobertaModel
+    (r"^distilbert\.embeddings", "embeddings"),  # DistilBertModel.filter_tensors
+    (r"^distilbert\.", ""),
+    (r"^transformer\.(?=word_embeddings_layernorm|h\.\d+\.(post_attention_layernorm|self_attention|input_layernorm))", ""),  # BloomModel, not Falcon
+    (r"^transformer\.(?=encoder\.|embedding\.|output_layer)", ""),  # ChatGLMModel
+    (r"e_score_correction_bias$", "e_score_correction.bias"),
+    (r"dt_bias$", "dt_proj.bias"),  # Mamba2Model, Qwen3NextModel, KimiLinearModel
+    (r"^(backbone\.layers\.\d+\.mixer)\.dt_proj", r"\1.dt"),
+    (r"\{(expert|stream)\}\.", ""),  # put together
+    (r"block_sparse_moe\.((gate|up|down)_proj)", r"mlp.\1"),  # KimiLinearModel
+    (r"((experts\.(\w+)_proj|sinks|attention_sink_bias|layer_scalar|correct_output_scale|experts\.mlp\.\w\d))$", r"\1.weight"),  # get an ending
+    (r"expert_bias$", "expert_bias.bias"),  # AfmoeModel, Lfm2MoeModel
+    (r"feed_forward\.experts\.w(\d)", lambda found: f"feed_forward.experts.{('gate', 'down', 'up')[int(found[1]) - 1]}_proj"),  # Lfm2MoeModel
+)
+# Declared modules that the table lacks or has as something else, each with what the converter's class does to them itself.
+NOT_IN_THE_TABLE = {
+    "wqkv": "InternLM2Model splits it",
+    "W_pack": "BaichuanModel splits it",
+    "in_proj_qkvz": "Qwen3NextModel splits it; the table has the name of the whole, ssm_in",
+    "input_linear": "GraniteMoeModel splits it",
+    "gate_up_proj": "of experts: Llama4Model, GptOssModel and Qwen3VLMoeTextModel split it",
+    "gate_up_proj_bias": "GptOssModel splits it",
+    "down_proj_bias": "GptOssModel names it",
+    "lm_head": "CommandR2Model, GemmaModel, Gemma2Model, BertModel and LFM2MoeModel do not write it",
+    "ffn_sub_norm": "BitnetModel knows the older inner_attn_ln and ffn_layernorm",
+    "attn_sub_norm": "the same",
+    "scale": "Gemma4Model names it",
+    "per_expert_scale": "Gemma4Model names it",
+    "relative_attention_bias": "of layer 0 alone in files whose table is of fewer layers",
+    "norms": "StableLMModel stacks norms of heads",
+}
+# Layouts in which a kind of layer that the declaration has by default cannot stand, or whose table lacks MTP layers that their files leave out.
+ELSEWHERE = {("granite", "mamba"), ("granite", "block_sparse_moe"), ("granite", "shared_mlp"), ("granitemoe", "mamba"), ("nemotron_h", "mixer")}
+LEFT_OUT = ("deepseek2",)  # DeepseekV2Model.skip_mtp
+
+
+def configs() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Of every known architecture its default one, of those without a default a small one."""
+    small = {layout.config["model_type"]: layout.config for layout in LAYOUTS.values()}
+    for name in KNOWN:
+        if name in MODEL_TYPES:
+            yield name, {"model_type": name.partition(".")[0], "architectures": [MODEL_TYPES[name].cls], **MODEL_TYPES[name].vary.get("=", {})}
+        elif name in small:
+            yield name, small[name]
+
+
+def before(name: str) -> str:
+    """A declared name as the converter looks it up."""
+    name = name.replace("{layer}", "1")
+    for pattern, instead in BEFORE:
+        name = re.sub(pattern, instead, name)
+    return name
+
+
+def disagreements(tensors: Iterator[Tensor], layout: str) -> Iterator[tuple[str, str | None, str | None]]:
+    architecture = {name: key for key, name in gguf.MODEL_ARCH_NAMES.items()}[layout]
+    kept = copy.deepcopy(TensorNameMap.block_mappings_cfg)  # which the names of Arctic change for all that come after
+    table = gguf.get_tensor_name_map(architecture, 2)
+    TensorNameMap.block_mappings_cfg = kept
+    for tensor in tensors:
+        ours = gguf_name(tensor.name, layout)
+        theirs = table.get_name(before(tensor.name), try_suffixes=(".weight", ".bias"))
+        if ours != (theirs and theirs.replace(".1.", ".{layer}.", 1)):
+            yield tensor.name, ours, theirs
+
+
+@pytest.mark.parametrize(("name", "config"), configs())
+def test_names_are_those_of_the_packages_own_table(name: str, config: dict[str, Any]) -> None:
+    tensors = [tensor for tensor in count(config).tensors if tensor.part not in TOWERS and tensor.role != "legacy_buffer"]
+    for layout in KNOWN[name].split():
+        if layout not in gguf.MODEL_ARCH_NAMES.values():
+            continue  # newer than the package
+        for declared, ours, theirs in disagreements(iter(tensors), layout):
+            module = declared.removesuffix(".weight").removesuffix(".bias")
+            words = module.split(".")
+            assert (
+                not NOT_IN_THE_TABLE.keys().isdisjoint(words[-2:])
+                or any((layout, word) in ELSEWHERE for word in words)
+                or (layout in LEFT_OUT and gguf_name(declared, layout) and "nextn" in str(ours))
+            ), (declared, ours, theirs)

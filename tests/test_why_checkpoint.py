@@ -1,0 +1,344 @@
+"""Why a file holds as many values as it does: the model's total and named causes, each with its arithmetic, nothing left over."""
+
+from __future__ import annotations
+
+import csv
+import json
+from functools import cache
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.checkpoints.held import Checkpoint, File, Held
+from paramcount.explaining.holding import Contents, contents, contents_of
+from tests.damaging import DAMAGES, a_few
+from tests.gguf_layouts import entries
+from tests.headers import NAMES, Tensors, bytes_of, saved, size_of, spread, write_file, write_header, write_index, write_shards
+from tests.refusing import command_refusal
+from tests.released import released, values
+from tests.running import Runner
+from tests.test_why import PIECES, checked
+
+DATA = Path(__file__).parent / "data"
+TRUTH = {truth["zoo_id"]: truth for path in sorted((DATA / "truth").glob("*.json")) if (truth := json.loads(path.read_text(encoding="utf-8")))}
+PACKED = [name for name in NAMES if name.endswith(("GPTQ", "AWQ", "MXFP4")) or "-FP8" in name]
+PLAIN = [name for name in NAMES if name not in PACKED]
+BESIDE = {"gpt2-small": "masks", "llama-2-7b": "frequencies"}  # what a release holds beside its parameters
+RELEASED = {
+    "gpt2-small": "gpt2",
+    "llama-2-7b": "llama-2-7b",
+    "gpt-oss-20b": "gpt-oss-20b",
+    "deepseek-v3": "deepseek-v3",
+}  # {entry: its name in published_totals}
+
+with (DATA / "published_totals.csv").open(encoding="utf-8", newline="") as file:
+    ROWS = list(csv.DictReader(file))
+
+
+def held(tensors: Tensors, path: Path = Path("model.safetensors"), format: str = "safetensors", **said: Any) -> Checkpoint:
+    """A checkpoint of these tensors, as if its header had been read."""
+    known = {name: Held(path.name, dtype, shape, size_of(dtype, shape), 0) for name, (dtype, shape) in tensors.items()}
+    return Checkpoint(path, format, known, (File(path.name, path, None),), **said)
+
+
+def names_alone(tensors: Tensors) -> Checkpoint:
+    """The same where only an index is there."""
+    path = Path("model.safetensors.index.json")
+    return Checkpoint(path, "safetensors", {name: Held("a.safetensors") for name in tensors}, (File("a.safetensors", Path("a.safetensors"), None),))
+
+
+def tensors_of(id: str) -> Tensors:
+    return released(TRUTH[id]["config"], BESIDE.get(id, ""))
+
+
+@cache
+def of_release(id: str) -> Contents:
+    return contents_of(pc.load(id), held(tensors_of(id)))
+
+
+def units(found: Contents) -> dict[str, int]:
+    return {cause.name: cause.units for cause in found.account.causes}
+
+
+def sums_up(found: Contents) -> None:
+    assert (found.left_over, found.account.base, found.account.count) == (0, "total", sum(found.verification.expected.values()) - left_out(found))
+    assert found.values == found.account.value == found.account.count + sum(units(found).values())
+
+
+def left_out(found: Contents) -> int:
+    return units(found).get("left out by its writer", 0)
+
+
+# ---- released files: what was published of them
+
+
+@pytest.mark.parametrize("id", RELEASED)
+def test_a_released_file_holds_what_was_published_cause_by_cause_and_unit_by_unit(id: str) -> None:
+    rows = [row for row in ROWS if row["model"] == RELEASED[id]]
+    found = of_release(id)
+    assert (found.verdict, found.ok, found.unknown) == ("exact", True, ())
+    assert found.values == int(rows[0]["published"]) == values(tensors_of(id))
+    assert found.account.count == int(rows[0]["model_parameters"])
+    sums_up(found)
+    checked(found.account)
+    items = {(cause.name, item.name): item.units for cause in found.account.causes for item in cause.items}
+    for row in rows:
+        ((name, parts),) = [piece for words, piece in PIECES.items() if words in row["cause"]]
+        assert sum(items.pop((name, part)) for part in parts) == int(row["units"])
+    assert items == {}
+
+
+@pytest.mark.parametrize("id", RELEASED)
+def test_a_file_and_the_figure_published_of_it_are_explained_in_the_same_words(id: str) -> None:
+    (published,) = {row["published"] for row in ROWS if row["model"] == RELEASED[id]}
+    (answer,) = pc.why(id, published)
+    assert of_release(id).account == answer.accounts[0]
+
+
+def test_a_stored_copy_of_a_tied_head_is_one_cause() -> None:
+    tensors: Tensors = {**saved("llama-tied").tensors}
+    table = tensors["model.embed_tokens.weight"]
+    found = contents_of(pc.load(saved("llama-tied").config), held({**tensors, "lm_head.weight": table}))
+    assert units(found) == {"tied head a second time": prod(table[1])}
+    assert found.account.causes[0].items[0].arithmetic == " × ".join(map(str, table[1]))
+    assert found.verdict == "exact"
+
+
+# ---- files that the field's libraries wrote
+
+
+def test_every_header_that_the_reference_saved_is_explained_to_the_last_value() -> None:
+    for name in PLAIN:
+        found = contents_of(pc.load(saved(name).config), held(saved(name).tensors))
+        assert (found.verdict, found.values) == ("exact", sum(prod(shape) for _, shape in saved(name).tensors.values())), name
+        assert set(units(found)) <= {"buffers"}, name
+        sums_up(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "causes"),
+    [
+        ("deepseek_v3-FP8", {"FP8 scales": "_scale_inv", "buffers": "e_score_correction_bias"}),
+        ("qwen3_moe-FP8_together", {"FP8 scales": "_scale_inv"}),
+        ("gpt_oss-MXFP4", {"MXFP4 scales": "_scales"}),
+        ("llama-GPTQ", {"GPTQ scales": ".scales", "zero points": ".qzeros", "group indices": ".g_idx"}),
+        ("gpt2-GPTQ", {"GPTQ scales": ".scales", "zero points": ".qzeros", "group indices": ".g_idx"}),
+        ("llama-AWQ", {"AWQ scales": ".scales", "zero points": ".qzeros"}),
+    ],
+)
+def test_what_stands_beside_packed_weights_is_a_cause_for_each_kind(name: str, causes: dict[str, str]) -> None:
+    tensors = saved(name).tensors
+    found = contents_of(pc.load(saved(name).config), held(tensors))
+    assert units(found) == {cause: sum(prod(shape) for held, (_, shape) in tensors.items() if held.endswith(end)) for cause, end in causes.items()}
+    beside = sum(units(found).values())
+    packed = {held: prod(shape) * (8 if held.endswith("qweight") else 2 if held.endswith("_blocks") else 1) for held, (_, shape) in tensors.items()}
+    assert found.values == sum(packed.values()) == found.account.count + beside  # eight values of 4 bits in a word, two in a byte
+    assert found.verdict == "exact"
+    sums_up(found)
+    checked(found.account)
+
+
+def test_a_converter_that_leaves_tensors_out_or_puts_them_together_leaves_nothing_unexplained() -> None:
+    for entry in entries():
+        tensors: Tensors = {name: ("F32", shape) for name, shape in entry.tensors.items()}
+        found = contents_of(pc.load(entry.config), held(tensors, Path("model.gguf"), "gguf", metadata={"general.architecture": entry.architecture}))
+        sums_up(found)
+        assert found.values == sum(map(prod, entry.tensors.values())), entry.id
+
+
+def test_towers_in_a_file_of_their_own_are_left_out_by_name() -> None:
+    (entry,) = [entry for entry in entries() if entry.config["model_type"] == "llava"]
+    tensors: Tensors = {name: ("F32", shape) for name, shape in entry.tensors.items()}
+    count = pc.count(entry.config)
+    found = contents_of(pc.load(entry.config), held(tensors, Path("model.gguf"), "gguf", metadata={"general.architecture": entry.architecture}))
+    (cause,) = found.account.causes
+    assert (cause.name, cause.units, cause.note) == ("left out by its writer", count.language_model - count.total, "vision, projector")
+    assert found.values == count.language_model
+
+
+# ---- what does not fit is a cause, too
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_every_damage_is_in_the_sum_and_is_not_accounted_for(damage: str) -> None:
+    for name in ("llama-tied", "qwen2_moe", "gpt2"):
+        for tensor in a_few(list(saved(name).tensors), 3):
+            for damaged in DAMAGES[damage](saved(name).tensors, tensor):
+                found = contents_of(pc.load(saved(name).config), held(damaged.tensors))
+                assert found.values == sum(prod(shape) for _, shape in damaged.tensors.values())
+                assert (found.ok, found.verdict) == (False, "not accounted for")
+                sums_up(found)
+
+
+def test_missing_tensors_another_shape_and_strange_ones_are_named() -> None:
+    """Of a GPT-2 with one layer more, half the positions and a tensor that nobody knows."""
+    tensors: Tensors = {**saved("gpt2").tensors}
+    c = saved("gpt2").config
+    prefix = next(name for name in tensors if name.endswith("wpe.weight")).removesuffix("wpe.weight")
+    d, layers, positions = c["n_embd"], c["n_layer"], c["n_positions"]
+    tensors[f"{prefix}wpe.weight"] = ("F32", (positions // 2, d))
+    tensors["strange.thing"] = ("F32", (3, 5))
+    found = contents_of(pc.load(c | {"n_layer": layers + 1}), held(tensors))
+    layer = sum(prod(shape) for name, (_, shape) in tensors.items() if name.startswith(f"{prefix}h.0."))
+    assert units(found) == {"missing tensors": -layer, "tensors of another shape": -positions // 2 * d, "undeclared tensors": 15}
+    items = {(cause.name, item.name): (item.units, item.arithmetic) for cause in found.account.causes for item in cause.items}
+    assert items["tensors of another shape", "as the file has them"] == (positions // 2 * d, f"{positions // 2} × {d}")
+    assert items["tensors of another shape", "as declared"] == (-positions * d, f"{positions} × {d}")
+    assert items["missing tensors", "norm"] == (-4 * d, f"4 × {d}")
+    assert items["undeclared tensors", ""] == (15, "3 × 5")
+    checked_sums = [cause.units == sum(item.units for item in cause.items) for cause in found.account.causes]
+    assert all(checked_sums)
+    sums_up(found)
+
+
+def test_a_matrix_the_other_way_round_is_no_cause_but_not_accounted_for() -> None:
+    tensors: Tensors = {**saved("gpt2").tensors}
+    name = next(name for name in tensors if name.endswith("h.0.mlp.c_fc.weight"))
+    dtype, (inputs, outputs) = tensors[name]
+    assert inputs != outputs
+    found = contents_of(pc.load(saved("gpt2").config), held({**tensors, name: (dtype, (outputs, inputs))}))
+    assert (units(found), found.left_over, found.verdict) == ({}, 0, "not accounted for")
+
+
+def test_a_sum_of_too_many_shapes_is_told_by_how_many_tensors_it_has() -> None:
+    strange: Tensors = {f"strange.{i}x": ("F32", (i + 1,)) for i in range(60)}
+    found = contents_of(pc.load(saved("gpt2").config), held({**saved("gpt2").tensors, **strange}))
+    assert [item.arithmetic for cause in found.account.causes for item in cause.items] == ["60 tensors"]
+
+
+# ---- where only names are known
+
+
+def test_of_names_alone_no_number_of_values_is_told() -> None:
+    tensors = tensors_of("gpt-oss-20b")
+    found = contents_of(pc.load("gpt-oss-20b"), names_alone(tensors))
+    assert (found.values, found.left_over, found.verdict, found.ok) == (None, None, "names only", True)
+    assert (found.account.value, found.unknown) == (20_914_757_184, ("MXFP4 scales",))
+    assert found.stored == []
+
+
+def test_an_index_is_explained_as_far_as_its_names_and_its_size_tell(run: Runner, tmp_path: Path) -> None:
+    tensors = tensors_of("gpt2-small")
+    write_index(tmp_path / "model.safetensors.index.json", spread(tensors, 2), bytes_of(tensors))
+    done = run("why", "gpt2-small", f"{tmp_path}/model.safetensors.index.json", "--csv")
+    assert done.code == 0
+    (row,) = csv.DictReader(done.out.splitlines())
+    assert (row["published"], row["value"], row["left_over"], row["verdict"], row["true"]) == ("–", "", "", "names only", "124439808")
+    told = " ".join(run("why", "gpt2-small", f"{tmp_path}/model.safetensors.index.json").out.split())
+    assert "as far as names tell, 137,022,720 values as declared = total 124,439,808 + legacy buffers 12,582,912" in told
+    assert f"total_size {bytes_of(tensors):,} is" in told
+
+
+def test_with_a_shard_missing_no_number_of_values_is_told(tmp_path: Path) -> None:
+    tensors = saved("qwen2_moe").tensors
+    index = write_shards(tmp_path, tensors)
+    (tmp_path / "model-00002-of-00003.safetensors").unlink()
+    found = contents(saved("qwen2_moe").config, index)
+    assert (found.values, found.verdict, found.ok) == (None, "not accounted for", False)
+
+
+# ---- bytes
+
+
+def test_the_bytes_come_about_as_values_by_their_width_and_headers(tmp_path: Path) -> None:
+    tensors: Tensors = {name: ("BF16", shape) for name, (_, shape) in saved("gpt2").tensors.items()}
+    prefix = next(name for name in tensors if name.endswith("wpe.weight")).removesuffix("wpe.weight")
+    c = saved("gpt2").config
+    tensors[f"{prefix}h.0.attn.bias"] = ("F32", (1, 1, c["n_positions"], c["n_positions"]))
+    path = write_file(tmp_path / "model.safetensors", tensors)
+    found = contents(c, path)
+    masks = c["n_positions"] ** 2
+    n, size = found.account.count, path.stat().st_size
+    all = 2 * n + 4 * masks
+    assert 4 * masks < 2 * n
+    assert found.stored[0] == f"bytes: {n:,} × 2 (BF16) + {masks:,} × 4 (F32) = {all:,}"
+    assert found.stored[1] == f"files: {size:,} bytes = values {all:,} + headers {size - all:,}"
+
+
+# ---- the command
+
+
+@pytest.fixture
+def gpt2(tmp_path: Path) -> str:
+    """The header of GPT-2's released file."""
+    return str(write_header(tmp_path / "gpt2.json", tensors_of("gpt2-small")))
+
+
+def test_the_command_says_the_sum_with_its_arithmetic_and_the_bytes(run: Runner, gpt2: str) -> None:
+    done = run("why", "gpt2-small", gpt2)
+    lines = done.out.splitlines()
+    assert (done.code, done.err) == (0, "")
+    assert " ".join(done.out.split()).startswith(f"{gpt2}: 137,022,720 values = total 124,439,808 + legacy buffers 12,582,912 total 124,439,808 ")
+    assert [line.split("  ")[-1].strip() for line in lines if line.startswith("legacy buffers ")] == ["12 × 1 × 1 × 1,024 × 1,024"]
+    assert "bytes: 124,439,808 × 2 (BF16) + 12,582,912 × 4 (F32) = 299,211,264" in lines
+    assert "exact" in lines
+
+
+def test_figures_and_files_may_stand_behind_each_model(run: Runner, gpt2: str, tmp_path: Path) -> None:
+    llama = str(write_header(tmp_path / "llama.json", tensors_of("llama-2-7b")))
+    done = run("why", "gpt2-small", gpt2, "137022720", "llama-2-7b", "7B", llama, "--json")
+    found = json.loads(done.out)
+    assert [(figure["id"], figure["published"]) for figure in found["figures"]] == [("gpt2-small", "137022720"), ("llama-2-7b", "7B")]
+    assert [(file["id"], file["values"], file["verdict"], file["account"]["value"]) for file in found["files"]] == [
+        ("gpt2-small", 137_022_720, "exact", 137_022_720),
+        ("llama-2-7b", 6_738_417_664, "exact", 6_738_417_664),
+    ]
+    assert done.code == 0
+
+
+@pytest.mark.parametrize("format", ["table", "markdown", "csv", "json", "latex", "html"])
+@pytest.mark.parametrize("several", [False, True])
+def test_every_format_has_the_number_and_the_cause(run: Runner, gpt2: str, format: str, several: bool) -> None:
+    done = run("why", "gpt2-small", gpt2, *(["124M"] if several else []), "--format", format)
+    assert (done.code, done.err) == (0, "")
+    assert all(n in done.out.replace(",", "") for n in ("137022720", "124439808", "12582912"))
+
+
+def test_a_file_that_does_not_match_exits_with_1_and_names_what_does_not(run: Runner, gpt2: str) -> None:
+    done = run("why", "gpt2-medium", gpt2)
+    assert done.code == 1
+    told = " ".join(done.out.split())
+    assert "not accounted for" in told
+    assert "missing: h.{12-23}.ln_1.weight 12 × [1024] (norm)" in told
+    assert "more: paramcount verify has all of them" in told
+    assert run("why", "gpt2-medium", gpt2, "gpt2-small", gpt2).code == 1
+
+
+def test_a_folder_with_a_config_json_is_a_model_in_front_and_a_checkpoint_behind_one(run: Runner, tmp_path: Path) -> None:
+    name = "qwen2_moe"
+    (tmp_path / "config.json").write_text(json.dumps(saved(name).config), encoding="utf-8")
+    write_shards(tmp_path, saved(name).tensors)
+    done = run("why", f"{tmp_path}/", f"{tmp_path}/", "--json")
+    (file,) = json.loads(done.out)["files"]
+    assert (done.code, file["verdict"], file["files"]) == (0, "exact", 3)
+    assert file["values"] == sum(prod(shape) for _, shape in saved(name).tensors.values())
+
+
+def test_a_config_json_behind_a_model_is_another_model(run: Runner, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(saved("gpt2").config), encoding="utf-8")
+    done = run("why", "gpt2-small", "124M", f"{tmp_path}/config.json", "--json")
+    assert "files" not in json.loads(done.out)
+
+
+def test_a_what_if_is_held_against_a_file(run: Runner, gpt2: str) -> None:
+    done = run("why", "gpt2-small", gpt2, "--set", "n_layers=11", "--json")
+    (file,) = json.loads(done.out)["files"]
+    assert (done.code, file["verdict"], file["values"]) == (1, "not accounted for", 137_022_720)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["./model.safetensors"], "'./model.safetensors' stands before any model (accepted: MODEL CHECKPOINT)"),
+        (["model.gguf", "gpt2-small"], "'model.gguf' stands before any model (accepted: MODEL CHECKPOINT)"),
+        (["7B", "./model.gguf"], "'7B' stands before any model (accepted: MODEL NUMBER)"),
+        (["gpt2-small", "./nowhere.safetensors"], "nowhere.safetensors: cannot be read: No such file or directory"),
+        (["gpt2-small", "./nowhere.gguf"], "nowhere.gguf: cannot be read: No such file or directory"),
+        (["gpt2-small", "./pytorch_model.bin"], "is a pickle by its ending .bin: none is ever loaded"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_one_line(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:
+    assert says in command_refusal(capsys, "why", *words)
