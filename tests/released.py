@@ -194,7 +194,7 @@ def in_fp8(tensors: Tensors) -> Tensors:
     """Every matrix of the layers in blocks with a scale each, but for routers and what multi-token prediction adds."""
     found: Tensors = {}
     for name, (dtype, shape) in tensors.items():
-        if name.endswith("_proj.weight") and "eh_proj" not in name or "kv_a_proj_with_mqa" in name:
+        if name.endswith(("_proj.weight", "_with_mqa.weight")) and "eh_proj" not in name:
             found[name] = "F8_E4M3", shape
             found[name + "_scale_inv"] = "F32", (-(-shape[0] // BLOCK), -(-shape[1] // BLOCK))
         else:

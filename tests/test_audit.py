@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import paramcount as pc
 from paramcount import zoo
+from paramcount.auditing.audits import Cell
 from paramcount.auditing.cells import Unread, read
 from paramcount.auditing.claim_tables import from_bytes, from_text
 from paramcount.auditing.headings import understood
@@ -32,7 +33,7 @@ SEEDS = CLAIMS / "seed_tables.csv"
 EXAMPLES = int(os.environ.get("EXAMPLES", "200"))
 
 
-def cell(model: str, column: str, claim: str) -> pc.auditing.audits.Cell:  # type: ignore[name-defined]
+def cell(model: str, column: str, claim: str) -> Cell:
     """The verdict on the claim of one cell; where a cell claims several things, on the first."""
     return pc.audit([{"model": model, column: claim}]).rows[0].cells[0]
 
@@ -179,7 +180,18 @@ def test_the_famous_slips_of_the_gpt_3_paper_are_found() -> None:
 
 HEADINGS = {
     "model": ["Model", "model name", "**Model**", "Name", "HF ID"],
-    "total": ["params", "Parameters", "# Params", "#Total Params", "n_params", "$n_{params}$", "Number of Parameters", "Params (B)", "params_m", "Model params"],
+    "total": [
+        "params",
+        "Parameters",
+        "# Params",
+        "#Total Params",
+        "n_params",
+        "$n_{params}$",
+        "Number of Parameters",
+        "Params (B)",
+        "params_m",
+        "Model params",
+    ],
     "active": ["Active params", "#Activated Params", "Active Parameters (B)"],
     "non_embedding": ["Number of Parameters (Non-Embedding)", "non-embedding params"],
     "n_layers": ["Layers", "n_layers", "num_hidden_layers", "# layers", "Number of Layers", "depth", "nLayers"],
@@ -196,7 +208,20 @@ HEADINGS = {
     "context_length": ["Context", "Context Length", "max seq len", "n_ctx", "Window", "max_position_embeddings"],
     "tied": ["Tie Embedding", "tie_word_embeddings"],
     "bytes": ["Size", "size_fp16", "FP32 (GB)", "Memory (BF16)", "BF16 size (GiB)", "Q4 size"],
-    None: ["batch size", "Layers (encoder)", "training tokens", "# tokens", "Total", "VRAM (GB)", "Speed (GB/s)", "License", "", "n", "Score", "embedding model"],
+    None: [
+        "batch size",
+        "Layers (encoder)",
+        "training tokens",
+        "# tokens",
+        "Total",
+        "VRAM (GB)",
+        "Speed (GB/s)",
+        "License",
+        "",
+        "n",
+        "Score",
+        "embedding model",
+    ],
 }
 
 
@@ -304,12 +329,12 @@ def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, tex
         ("llama-3.1-8b", "context", "128k", "rounded (k of 1,024)", "k of 1,024"),
         ("llama-3.1-8b", "context", "128000", "wrong (true: 131,072)", "128 × 1,024"),
         ("llama-3.1-8b", "context", "64k", "wrong (true: 131,072)", ""),
-        ("llama-3.1-8b", "vocab", "128K", "rounded (cut off)", "cut off"),
+        ("llama-3.1-8b", "vocab", "128K", "rounded", ""),
         ("llama-3.1-8b", "vocab", "128,000", "not checkable", "128,256 rows are stored, padding included; a tokenizer may have fewer"),
         ("llama-3.1-8b", "vocab", "32000", "wrong (true: 128,256)", ""),
         ("llama-3.1-8b", "layers", "30", "wrong (true: 32)", ""),
         ("llama-3.1-8b", "d_model", "4K", "rounded (k of 1,024)", "k of 1,024"),
-        ("llama-3.1-8b", "experts", "N/A", "right", "none"),
+        ("llama-3.1-8b", "experts", "N/A", "right", ""),
         ("llama-3.1-8b", "experts", "Mixture of Experts", "wrong (true: none)", "a dense model"),
         ("mixtral-8x7b", "experts", "Mixture of Experts", "right", "a mixture of experts"),
         ("mixtral-8x7b", "experts", "N/A", "not checkable", "says either that there are none or that nobody knows"),
@@ -336,6 +361,10 @@ def test_what_cannot_be_read_says_why_and_is_never_passed_over(heading: str, tex
         ("DeepSeek-V3.1", "context", "128K", "not checkable", "the entry is that of deepseek-v3, another release of the same sizes"),
         ("DeepSeek-V3.1", "context", "163840", "right", ""),
         ("qwen3-8b", "layers", "35-40", "right", ""),
+        ("llama-2-7b", "params", "6–13B", "right", ""),
+        ("llama-2-7b", "params", "8–13B", "wrong (true: 6,738,415,616)", ""),
+        ("llama-3.1-8b", "context", "100k+", "right", ""),
+        ("gpt2-small", "fp8 size", "124 MB", "rounded", ""),
     ],
 )
 def test_a_claim_gets_its_verdict(model: str, column: str, claim: str, said: str, note: str) -> None:
@@ -367,13 +396,13 @@ def test_a_wrong_number_of_parameters_says_what_it_counts_instead(model: str, cl
         ({"model": "meta-llama/Llama-3.1-8B", "params": "8B"}, "llama-3.1-8b", ""),
         ({"model": "DeepSeek-V3.1", "params": "671B"}, "deepseek-v3", "the sizes of deepseek-v3, whose entry this is"),
         ({"model": "Lama-3.1-8B", "params": "8B"}, None, "not in the zoo; did you mean llama-3.1-8b or llama-3-8b or llama-3.1-70b?"),
-        ({"model": "GPT-3 or GPT-2", "params": "3B"}, None, "not in the zoo; did you mean gpt-3 or gpt-3-small or gpt-3-medium?"),
+        ({"model": "GPT-3 or GPT-2", "params": "3B"}, None, "not in the zoo; did you mean gpt-3-large?"),
         ({"model": "", "params": "8B"}, None, "no model is named"),
     ],
 )
 def test_a_name_is_a_spelling_of_a_model_or_no_model_at_all(names: dict[str, str], id: str | None, note: str) -> None:
     (row,) = pc.audit([names]).rows
-    assert (row.id, row.note.partition(" or gpt")[0] if id is None and "GPT-3 or" in names["model"] else row.note) == (id, note.partition(" or gpt")[0] if id is None and "GPT-3 or" in names["model"] else note)
+    assert (row.id, row.note) == (id, note)
 
 
 def test_a_path_in_a_table_is_a_name_and_is_never_opened(tmp_path: Path) -> None:
@@ -388,7 +417,7 @@ def test_a_path_in_a_table_is_a_name_and_is_never_opened(tmp_path: Path) -> None
 def doubts(**claims: str) -> list[tuple[str, str]]:
     (row,) = pc.audit([{"model": "Nobody's-Model", **claims}]).rows
     assert row.verdict == ("wrong" if any(doubt.grade == "impossible" for doubt in row.doubts) else "not checkable")
-    return [tuple(doubt) for doubt in row.doubts]
+    return [(doubt.grade, doubt.text) for doubt in row.doubts]
 
 
 @pytest.mark.parametrize(
@@ -478,13 +507,13 @@ def test_no_model_that_exists_is_called_impossible_and_none_is_below_four_square
 def test_a_markdown_file_has_its_tables_of_claims_checked_and_the_others_named(run: Runner, tmp_path: Path) -> None:
     path = tmp_path / "card.md"
     path.write_text(
-        "# Card\n\nText | with a pipe\n\n| a | b |\n|---|:-:|\n| 1 | 2 |\n\n| Model | #Total Params | Context |\n| :-- | --: | --- |\n| gpt2-small | 124M | 1,024 |\n"
+        "# Card\n\nText | with a pipe\n\n| a | b |\n|---|:-:|\n| 1 | 2 |\n\n| Model | #Total Params | Context |\n| :-- | --: | --- |\n| gpt2\\|small | 124M | 1,024 |\n"
         "| Llama 2 7B | 7B |\nend\n\n```\n| Model | Params |\n|---|---|\n| gpt2-small | 9B |\n```\n\n| Model | Colour |\n|---|---|\n| gpt2-small | red |\n",
         encoding="utf-8",
     )
     done = run("audit", str(path), "--json")
     found = json.loads(done.out)
-    assert [(row["model"], row["line"], row["verdict"]) for row in found["rows"]] == [("gpt2-small", 11, "rounded"), ("Llama 2 7B", 12, "rounded")]
+    assert [(row["model"], row["line"], row["verdict"]) for row in found["rows"]] == [("gpt2|small", 11, "not checkable"), ("Llama 2 7B", 12, "rounded")]
     assert found["skipped"] == [
         f"{path}, line 5: no table of claims, as no column is named model: a, b",
         f"{path}, line 21: no table of claims, as none of its columns is understood: Model, Colour",
@@ -494,8 +523,9 @@ def test_a_markdown_file_has_its_tables_of_claims_checked_and_the_others_named(r
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 def test_a_csv_is_read_with_whatever_separates_it(separator: str) -> None:
-    text = "\ufeffModel,Params,d_model\r\n\"GPT-2, small\",124M,768\r\n\r\ngpt2-xl,1.5B,1600\r\n".replace(",", separator)
+    text = '\ufeffModel,Params,d_model\r\n"GPT-2, small",124M,768\r\n\r\ngpt2-xl,1.5B,1600\r\n'.replace(",", separator)
     (table,) = from_text(text, "f.csv").claims
+    assert [heading.text for heading in table.headings] == ["Model", "Params", "d_model"]
     assert [(line.number, line.cells) for line in table.lines] == [
         (2, (f"GPT-2{separator} small", "124M", "768")),
         (4, ("gpt2-xl", "1.5B", "1600")),
@@ -535,7 +565,9 @@ def test_what_is_no_table_is_refused_in_one_line_with_its_place(data: bytes, mes
     assert_one_line(message)
 
 
-SCRAPS = st.sampled_from([*"|,;\t\n\"'-:()[]<>*`\\#~≈+/ ", "\r\n", "|-|-|\n", "model", "params", "gpt2-small", "layers", "7B", "1e9", "N/A", "🙂", "\ufeff", "2 of 8", "top-"])
+SCRAPS = st.sampled_from(
+    [*"|,;\t\n\"'-:()[]<>*`\\#~≈+/ ", "\r\n", "|-|-|\n", "model", "params", "gpt2-small", "layers", "7B", "1e9", "N/A", "🙂", "\ufeff", "2 of 8", "top-"]
+)
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -554,16 +586,23 @@ def test_whatever_a_file_holds_there_is_an_audit_or_one_line(text: str, with_hea
 @given(st.text(max_size=60) | st.lists(SCRAPS, max_size=20).map("".join), st.sampled_from([text for texts in HEADINGS.values() for text in texts]))
 def test_whatever_a_cell_holds_it_is_read_or_refused(text: str, heading: str) -> None:
     if understood(heading).kind not in (None, "model"):
-        try:
-            assert read(text, understood(heading))
-        except Unread as reason:
-            assert str(reason).isprintable() and len(str(reason)) < 200
+        assert_one_line(said_of(text, heading))
+
+
+def said_of(text: str, heading: str) -> str:
+    """What a cell claims, or why it cannot be read."""
+    try:
+        return ", ".join(claim.kind for claim in read(text, understood(heading)))
+    except Unread as reason:
+        return str(reason)
 
 
 # ---- what is printed
 
 
-def test_the_exit_code_says_whether_something_is_wrong(run: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_exit_code_says_whether_something_is_wrong(
+    run: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name, text in (("right", "gpt2-small,12,124M,768"), ("wrong", "gpt2-small,13,124M,768"), ("unlikely", "nobody,96,7B,12288")):
         Path(f"{name}.csv").write_text(f"model,layers,params,d_model\n{text}\n", encoding="utf-8")
@@ -626,7 +665,10 @@ def test_verdicts_are_coloured_on_a_terminal_alone_and_nothing_moves(run: Runner
 def test_rows_and_frames_are_audited_like_files() -> None:
     import pandas
 
-    rows = [{"model": "gpt2-small", "layers": 12, "params": 124439808, "experts": None}, {"model": "gpt2-xl", "layers": 40.0, "params": "1.5B", "experts": float("nan")}]
+    rows = [
+        {"model": "gpt2-small", "layers": 12, "params": 124439808, "experts": None},
+        {"model": "gpt2-xl", "layers": 40.0, "params": "1.5B", "experts": float("nan")},
+    ]
     found = pc.audit(rows)
     assert [(one.column, one.verdict, one.true) for one in found.cells if not one.empty] == [
         ("n_layers", "right", 12), ("total", "right", 124439808), ("n_layers", "wrong", 48), ("total", "rounded", 1557611200),

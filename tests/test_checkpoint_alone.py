@@ -28,6 +28,7 @@ from paramcount.checkpoints.gguf_names import gguf_tensors
 from paramcount.checkpoints.held import Checkpoint, File, Held
 from paramcount.checkpoints.matching import named
 from paramcount.checkpoints.naming import meaning, meanings
+from paramcount.checkpoints.showing import arithmetic
 from paramcount.counting import COMPONENTS, Count, counted
 from paramcount.stored import Tensor, place
 from tests.comparison import expected_names, reference, reference_names
@@ -85,8 +86,8 @@ def test_patterns_stand_for_exactly_their_names(seed: int) -> None:
 
 
 def test_what_only_looks_like_an_index_is_a_word() -> None:
-    many = ".".join(["0"] * (MOST_INDICES + 1))
-    names = ["h.01.w", "h.02.w", "h.1x.w", many, "x" * 2000 + ".0", "x" * 2000 + ".1"]
+    many = ".".join(["0"] * MOST_INDICES)
+    names = ["h.01.w", "h.02.w", "h.1x.w", "h.2x.w", "h.1234567890.w", "h.1234567891.w", f"{many}.0", f"{many}.1", "x" * 2000 + ".0", "x" * 2000 + ".1"]
     assert folded(names) == [(name, [name]) for name in names]
 
 
@@ -397,6 +398,18 @@ components as gpt2-small declares them
 def test_it_is_shown_at_eighty_columns(run: Runner) -> None:
     write_file(Path("model.safetensors"), of_reference("gpt2-small", "F32") | MASKS)
     assert run("model.safetensors") == run("show", "./model.safetensors") == (0, SHOWN, "")
+
+
+def test_shapes_are_shown_where_they_make_the_component() -> None:
+    shapes: dict[tuple[int, ...], int] = {(2, n): 3 for n in range(1, 9)}
+    assert arithmetic({(4, 2): 1, (3,): 2}, 14) == "[4, 2] + 2 × [3]"
+    assert arithmetic({(4, 2): 1, (3,): 2}, 13) == ""
+    assert arithmetic(shapes, 6 * 36).endswith(" + 3 × [2, 3] + 2 more shapes")
+
+
+def test_a_file_without_tensors_has_no_parameters(run: Runner) -> None:
+    write_file(Path("model.safetensors"), {})
+    assert run("./model.safetensors").out.startswith("model.safetensors   0 parameters (0)\n")
 
 
 def test_what_speaks_against_a_file_and_its_head_is_told(run: Runner) -> None:

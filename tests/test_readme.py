@@ -12,6 +12,8 @@ import pytest
 from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES
 from paramcount.cli import main
+from tests.headers import write_file
+from tests.test_checkpoint_alone import MASKS, of_reference
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -21,10 +23,12 @@ PYTHON = re.findall(r"```python\n(>>> .*?)```", README, re.DOTALL)
 
 
 @pytest.fixture(autouse=True)
-def _beside_the_config_json_that_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _beside_the_config_json_that_is_printed_and_a_gpt2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "my-model"
     folder.mkdir()
     (folder / "config.json").write_text(re.findall(r"```json\n(.*?)```", README, re.DOTALL)[0], encoding="utf-8")
+    (folder / "claims.csv").write_text(re.findall(r"```csv\n(.*?)```", README, re.DOTALL)[0], encoding="utf-8")
+    write_file(folder / "model.safetensors", of_reference("gpt2-small", "F32") | MASKS)
     monkeypatch.chdir(folder)
 
 
@@ -56,7 +60,7 @@ def test_a_python_example_runs(example: str) -> None:
 
 def test_the_readme_has_its_examples_and_says_how_many_models_there_are() -> None:
     models = sum(not zoo.entry(id).estimate for id in zoo.ids())
-    assert (len(COMMANDS), len(PYTHON)) == (19, 3)
+    assert (len(COMMANDS), len(PYTHON)) == (21, 3)
     assert f"{models} models of {len(zoo.families())} families" in README
 
 

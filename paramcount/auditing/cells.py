@@ -70,7 +70,6 @@ class Claim(NamedTuple):
     amount: Amount | None  # None of what needs no number
     relation: str = "="  # = > < to (up to `most`), some (a mixture, of no said size), none, yes, no
     most: Amount | None = None
-    hedged: bool = False  # the table itself calls it an estimate
 
 
 class Said(NamedTuple):
@@ -116,8 +115,7 @@ def read(text: str, heading: Heading) -> tuple[Claim, ...]:
         raise Unread("it names no number")
     if kind == "bytes" and not heading.dtype and heading.unit == 1 and not any(word in DECIMAL or word in BINARY for word in words_of(plain)):
         return read(text, heading._replace(kind="total"))  # a column named size that holds 7B
-    found, hedged = said(plain, heading)
-    return tuple(claim._replace(hedged=hedged) for claim in RULES.get(kind, single)(kind, found))
+    return tuple(RULES.get(kind, single)(kind, said(plain, heading)))
 
 
 def cleaned(text: str) -> str:
@@ -132,10 +130,10 @@ def boolean(words: str) -> Claim:
     raise Unread(f"{quoted(words)} is neither yes nor no")
 
 
-def said(text: str, heading: Heading) -> tuple[list[Said], bool]:
-    """The numbers of a cell, each with its label and relation, and whether the cell calls them estimates."""
+def said(text: str, heading: Heading) -> list[Said]:
+    """The numbers of a cell, each with its label and relation. That the cell calls them estimates changes nothing."""
     found: list[Said] = []
-    relation, label, between, hedged = "=", "", "", False
+    relation, label, between = "=", "", ""
     after_number = False
     text = GAPS.sub(lambda run: re.sub(r"\s", "", run[0]), text)
     tokens = list(NUMBER.finditer(text))
@@ -163,8 +161,8 @@ def said(text: str, heading: Heading) -> tuple[list[Said], bool]:
         if word in ("x", "×") and after_number and i < len(tokens) and tokens[i][1]:
             raise Unread("it names experts of a size, which is no count of parameters")
         if word in HEDGES:
-            hedged = True
-        elif word in ABOVE or word in BELOW:
+            continue
+        if word in ABOVE or word in BELOW:
             relation = ">" if word in ABOVE else "<"
         elif word in ("more", "less", "fewer") and i < len(tokens) and (tokens[i][3] or "").casefold() == "than":
             relation = ">" if word == "more" else "<"
@@ -185,7 +183,7 @@ def said(text: str, heading: Heading) -> tuple[list[Said], bool]:
             raise Unread(f"{quoted(word)} is not understood in it")
     if not found:
         raise Unread("no number")
-    return found, hedged
+    return found
 
 
 def relations(symbol: str, before: str) -> str:

@@ -20,6 +20,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 SEPARATORS = ",;\t"
 FENCES = ("```", "~~~")
 MOST_SAID = 5
+LONGEST = 300
 
 
 class Line(NamedTuple):
@@ -104,7 +105,9 @@ def as_text(value: object) -> str:
     """A value as a table would print it; what is missing as nothing."""
     if value is None or value != value:  # NaN is not itself
         return ""
-    return str(value)
+    if isinstance(value, float) and value.is_integer():  # a column of ints in which one is missing
+        value = int(value)
+    return printable(value, LONGEST)
 
 
 Grid = list[tuple[int, list[str]]]  # lines with their numbers, the headings first

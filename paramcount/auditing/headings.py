@@ -42,7 +42,7 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "n_routed_experts": ("experts", "experts routedexperts localexperts totalexperts expertstotal moeexperts expertstotalactive expertstotalactivated"),
     "n_active_experts": (
         "active experts",
-        "activeexperts activatedexperts topk topkexperts expertsactive expertsactivated selectedexperts usedexperts moetopk",
+        "activeexperts activatedexperts topk topkexperts expertsactive expertsactivated expertspertok expertspertoken selectedexperts moetopk",
     ),
     "n_shared_experts": ("shared experts", "sharedexperts sharedexpert"),
     "d_expert": (
@@ -75,9 +75,8 @@ UNITS = {
     "k": 10**3, "thousand": 10**3, "thousands": 10**3, "m": 10**6, "mn": 10**6, "million": 10**6, "millions": 10**6, "b": 10**9, "bn": 10**9, "g": 10**9,
     "billion": 10**9, "billions": 10**9, "t": 10**12, "tn": 10**12, "trillion": 10**12, "trillions": 10**12,
 }  # fmt: skip
-FILLING = frozenset({
-    "n", "num", "number", "no", "nr", "of", "the", "count", "in", "per", "each", "token", "tok", "tokens", "approx", "approximate", "est", "estimated", "total",
-})  # fmt: skip
+NUMBERING = frozenset({"n", "num", "number", "no", "nr", "of", "the", "count"})
+FILLING = NUMBERING | {"in", "per", "each", "token", "tok", "tokens", "approx", "approximate", "est", "estimated", "total"}
 ASIDE = FILLING | {"q", "kv", "gqa", "mha", "mqa"}  # what brackets may add without changing what is claimed
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
@@ -127,7 +126,8 @@ def understood(text: str) -> Heading:
 
 def meaning(words: Sequence[str]) -> str | None:
     """What words mean as they stand, else without those that only fill."""
-    return MEANS.get("".join(words)) or MEANS.get("".join(word for word in words if word not in FILLING))
+    tried = ("".join(word for word in words if word not in left_out) for left_out in ((), NUMBERING, FILLING))
+    return next((MEANS[word] for word in tried if word in MEANS), None)
 
 
 def split(text: str) -> tuple[list[str], list[str]]:

@@ -71,7 +71,7 @@ def worded(claim: Claim, true: int) -> Judgement:
         return Judgement("right", true, "a mixture of experts") if true else Judgement("wrong", true, "a dense model")
     if true:  # N/A: none, or not known
         return Judgement("not checkable", true, "says either that there are none or that nobody knows")
-    return Judgement("right", true, "none")
+    return Judgement("right", true)
 
 
 def holds(claim: Claim, true: int) -> bool:

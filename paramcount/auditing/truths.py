@@ -16,7 +16,7 @@ SIZES = (
     "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "n_routed_experts", "n_active_experts", "n_shared_experts", "d_expert", "vocab_size",
 )  # fmt: skip
 DOUBLED = ("qwen",)  # architectures whose config.json gives the widths of gate and up together
-FIGURE = re.compile(r"(?<![\w.,@])(\d{1,3}(?:,\d{3})+|\d{1,9})([kK]?)(?![\w,])")
+FIGURE = re.compile(r"(?<![\w.,@])(\d{1,3}(?:,\d{3})+|\d{1,9})([kK]?)(?!\w|[.,]\d)")
 
 
 class Truth(NamedTuple):

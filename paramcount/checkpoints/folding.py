@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import TypeAlias
 
 from paramcount.spans import joined, spelled
 
-MOST_DIGITS = 9  # of an index; a longer number is a word
+INDEX = re.compile(r"(?<![^.])(0|[1-9][0-9]{0,8})(?![^.])")  # a word between dots; a longer number is a word like others
 MOST_INDICES = 4  # in a name; one of more stands for itself
 LONGEST_NAME = 1000  # characters that are looked at for indices
 
@@ -33,6 +34,9 @@ def folded(names: Iterable[str]) -> list[tuple[str, list[str]]]:
         kinds.setdefault(words, {})[indices] = None
     found = []
     for words, places in kinds.items():
+        if len(words) == 1:
+            found.append((written(words, ()), [words[0]]))
+            continue
         found += [(written(words, block), [filled(words, place) for place in product(*block)]) for block in blocks(list(places))]
     return found
 
@@ -45,23 +49,10 @@ def parted(name: str) -> tuple[tuple[str, ...], Indices]:
     """
     if len(name) > LONGEST_NAME:
         return (name,), ()
-    pieces: list[str] = []
-    indices: list[int] = []
-    begun: list[str] = []
-    for word in name.split("."):
-        if is_index(word):
-            pieces.append(".".join([*begun, ""]))
-            indices.append(int(word))
-            begun = [""]
-        else:
-            begun.append(word)
-    if not indices or len(indices) > MOST_INDICES:
+    pieces = INDEX.split(name)
+    if not 1 < len(pieces) <= 2 * MOST_INDICES + 1:
         return (name,), ()
-    return (*pieces, ".".join(begun)), tuple(indices)
-
-
-def is_index(word: str) -> bool:
-    return word.isdigit() and word.isascii() and len(word) <= MOST_DIGITS and (word[0] != "0" or word == "0")
+    return tuple(pieces[::2]), tuple(map(int, pieces[1::2]))
 
 
 def filled(words: Sequence[str], indices: Sequence[int]) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 ADDED = tables.ADDED
 INDEX = re.compile(r"(?<![^.])\d+(?![^.])")  # a word of a name
+CUT = ("token_embd.weight", "position_embd.weight")  # tables of which converters may leave out rows
 T5 = ("t5", "t5encoder")  # whose layers are of an encoder or a decoder
 
 
@@ -48,7 +49,7 @@ def gguf_tensors(tensors: Iterable[Tensor], held: Collection[str], architecture:
             continue
         name, tied = gguf_name(tensor.name, layout), tensor.tied_to and gguf_name(tensor.tied_to, layout)
         if name is None:
-            found += [tensor] if tensor.role == "parameter" else []
+            found.append(tensor)
         elif name != tied:
             found += shaped(tensor._replace(name=name, tied_to=tied or tensor.tied_to), layout, names, count.sizes)
     if layout.startswith("granite") and not any("_exps" in tensor.name for tensor in found):
@@ -66,6 +67,16 @@ def left_out(tensors: Iterable[Tensor]) -> tuple[str, ...]:
     """
     parts = {tensor.part for tensor in tensors}
     return tuple(part for part in TOWERS if part in parts)
+
+
+def rows_left_out(declared: Iterable[Tensor], written: Iterable[Tensor]) -> list[str]:
+    """What a file's tables lack of the declared ones, as a sentence each: rows that stand for no token or place."""
+    rows = {gguf_name(tensor.name, ""): tensor.shape[0] for tensor in declared if "{layer}" not in tensor.name and tensor.part not in TOWERS}
+    return [
+        f"{tensor.name}: {rows[tensor.name] - tensor.shape[0]:,} of {rows[tensor.name]:,} rows stand for no token or place and are not written"
+        for tensor in written
+        if tensor.name in CUT and tensor.tied_to is None and tensor.shape[0] < rows.get(tensor.name, 0)
+    ]
 
 
 def layout_of(declared: str, architecture: str | None) -> str:

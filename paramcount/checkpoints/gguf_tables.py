@@ -99,7 +99,7 @@ LAYOUTS = {
     "mt5": "t5",
     "nemotron": "nemotron",
     "nemotron-nas": "deci",
-    "nemotron_h": "nemotron_h nemotron_h_moe",
+    "nemotron_h": "nemotron_h_moe nemotron_h",
     "olmo": "olmo",
     "olmo2": "olmo2",
     "olmo3": "olmo2",

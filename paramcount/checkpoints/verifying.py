@@ -142,11 +142,12 @@ def written(checkpoint: Checkpoint, content: Unpacked, count: Count) -> tuple[Se
     """The declared tensors as this checkpoint's writer names and shapes them, and what is to be said of it."""
     if checkpoint.format != "gguf":
         return laid_out(count.tensors, content.tensors), []
-    from paramcount.checkpoints.gguf_names import gguf_tensors, left_out
+    from paramcount.checkpoints.gguf_names import gguf_tensors, left_out, rows_left_out
 
     parts = left_out(count.tensors)
     remarks = [f"{', '.join(parts)}: in an mmproj file of its own, not checked"] if parts else []
-    return gguf_tensors(count.tensors, content.tensors, checkpoint.metadata.get("general.architecture"), count), remarks
+    tensors = gguf_tensors(count.tensors, content.tensors, checkpoint.metadata.get("general.architecture"), count)
+    return tensors, remarks + rows_left_out(count.tensors, tensors)
 
 
 def expected_of(tensors: Sequence[Tensor]) -> dict[str, int]:

@@ -149,7 +149,7 @@ def in_words(name: str, folder: Path, pack: Callable[[str, Any], dict[str, Any]]
     saved(built(name).half(), folder)
     found: dict[str, Any] = {}
     for key, weight in load_file(folder / "model.safetensors").items():
-        if weight.dim() == 2 and key.endswith("_proj.weight") or (transposed and weight.dim() == 2 and ".c_" in key):
+        if weight.dim() == 2 and (key.endswith("_proj.weight") or (transposed and ".c_" in key)):
             found |= pack(key.removesuffix("weight"), weight.t() if transposed else weight)
         else:
             found[key] = weight

@@ -1,0 +1,157 @@
+"""GGUF files of the gguf package, laid out as llama.cpp's converter does, against the model that they hold: whole, quantised, damaged."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from math import prod
+from pathlib import Path
+
+import pytest
+
+import paramcount as pc
+from paramcount.checkpoints.gguf_names import ADDED
+from paramcount.checkpoints.gguf_tables import NO_TOKEN, ROBERTA
+from paramcount.checkpoints.held import Checkpoint, File, Held
+from paramcount.checkpoints.verifying import Verification, verified, verify
+from paramcount.names import load
+from tests.damaging import DAMAGES, Damaged, Said, a_few, against, told
+from tests.gguf_writing import LAYOUTS, Layout, Shapes, write
+from tests.refusing import command_refusal
+from tests.running import Runner
+
+MANY = bool(os.environ.get("EXAMPLES"))
+WIDE = LAYOUTS["llama, wide"]
+# One of each way to lay out a model.
+VARIED = (
+    "llama-llama", "mixtral-llama", "mixtral, experts one by one", "qwen2-qwen2", "qwen3_moe-qwen3moe", "deepseek_v2-deepseek2", "glm4_moe-glm4moe",
+    "deepseek-v3, latent whole", "gemma2-gemma2", "gemma3_text-gemma3", "gemma3n_text-gemma3n", "phi-phi2", "phi3-phi3", "gpt2-gpt2", "gpt_oss-gpt-oss",
+    "llama4_text-llama4", "qwen3_next-qwen3next-no_mtp", "mamba-mamba", "mamba2-mamba2", "jamba-jamba", "t5-t5", "bert-bert", "granitemoe-granitemoe",
+    "internlm2-internlm2", "bloom-bloom", "llama-llama-fuse_qkv", "qwen3_next-qwen3next-no_mtp-fuse_gate_up_exps", "stablelm, norms of heads",
+)  # fmt: skip
+
+
+def bytes_added(layout: Layout) -> int:
+    return sum(4 * prod(shape) for name, shape in layout.tensors.items() if name in ADDED)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_file_as_the_converter_lays_it_out_verifies_with_nothing_left_over(name: str, tmp_path: Path) -> None:
+    layout = LAYOUTS[name]
+    found = verify(layout.config, write(tmp_path / "m.gguf", layout))
+    assert (found.ok, told(found)) == (True, "")
+    assert found.expected == found.found
+    assert (found.format, found.shapes_checked, found.by_shape, found.tensors) == ("gguf", True, 0, len(layout.tensors))
+    assert found.size.predicted is not None and found.size.predicted + bytes_added(layout) == found.size.found
+    assert {line.pattern for line in found.lines if line.said.what == "buffer"} >= layout.tensors.keys() & ADDED.keys()
+
+
+@pytest.mark.parametrize("types", ["F16", "BF16", "Q4_0", "Q8_0", "Q2_K", "Q4_K", "Q6_K", "IQ4_XS", "MXFP4"])
+def test_quantised_it_is_the_same_model(types: str, tmp_path: Path) -> None:
+    found = verify(WIDE.config, write(tmp_path / "m.gguf", WIDE, types=types))
+    assert (found.ok, told(found)) == (True, "")
+    assert found.expected == found.found
+    assert sum(found.found.values()) == pc.count(WIDE.config).total
+    assert found.size.predicted is not None and found.size.predicted + bytes_added(WIDE) == found.size.found
+    assert types in str(found.scheme) or types in ("F16", "BF16")
+
+
+@pytest.mark.parametrize("name", VARIED)
+def test_rows_of_32_quantised_it_is_the_same_model(name: str, tmp_path: Path) -> None:
+    layout = LAYOUTS[name]
+    found = verify(layout.config, write(tmp_path / "m.gguf", layout, types="Q8_0"))
+    assert (found.ok, told(found), found.expected == found.found) == (True, "", True)
+
+
+@pytest.mark.parametrize("name", ["llama-llama", "deepseek_v2-deepseek2", "t5-t5"])
+def test_in_several_files_it_is_the_same_model(name: str, tmp_path: Path) -> None:
+    layout = LAYOUTS[name]
+    path = write(tmp_path / "m.gguf", layout, per_file=7)
+    for named in (path, tmp_path):
+        found = verify(layout.config, named)
+        assert (found.ok, told(found), found.files) == (True, "", -(-len(layout.tensors) // 7))
+
+
+def test_a_stored_copy_of_a_tied_table_is_accounted_for_where_it_is_one(tmp_path: Path) -> None:
+    tied = WIDE._replace(tensors=WIDE.tensors | {"output.weight": (64, 256)})
+    found = verify(WIDE.config, write(tmp_path / "m.gguf", tied, types="Q4_K", copies={"output.weight": "token_embd.weight"}))
+    assert found.ok
+    assert [(line.said.what, line.pattern) for line in found.lines if line.said.what != "buffer"] == [("tied duplicate", "output.weight")]
+    found = verify(WIDE.config, write(tmp_path / "n.gguf", tied, types="Q4_K"))
+    assert [(line.said.finding, line.pattern) for line in found.lines if not line.said.ok] == [("differs", "output.weight")]
+
+
+@pytest.mark.parametrize("name", ["gemma2-gemma2", "gpt2-gpt2", "llama-llama-1"])
+def test_a_stored_copy_is_accounted_for_in_layouts_that_have_none(name: str, tmp_path: Path) -> None:
+    layout = LAYOUTS[name]
+    assert "output.weight" not in layout.tensors
+    table = {"output.weight": layout.tensors["token_embd.weight"]}
+    found = verify(layout.config, write(tmp_path / "m.gguf", layout._replace(tensors=layout.tensors | table), copies={"output.weight": "token_embd.weight"}))
+    assert (found.ok, [line.said.what for line in found.lines if line.pattern == "output.weight"]) == (True, ["tied duplicate"])
+
+
+def test_what_the_converter_leaves_out_is_said(tmp_path: Path) -> None:
+    layout = LAYOUTS["gemma3-gemma3"]
+    found = verify(layout.config, write(tmp_path / "m.gguf", layout))
+    assert found.remarks == (
+        "vision, projector: in an mmproj file of its own, not checked",
+        "token_embd.weight: 6 of 96 rows stand for no token or place and are not written",
+    )
+
+
+def test_a_file_of_another_architecture_is_refused_in_one_line(run: Runner, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = write(tmp_path / "m.gguf", WIDE._replace(architecture="qwen2"))
+    assert command_refusal(capsys, "verify", "llama-3.1-8b", str(path)).endswith(
+        "general.architecture = 'qwen2', which does not hold the declared architecture llama (accepted: llama)"
+    )
+
+
+# ---- damage
+
+
+def held(layout: Layout, tensors: Shapes) -> Verification:
+    """What is said of a file with these tensors."""
+    file = "m.gguf"
+    holds = {name: Held(file, "F32", shape, 4 * prod(shape)) for name, shape in tensors.items()}
+    path = Path(file)
+    checkpoint = Checkpoint(path, "gguf", holds, (File(file, path, None),), metadata={"general.architecture": layout.architecture})
+    return verified(load(layout.config), checkpoint)
+
+
+def is_damage(case: Damaged, layout: Layout) -> bool:
+    """In GGUF a tensor with an outermost axis of 1 is the same; some tables may lack rows."""
+    for said in case.says:
+        if said.finding == "wrong shape" and said.held and said.declared:
+            fewer = said.held[1:] == said.declared[1:] and said.held[0] < said.declared[0]
+            cut = (said.name == "token_embd.weight" and layout.architecture in NO_TOKEN) or layout.config["model_type"] in ROBERTA
+            if said.held == (1, *said.declared) or (fewer and cut):
+                return False
+    return True
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", VARIED)
+def test_every_damage_to_a_tensor_is_found_and_named(name: str, damage: str) -> None:
+    layout = LAYOUTS[name]
+    tensors = {tensor: ("F32", shape) for tensor, shape in layout.tensors.items() if tensor not in ADDED}
+    if layout.architecture in NO_TOKEN:
+        tensors["token_embd.weight"] = ("F32", (96, 32))  # all rows, as declared
+    chosen = list(tensors) if MANY else a_few(list(tensors), 3)
+    for case in itertools.chain.from_iterable(DAMAGES[damage](tensors, tensor) for tensor in chosen):
+        if is_damage(case, layout):
+            found = held(layout, {tensor: shape for tensor, (_, shape) in case.tensors.items()})
+            assert (found.ok, against(found)) == (False, set(case.says))
+
+
+@pytest.mark.parametrize("name", ["llama-llama", "gpt_oss-gpt-oss", "jamba-jamba", "deepseek_v3-deepseek2"])
+def test_a_layer_that_is_missing_whole_is_told_tensor_by_tensor(name: str) -> None:
+    layout = LAYOUTS[name]
+    kept = {tensor: shape for tensor, shape in layout.tensors.items() if not tensor.startswith("blk.1.")}
+    lost = {Said("missing", tensor, shape, None) for tensor, shape in layout.tensors.items() if tensor not in kept}
+    assert against(held(layout, kept)) == lost
+
+
+def test_experts_partly_one_by_one_are_not_taken_for_whole() -> None:
+    layout = LAYOUTS["mixtral, experts one by one"]
+    kept = {tensor: shape for tensor, shape in layout.tensors.items() if tensor != "blk.0.ffn_gate.3.weight"}
+    assert against(held(layout, kept)) == {Said("missing", "blk.0.ffn_gate.3.weight", (48, 32), None)}
