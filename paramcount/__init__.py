@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from paramcount.auditing.audits import Audit, audit
     from paramcount.changing import what_if
     from paramcount.checkpoints.alone import StoredCount, stored_in
+    from paramcount.checkpoints.verifying import Verification, verify
     from paramcount.comparing import compare
     from paramcount.counting import Count, count
     from paramcount.differing import Difference, diff
@@ -39,6 +40,7 @@ _PUBLIC = {
     "ParamcountError": "errors",
     "StoredCount": "checkpoints.alone",
     "Tensor": "stored",
+    "Verification": "checkpoints.verifying",
     "audit": "auditing.audits",
     "compare": "comparing",
     "count": "counting",
@@ -51,6 +53,7 @@ _PUBLIC = {
     "report": "drawing.reports",
     "stored_in": "checkpoints.alone",
     "trace": "tracing.sending",
+    "verify": "checkpoints.verifying",
     "what_if": "changing",
     "why": "explaining.published",
 }
@@ -64,6 +67,7 @@ __all__ = [
     "ParamcountError",
     "StoredCount",
     "Tensor",
+    "Verification",
     "__version__",
     "audit",
     "compare",
@@ -77,6 +81,7 @@ __all__ = [
     "report",
     "stored_in",
     "trace",
+    "verify",
     "what_if",
     "why",
 ]

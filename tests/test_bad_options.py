@@ -39,7 +39,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (["show"], "Missing argument 'MODEL'."),
         (["--"], "Missing argument 'MODEL'."),
         (["compare"], "Missing argument 'MODEL...'."),
-        (["verify", "gpt2-small", "gpt2-xl"], "Got unexpected extra argument (gpt2-xl)"),
+        (["verify", "gpt2-small", "gpt2-xl"], "gpt2-xl: is no file here (accepted: the path of a checkpoint; `paramcount diff` compares two models)"),
         (["list", "llamas"], "unknown model 'llamas' (accepted: what `paramcount list` names, or a path such as ./model.yaml); did you mean llama or llama-7b or "
          "llama-65b?"),
     ],

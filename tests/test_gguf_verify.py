@@ -18,7 +18,6 @@ from paramcount.names import load
 from tests.damaging import DAMAGES, Damaged, Said, a_few, against, told
 from tests.gguf_writing import LAYOUTS, Layout, Shapes, write
 from tests.refusing import command_refusal
-from tests.running import Runner
 
 MANY = bool(os.environ.get("EXAMPLES"))
 WIDE = LAYOUTS["llama, wide"]
@@ -99,7 +98,10 @@ def test_what_the_converter_leaves_out_is_said(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_of_another_architecture_is_refused_in_one_line(run: Runner, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_file_of_another_architecture_is_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     path = write(tmp_path / "m.gguf", WIDE._replace(architecture="qwen2"))
     assert command_refusal(capsys, "verify", "llama-3.1-8b", str(path)).endswith(
         "general.architecture = 'qwen2', which does not hold the declared architecture llama (accepted: llama)"

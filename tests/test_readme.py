@@ -60,7 +60,7 @@ def test_a_python_example_runs(example: str) -> None:
 
 def test_the_readme_has_its_examples_and_says_how_many_models_there_are() -> None:
     models = sum(not zoo.entry(id).estimate for id in zoo.ids())
-    assert (len(COMMANDS), len(PYTHON)) == (21, 3)
+    assert (len(COMMANDS), len(PYTHON)) == (24, 3)
     assert f"{models} models of {len(zoo.families())} families" in README
 
 

@@ -89,7 +89,7 @@ def _beside(matches: Matches, checkpoint: Checkpoint, content: Unpacked) -> Iter
         if tensor.tied_to and tensor.part != "mtp":
             yield name, _copy(name, tensor, checkpoint, shape)
         elif not is_counted(tensor):
-            yield name, Finding("beside", "MTP layer" if tensor.part == "mtp" else tensor.role.replace("_", " "), tensor.shape, shape)
+            yield name, Finding("beside", "MTP layer" if tensor.part == "mtp" else component_of(tensor), tensor.shape, shape)
     for name, what in content.beside.items():
         if what != "packed weights":  # these are the values themselves
             yield name, Finding("beside", what, None, checkpoint.tensors[name].shape)
@@ -105,7 +105,9 @@ def _copy(name: str, tensor: Tensor, checkpoint: Checkpoint, shape: tuple[int, .
 
 
 def component_of(tensor: Tensor) -> str:
-    """What a tensor is for: its component, or the components that it is made of."""
+    """What a tensor is for: its component, or the components that it is made of; of what is not learned, that."""
+    if tensor.role != "parameter":
+        return tensor.role.replace("_", " ")
     if not tensor.splits:
         return tensor.component
     return ", ".join(dict.fromkeys(component for component, _ in tensor.splits))

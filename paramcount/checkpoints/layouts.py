@@ -41,6 +41,18 @@ ALIASES = (
     ("language_model.lm_head.", "lm_head."),
     (".LayerNorm.weight", ".LayerNorm.gamma"),
     (".LayerNorm.bias", ".LayerNorm.beta"),
+    # Meta's and Mistral's own, as in consolidated.safetensors: transformers, models/mistral/convert_mistral_weights_to_hf.py.
+    (".self_attn.q_proj.", ".attention.wq."),
+    (".self_attn.k_proj.", ".attention.wk."),
+    (".self_attn.v_proj.", ".attention.wv."),
+    (".self_attn.o_proj.", ".attention.wo."),
+    (".mlp.gate_proj.", ".feed_forward.w1."),
+    (".mlp.down_proj.", ".feed_forward.w2."),
+    (".mlp.up_proj.", ".feed_forward.w3."),
+    (".input_layernorm.", ".attention_norm."),
+    (".post_attention_layernorm.", ".ffn_norm."),
+    (".embed_tokens.", ".tok_embeddings."),
+    ("lm_head.", "output."),
 )
 
 
@@ -63,20 +75,26 @@ def laid_out(tensors: Sequence[Tensor], names: Collection[str]) -> list[Tensor]:
 
 
 def aliased(tensors: Sequence[Tensor], held: Collection[str]) -> list[Tensor]:
-    """Modules called as the file calls them."""
-    return [tensor._replace(name=called(tensor.name, held)) for tensor in tensors]
+    """Modules called as the file calls them, behind whatever prefix."""
+    endings = {after for name in held for _, after in _cuts(name)}
+    return [tensor._replace(name=called(tensor.name, held, endings)) for tensor in tensors]
 
 
-def called(name: str, held: Collection[str]) -> str:
-    """A name, or another for the same that the file holds instead.
+def called(name: str, held: Collection[str], endings: Collection[str] = ()) -> str:
+    """A name, or another for the same that the file holds instead, or as one of the `endings` of its names.
 
     >>> called("gpt_neox.embed_out.weight", {"gpt_neox.lm_head.weight"})
     'gpt_neox.lm_head.weight'
     """
-    if key(name) in held:
+    if key(name) in held or _ends(name, endings):
         return name
-    others = (name.replace(one, other) for pair in ALIASES for one, other in (pair, pair[::-1]) if one in name)
-    return next((other for other in others if key(other) in held), name)
+    others = [name.replace(one, other) for pair in ALIASES for one, other in (pair, pair[::-1]) if one in name]
+    found = next((other for other in others if key(other) in held), None)
+    return found or next((other for other in others if _ends(other, endings)), name)
+
+
+def _ends(name: str, endings: Collection[str]) -> bool:
+    return any(after in endings for _, after in _cuts(key(name)))
 
 
 def prefixed(tensors: Sequence[Tensor], held: Collection[str]) -> list[Tensor]:

@@ -1,54 +1,145 @@
-"""What an index promises where no shard is there to be read: whether its total_size can be the bytes of the tensors that it names."""
+"""What an index promises where no shard is there to be read: whether its total_size can be the bytes of the tensors that it names.
+
+An index tells neither shapes nor types. The shapes are those declared; all values are of one type, or some of the small tensors that writers
+keep in another: buffers, causal masks, norms, routers, and the vectors of state-space layers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations
 from math import prod
+from typing import NamedTuple
 
+from paramcount.checkpoints.foreign import Said, said_of
+from paramcount.checkpoints.held import Checkpoint
+from paramcount.checkpoints.layouts import key
 from paramcount.checkpoints.matching import Matches
-from paramcount.checkpoints.quantised import Unpacked
+from paramcount.checkpoints.packing import Packing, size_of
+from paramcount.checkpoints.quantised import Logical, Unpacked
 from paramcount.errors import ParamcountError
-from paramcount.scales import SCHEMES, scales_of
 from paramcount.stored import Tensor
 
 WIDTHS = (2, 4, 1, 8)  # bytes of a value, the usual one first
-SCALE_BITS = {"fp8": 32, "mxfp4": 8}
-VALUE_BITS = {"fp8": 8, "mxfp4": 4}
+WIDE = Fraction(4)
+BIT = Fraction(1, 8)  # older transformers counted a truth value so
+SCALES = ("F32", "BF16", "F8_E8M0")  # types of the scales of FP8
+SCALAR = "masked_bias"  # of GPT-Neo and GPT-NeoX: one value beside each mask
+MOST_APART = 10  # kinds of tensors that may be of another type; all their subsets are tried
 
 
-def promise(matches: Matches, content: Unpacked, total_size: int | None) -> str:
-    """How an index's total_size is the bytes of its tensors; nothing where it says none.
+class Apart(NamedTuple):
+    """Tensors alike that may be of another type than the rest."""
 
-    Raises: ParamcountError where no width of the values gives it.
+    values: int
+    width: Fraction  # bytes of each, where they are
+
+
+def promise(matches: Matches, content: Unpacked, checkpoint: Checkpoint) -> str:
+    """How an index's total_size is the bytes of its tensors, or why nobody can tell; nothing where it says none.
+
+    Raises: ParamcountError where no types of the values give it.
     """
-    if total_size is None:
+    total = checkpoint.total_size
+    if total is None:
         return ""
-    tensors = [(tensor, packed_as(content.tensors[name].held)) for name, tensor in matches.there.items()]
-    packed = sum(bits_of(tensor, method) for tensor, method in tensors if method) // 8
-    plain = [tensor for tensor, method in tensors if not method]
-    values, buffers = elements(plain), elements(tensor for tensor in plain if tensor.role != "parameter")
-    ways = [(width, width) for width in WIDTHS] + [(2, 4)] * bool(buffers)
-    for width, beside in ways:
-        if packed + (values - buffers) * width + buffers * beside == total_size:
-            kept = f"{values:,} values of {width} bytes"
-            return f"total_size {total_size:,} is {f'packed weights of {packed:,} bytes and ' if packed else ''}{kept}"
+    held, said = content.tensors, said_of(checkpoint)
+    packed = {name: tensor for name, tensor in matches.there.items() if len(held[name].held) > 1}
+    plain = [tensor for name, tensor in matches.there.items() if name not in packed]
+    more = {name: values_of(name, packed) for name in matches.unexpected}
+    values = sum(prod(tensor.shape) for tensor in plain) + sum(filter(None, more.values()))
+    unknown = sum(n is None for n in more.values())
+    sizes = list(dict.fromkeys(packed_sizes(packed, held, said)))
+    if unknown or None in sizes:
+        if total < values + min((size for size in sizes if size), default=0):
+            raise ParamcountError(f"total_size {total:,} is less than {values:,} values take", accepted="1 byte each or more")
+        of = f"of {unknown:,} tensors nobody knows the shape" if unknown else f"nothing tells how {', '.join(formats(packed, held))} is packed"
+        return f"total_size {total:,} was not compared: {of}"
+    for size in sizes:
+        for width, apart in ways(plain, values):
+            if (size or 0) + values * width + sum(n * (other - width) for n, other in apart) == total:
+                return f"total_size {total:,} is {told(size or 0, values, width, apart)}"
     raise ParamcountError(
-        f"total_size {total_size:,} is no size of {values:,} values{' beside packed ones' if packed else ''}", accepted="1, 2, 4 or 8 bytes each"
+        f"total_size {total:,} is no size of {values:,} values{' beside packed ones' if packed else ''}", accepted="1, 2, 4 or 8 bytes each"
     )
 
 
-def elements(tensors: Iterable[Tensor]) -> int:
-    return sum(prod(tensor.shape) for tensor in tensors)
+def values_of(name: str, packed: Mapping[str, Tensor]) -> int | None:
+    """How many values a tensor holds that nobody declared; None where its name does not tell."""
+    weight = packed.get(f"{name.removesuffix('.bias')}.weight") if name.endswith(".bias") else None
+    return 1 if name.endswith(SCALAR) else weight.shape[-2] if weight and len(weight.shape) > 1 else None
 
 
-def packed_as(held: tuple[str, ...]) -> str:
-    """The scheme of paramcount.scales that a tensor's names in the file follow; nothing for one that stands alone."""
-    if len(held) == 1:
-        return ""
-    return "fp8" if any(name.endswith("_scale_inv") for name in held) else "mxfp4"
+def ways(plain: Sequence[Tensor], values: int) -> Iterator[tuple[int, tuple[Apart, ...]]]:
+    """The bytes of a value, and which of them are of another type: the simplest way first."""
+    kinds: dict[str, list[Tensor]] = {}
+    for tensor in plain:
+        if is_mask(tensor):
+            kinds.setdefault("masks", []).append(tensor)
+        elif tensor.role != "parameter":
+            kinds.setdefault("buffers", []).append(tensor)
+        elif tensor.component.partition(".")[0] in ("norm", "router") or (tensor.component.startswith("mixer") and len(tensor.shape) == 1):
+            kinds.setdefault(key(tensor.name), []).append(tensor)
+    counted = {kind: sum(prod(tensor.shape) for tensor in tensors) for kind, tensors in kinds.items()}
+    masks, others = counted.pop("masks", 0), sorted(set(counted.values()))[-MOST_APART:]
+    for n in range(len(others) + 1):
+        for chosen in combinations(others, n):
+            apart = tuple(Apart(count, WIDE) for count in chosen)
+            for width in WIDTHS if not n else WIDTHS[:1]:
+                yield width, apart
+                if masks:
+                    yield from ((width, (*apart, Apart(masks, other))) for other in (BIT, Fraction(1)))
 
 
-def bits_of(tensor: Tensor, method: str) -> int:
-    """Bits of one copy of a tensor and its scales."""
-    scales = scales_of(tensor, SCHEMES[method])
-    return prod(tensor.shape) * VALUE_BITS[method] + (prod(scales.shape) * SCALE_BITS[method] if scales else 0)
+def is_mask(tensor: Tensor) -> bool:
+    """Whether it is a causal mask, which may be of truth values."""
+    return tensor.role == "legacy_buffer" and len(tensor.shape) == 4
+
+
+def told(packed: int, values: int, width: int, apart: Iterable[Apart]) -> str:
+    """The sum, for people."""
+    rest = values - sum(n for n, _ in apart)
+    parts = [f"packed weights of {packed:,} bytes"] * bool(packed) + [f"{rest:,} values of {width} bytes"]
+    parts += [f"{n:,} of {'1 bit' if other == BIT else f'{other} bytes'}" for n, other in apart]
+    return " and ".join((", ".join(parts[:-1]), parts[-1])) if parts[1:] else parts[0]
+
+
+# ---- packed tensors, by their names alone
+
+
+def formats(packed: Mapping[str, Tensor], held: Mapping[str, Logical]) -> list[str]:
+    return sorted({held[name].format or "it" for name in packed})
+
+
+def packed_sizes(packed: Mapping[str, Tensor], held: Mapping[str, Logical], said: Said) -> Iterator[int | None]:
+    """The bytes that packed tensors may take with all that stands beside them; None where nothing tells how they are packed."""
+    for scale in SCALES:
+        for turned in (False, True):
+            sizes = [size(tensor.shape, held[name].held, said, scale, turned) for name, tensor in packed.items()]
+            yield None if None in sizes else sum(filter(None, sizes))
+
+
+def size(shape: tuple[int, ...], names: tuple[str, ...], said: Said, scale: str, turned: bool) -> int | None:
+    """The bytes of one. `turned`: words run along a matrix that the model has the other way round, as GPT-2 does."""
+    packing = packing_of(names, said, scale)
+    if packing is None or len(shape) < 2:
+        return None
+    *before, outputs, inputs = shape
+    other_way = names[0].endswith("_blocks") or (turned and packing.layout in ("gptq", "awq"))
+    return size_of((*before, inputs, outputs) if other_way else shape, packing)
+
+
+def packing_of(names: tuple[str, ...], said: Said, scale: str) -> Packing | None:
+    """How the tensor with these names in the file is packed; None where neither they nor the configuration tell."""
+    beside = {name.rpartition(".")[2] for name in names[1:]}
+    if names[0].endswith("qweight"):
+        layout = said.layout or ("gptq" if "g_idx" in beside else None)
+        if layout not in ("gptq", "awq") or said.bits is None or said.group is None or said.various:
+            return None
+        return Packing(layout, "I32", said.bits, (1, said.group), "F16", zeros="qzeros" in beside, indexed="g_idx" in beside)
+    if names[0].endswith("blocks"):
+        return Packing("mxfp4", "U8", scale="U8")
+    if len(names) == 2 and names[1].endswith("_scale_inv"):
+        return Packing("fp8", "F8_E4M3", 8, said.block or (128, 128), scale)
+    return None

@@ -44,7 +44,7 @@ def recognised(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Rec
     for id in candidates(checkpoint, content, told):
         model = zoo.entry(id)
         alike = (found for other, found in tried if (other.architecture, other.sizes) == (model.architecture, model.sizes))
-        found = next(alike, None) or _compared(model, checkpoint)
+        found = next(alike, None) or _compared(model, checkpoint, content)
         if found is None:
             continue
         tried.append((model, found))
@@ -65,9 +65,9 @@ def zoo_models(checkpoint: Checkpoint) -> tuple[str, ...]:
     return recognised(checkpoint, content, meanings({name: logical.shape for name, logical in content.tensors.items()})).ids
 
 
-def _compared(model: zoo.Model, checkpoint: Checkpoint) -> Compared | None:
+def _compared(model: zoo.Model, checkpoint: Checkpoint, content: Unpacked) -> Compared | None:
     try:
-        return compared(model, checkpoint)
+        return compared(model, checkpoint, content)
     except ParamcountError:  # a GGUF file of another architecture
         return None
 

@@ -95,9 +95,9 @@ class Compared:
     remarks: tuple[str, ...]
 
 
-def compared(model: Model, checkpoint: Checkpoint) -> Compared:
-    """A loaded model and an opened checkpoint, each tensor matched."""
-    count, content = counted(model), unpacked(checkpoint)
+def compared(model: Model, checkpoint: Checkpoint, content: Unpacked | None = None) -> Compared:
+    """A loaded model and an opened checkpoint, each tensor matched. `content`: the checkpoint without its packing, where that is known."""
+    count, content = counted(model), content or unpacked(checkpoint)
     tensors, remarks = written(checkpoint, content, count)
     matches = matched(named(tensors), content.tensors)
     return Compared(checkpoint, count, content, tensors, matches, findings(matches, checkpoint, content, count), tuple(remarks))
@@ -115,7 +115,7 @@ def verification(model: Model, found: Compared) -> Verification:
     faults, remarks = [*checkpoint.faults, *content.faults], [*found.remarks]
     if all(held.shape is None for held in checkpoint.tensors.values()):
         try:
-            remarks.append(promise(matches, content, checkpoint.total_size))
+            remarks.append(promise(matches, content, checkpoint))
         except ParamcountError as error:
             faults.append(str(error))
     return Verification(

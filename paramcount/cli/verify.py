@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -10,6 +11,7 @@ from paramcount.checking import Check, checks
 from paramcount.cli.options import Output, emit, load_changed, model_argument, noted, output_options, remark_on, set_option
 from paramcount.cli.progress import watching
 from paramcount.counting import SCHEMA_VERSION, counted
+from paramcount.errors import ParamcountError, printable
 from paramcount.names import is_path
 from paramcount.tables import Column, Table
 from paramcount.zoo import Model
@@ -55,6 +57,8 @@ def against_files(model: Model, path: str, output: Output) -> None:
     from paramcount.checkpoints.verifying import verified
     from paramcount.files import expanded
 
+    if not is_path(path) and not os.path.lexists(path):
+        raise ParamcountError("is no file here", where=printable(path), accepted="the path of a checkpoint; `paramcount diff` compares two models")
     with watching() as watch:
         checkpoint = opened(expanded(path), watch)
     found = verified(model, checkpoint)
