@@ -64,14 +64,22 @@ def render(table: Table, format: str, width: int) -> str:
     if format in table.texts:
         return table.texts[format](width)
     if format == "json":
-        import json
-
-        return json.dumps(table.data, ensure_ascii=False, indent=2, default=str) + "\n"
+        return _json(table)
     if format == "csv":
         return _csv(table)
     if format == "table":
         return _text(table, width)
     return {"markdown": _markdown, "latex": _latex, "html": _html}[format](table)
+
+
+def _json(table: Table) -> str:
+    """Names may hold what moves a terminal's cursor or turns the direction of a text: that is written by its number."""
+    import json
+
+    text = json.dumps(table.data, ensure_ascii=False, indent=2, default=str) + "\n"
+    if text.replace("\n", "").isprintable():
+        return text
+    return re.sub(r"[^\n -~]", lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
 
 
 def _csv(table: Table) -> str:

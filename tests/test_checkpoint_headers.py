@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import prod
 from pathlib import Path
 
@@ -15,12 +15,12 @@ import pytest
 from paramcount.checkpoints.sources import opened
 from paramcount.checkpoints.verifying import Verification, verified
 from paramcount.names import load
-from tests.damaging import DAMAGES, a_few, against, told
+from tests.damaging import DAMAGES, Said, a_few, against, told
 from tests.headers import HEADERS, NAMES, Tensors, bytes_of, saved, spread, write_file, write_header, write_index, write_shards
 
 TABLE = re.compile(r"(^shared|wte|word_embeddings|embed_tokens|embed_in|backbone\.embeddings)\.weight$")
-# A tensor that alone says that the writer has another name for it: without it, the declared one is missing.
-ALONE = {("gpt_neox-new_names", "missing", "lm_head.weight"): "embed_out.weight"}
+# A tensor that alone says that the writer has another name for it: without it, either may be said to be missing.
+ONE_NAME = {"embed_out.weight": "lm_head.weight"}
 MANY = "EXAMPLES" in os.environ  # every tensor of every header, and not a few of each
 PACKED = [name for name in NAMES if name.endswith(("GPTQ", "AWQ", "MXFP4")) or "-FP8" in name]
 PLAIN = [name for name in NAMES if name not in PACKED]
@@ -42,6 +42,10 @@ def verify(tmp_path: Path) -> Verify:
 def beside(found: Verification) -> int:
     """Values of tensors that are there and no parameters."""
     return sum(line.values or 0 for line in found.lines if line.said.ok)
+
+
+def by_one_name(says: Iterable[Said]) -> set[Said]:
+    return {said._replace(name=ONE_NAME.get(said.name, said.name)) for said in says}
 
 
 def in_folder(name: str, folder: Path, path: Path) -> Verification:
@@ -88,7 +92,7 @@ def test_every_damage_to_a_tensor_is_found_and_named(name: str, damage: str, ver
     chosen = list(tensors) if MANY else a_few(list(tensors), 4)
     for case in itertools.chain.from_iterable(DAMAGES[damage](tensors, tensor) for tensor in chosen):
         found = verify(name, case.tensors)
-        assert against(found) == {said._replace(name=ALONE.get((name, said.finding, said.name), said.name)) for said in case.says}
+        assert by_one_name(against(found)) == by_one_name(case.says)
         assert (found.ok, found.faults) == (False, ())
 
 
@@ -210,7 +214,7 @@ def test_an_index_alone_that_lies_is_found_out(name: str, tmp_path: Path) -> Non
     tensors = saved(name).tensors
     placed, size = spread(tensors, 3), bytes_of(tensors)
     index = tmp_path / "model.safetensors.index.json"
-    gone = a_few([tensor for tensor in tensors if (name, "missing", tensor) not in ALONE], 3)[1]
+    gone = a_few(list(tensors), 3)[1]
     for lie, total, pattern in [
         (placed, size + 4, "total_size"),
         (placed, size - bytes_of({gone: tensors[gone]}), "total_size"),

@@ -128,22 +128,18 @@ BEFORE = (
     (r"expert_bias$", "expert_bias.bias"),  # AfmoeModel, Lfm2MoeModel
     (r"feed_forward\.experts\.w(\d)", lambda found: f"feed_forward.experts.{('gate', 'down', 'up')[int(found[1]) - 1]}_proj"),  # Lfm2MoeModel
 )
-# Declared modules that the table lacks or has as something else, each with what the converter's class does to them itself.
+# Declared modules that the table lacks, or has as something else: in which layouts, and what the converter does with them itself.
 NOT_IN_THE_TABLE = {
-    "wqkv": "InternLM2Model splits it",
-    "W_pack": "BaichuanModel splits it",
-    "in_proj_qkvz": "Qwen3NextModel splits it; the table has the name of the whole, ssm_in",
-    "input_linear": "GraniteMoeModel splits it",
-    "gate_up_proj": "of experts: Llama4Model, GptOssModel and Qwen3VLMoeTextModel split it",
-    "gate_up_proj_bias": "GptOssModel splits it",
-    "down_proj_bias": "GptOssModel names it",
-    "lm_head": "CommandR2Model, GemmaModel, Gemma2Model, BertModel and LFM2MoeModel do not write it",
-    "ffn_sub_norm": "BitnetModel knows the older inner_attn_ln and ffn_layernorm",
-    "attn_sub_norm": "the same",
-    "scale": "Gemma4Model names it",
-    "per_expert_scale": "Gemma4Model names it",
-    "relative_attention_bias": "of layer 0 alone in files whose table is of fewer layers",
-    "norms": "StableLMModel stacks norms of heads",
+    "wqkv": ("internlm2", "InternLM2Model splits it"),
+    "W_pack": ("baichuan", "BaichuanModel splits it"),
+    "in_proj_qkvz": ("qwen3next", "Qwen3NextModel splits it; the table has the name of the whole, ssm_in"),
+    "input_linear": ("granitehybrid granitemoe", "GraniteMoeModel splits it"),
+    "gate_up_proj": ("glm4moe gpt-oss llama4 qwen3vlmoe", "of experts: Llama4Model, GptOssModel, Qwen2MoeModel and Qwen3VLMoeTextModel split it"),
+    "gate_up_proj_bias": ("gpt-oss", "GptOssModel splits it"),
+    "down_proj_bias": ("gpt-oss", "GptOssModel names it"),
+    "lm_head": ("bert bitnet cohere2 command-r gemma gemma2 lfm2moe", "is tied, or left out by the class"),
+    "ffn_sub_norm": ("bitnet", "the table has the ffn_layernorm of an older release"),
+    "attn_sub_norm": ("bitnet", "the table has its inner_attn_ln"),
 }
 LEFT_OUT = ("deepseek2",)  # whose MTP layers are not written: DeepseekV2Model.skip_mtp
 
@@ -183,8 +179,9 @@ def test_names_are_those_of_the_packages_own_table(name: str, config: dict[str, 
     tensors = [tensor for tensor in count(config).tensors if tensor.part not in TOWERS and tensor.role != "legacy_buffer"]
     usual, *others = [layout for layout in KNOWN[name].split() if layout in gguf.MODEL_ARCH_NAMES.values()] or [""]  # newer than the package
     for declared, ours, theirs in disagreements(tensors, usual) if usual else ():
-        words = declared.removesuffix(".weight").removesuffix(".bias").split(".")
-        explained = not NOT_IN_THE_TABLE.keys().isdisjoint(words[-2:]) or (usual in LEFT_OUT and "nextn" in str(ours))
+        module = declared.removesuffix(".weight").removesuffix(".bias").rpartition(".")[2]
+        layouts, _ = NOT_IN_THE_TABLE.get(module, ("", ""))
+        explained = usual in layouts.split() or (usual in LEFT_OUT and "nextn" in str(ours))
         assert explained, (declared, ours, theirs)
     for layout in others:  # which hold some of the declared layers
         assert not [found for found in disagreements(tensors, layout) if found[2] is not None]

@@ -43,6 +43,7 @@ def test_a_file_as_the_converter_lays_it_out_verifies_with_nothing_left_over(nam
     assert (found.format, found.shapes_checked, found.by_shape, found.tensors) == ("gguf", True, 0, len(layout.tensors))
     assert found.size.predicted is not None and found.size.predicted + bytes_added(layout) == found.size.found
     assert {line.pattern for line in found.lines if line.said.what == "buffer"} >= layout.tensors.keys() & ADDED.keys()
+    assert any("rows" in remark for remark in found.remarks) == (layout.architecture in NO_TOKEN or layout.config["model_type"] in ROBERTA)
 
 
 @pytest.mark.parametrize("types", ["F16", "BF16", "Q4_0", "Q8_0", "Q2_K", "Q4_K", "Q6_K", "IQ4_XS", "MXFP4"])
@@ -98,9 +99,7 @@ def test_what_the_converter_leaves_out_is_said(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_of_another_architecture_is_refused_in_one_line(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_file_of_another_architecture_is_refused_in_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path / "m.gguf", WIDE._replace(architecture="qwen2"))
     assert command_refusal(capsys, "verify", "llama-3.1-8b", str(path)).endswith(

@@ -13,9 +13,9 @@ WORDS = (
     ("quantisation scale or zero point", (r"_scales?(_inv|_2)?$", r"\b(scales?|absmax|input_scale|scb|qzeros|zeros|g_idx|(weight_)?zero_point)$")),
     ("packed weights", (r"\b(qweight|weight_packed|weight_shape|packed)$", r"_(blocks|packed|quantized)$", r"quant_(state|map)")),
     ("MTP layer", (r"(^|\.)mtp(_|\.)", r"\b(nextn|eh_proj|enorm|hnorm|shared_head)\b")),
-    ("vision tower", (r"vision|visual|image|video", r"(^|\.)(vit|v|mm)\.", r"patch_embed")),
+    ("vision tower", (r"vision|visual|image|video", r"(^|\.)(vit|v|mm|vpm|sam_model)\.", r"patch_embed")),
     ("audio tower", (r"audio|speech|whisper|conformer|acoustic|semantic_tokenizer",)),
-    ("projector", (r"projector|multi_?modal|connector|aligner", r"(^|\.)(mlp1|patch_merge_mlp)\.")),
+    ("projector", (r"projector|multi_?modal|connector|aligner", r"(^|\.)(mlp1|patch_merge_mlp|resampler)\.")),
 )
 BY_NAME = tuple((re.compile("|".join(patterns)), what) for what, patterns in WORDS)
 

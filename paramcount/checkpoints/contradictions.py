@@ -16,7 +16,7 @@ from paramcount.gguf_files import Split
 MOST_LINES = 20  # of one kind
 MOST_PATTERNS = 4  # of a line
 MOST_FOLDED = 20_000  # tensors of a line: DeepSeek-V3's largest file names two thousand
-NUMBERED = re.compile(r"(.+-)(\d{5,6})(-of-(\d{5,6})(?:\.[\w-]+)?\.(?:safetensors|gguf|bin))", re.IGNORECASE)
+NUMBERED = re.compile(r"(.+[-_])(\d{5,6})(-of-(\d{5,6})(?:\.[\w-]+)?\.(?:safetensors|gguf|bin))", re.IGNORECASE)
 
 Names: TypeAlias = dict[tuple[str, ...], list[str]]  # of tensors, by the files that contradict each other about them
 

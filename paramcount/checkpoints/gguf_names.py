@@ -75,7 +75,7 @@ def rows_left_out(declared: Iterable[Tensor], written: Iterable[Tensor]) -> list
     return [
         f"{tensor.name}: {rows[tensor.name] - tensor.shape[0]:,} of {rows[tensor.name]:,} rows stand for no token or place and are not written"
         for tensor in written
-        if tensor.name in CUT and tensor.tied_to is None and tensor.shape[0] < rows.get(tensor.name, 0)
+        if tensor.name in CUT and tensor.shape[0] < rows.get(tensor.name, 0)
     ]
 
 

@@ -51,7 +51,7 @@ ALIASES = (
     (".mlp.up_proj.", ".feed_forward.w3."),
     (".input_layernorm.", ".attention_norm."),
     (".post_attention_layernorm.", ".ffn_norm."),
-    (".embed_tokens.", ".tok_embeddings."),
+    ("embed_tokens.", "tok_embeddings."),
     ("lm_head.", "output."),
 )
 
@@ -76,12 +76,12 @@ def laid_out(tensors: Sequence[Tensor], names: Collection[str]) -> list[Tensor]:
 
 def aliased(tensors: Sequence[Tensor], held: Collection[str]) -> list[Tensor]:
     """Modules called as the file calls them, behind whatever prefix."""
-    endings = {after for name in held for _, after in _cuts(name)}
+    endings = {after for name in held for _, after in _cuts(name) if "{}" in after}
     return [tensor._replace(name=called(tensor.name, held, endings)) for tensor in tensors]
 
 
 def called(name: str, held: Collection[str], endings: Collection[str] = ()) -> str:
-    """A name, or another for the same that the file holds instead, or as one of the `endings` of its names.
+    """A name, or another for the same that the file holds instead, or one of whose layers ends so.
 
     >>> called("gpt_neox.embed_out.weight", {"gpt_neox.lm_head.weight"})
     'gpt_neox.lm_head.weight'

@@ -7,6 +7,7 @@ integrations/finegrained_fp8.py, FP8Linear and _alloc_expert_proj. MXFP4: integr
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -118,6 +119,7 @@ def _fewer(shape: tuple[int, ...], block: tuple[int, int], axes: int) -> tuple[i
     return found
 
 
+@lru_cache(maxsize=4096)
 def size_of(shape: tuple[int, ...], packing: Packing) -> int:
     """The bytes that a tensor takes, its scales and all that stands beside them with it.
 

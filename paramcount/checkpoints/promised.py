@@ -6,6 +6,7 @@ keep in another: buffers, causal masks, norms, routers, and the vectors of state
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
@@ -17,7 +18,7 @@ from paramcount.checkpoints.held import Checkpoint
 from paramcount.checkpoints.layouts import key
 from paramcount.checkpoints.matching import Matches
 from paramcount.checkpoints.packing import Packing, size_of
-from paramcount.checkpoints.quantised import Logical, Unpacked
+from paramcount.checkpoints.quantised import Unpacked
 from paramcount.errors import ParamcountError
 from paramcount.stored import Tensor
 
@@ -46,23 +47,31 @@ def promise(matches: Matches, content: Unpacked, checkpoint: Checkpoint) -> str:
         return ""
     held, said = content.tensors, said_of(checkpoint)
     packed = {name: tensor for name, tensor in matches.there.items() if len(held[name].held) > 1}
-    plain = [tensor for name, tensor in matches.there.items() if name not in packed]
+    plain = of_each(tensor for name, tensor in matches.there.items() if name not in packed)
     more = {name: values_of(name, packed) for name in matches.unexpected}
-    values = sum(prod(tensor.shape) for tensor in plain) + sum(filter(None, more.values()))
+    values = sum(n * prod(tensor.shape) for tensor, n in plain) + sum(filter(None, more.values()))
     unknown = sum(n is None for n in more.values())
-    sizes = list(dict.fromkeys(packed_sizes(packed, held, said)))
+    kept = Counter((tensor.shape, tuple([part.rpartition(".")[2] for part in held[name].held])) for name, tensor in packed.items())
+    sizes = list(dict.fromkeys(packed_sizes(kept, said)))
     if unknown or None in sizes:
         if total < values + min((size for size in sizes if size), default=0):
             raise ParamcountError(f"total_size {total:,} is less than {values:,} values take", accepted="1 byte each or more")
-        of = f"of {unknown:,} tensors nobody knows the shape" if unknown else f"nothing tells how {', '.join(formats(packed, held))} is packed"
+        formats = sorted({held[name].format or "it" for name in packed})
+        of = f"of {unknown:,} tensors nobody knows the shape" if unknown else f"nothing tells how {', '.join(formats)} is packed"
         return f"total_size {total:,} was not compared: {of}"
     for size in sizes:
-        for width, apart in ways(plain, values):
+        for width, apart in ways(plain):
             if (size or 0) + values * width + sum(n * (other - width) for n, other in apart) == total:
                 return f"total_size {total:,} is {told(size or 0, values, width, apart)}"
-    raise ParamcountError(
-        f"total_size {total:,} is no size of {values:,} values{' beside packed ones' if packed else ''}", accepted="1, 2, 4 or 8 bytes each"
-    )
+    raise ParamcountError(f"total_size {total:,} is no size of {values:,} values{' beside packed ones' if packed else ''}", accepted="1, 2, 4 or 8 bytes each")
+
+
+def of_each(tensors: Iterable[Tensor]) -> list[tuple[Tensor, int]]:
+    """Declared tensors, each once, and how many copies of it there are."""
+    copies: dict[int, list[Tensor]] = {}
+    for tensor in tensors:
+        copies.setdefault(id(tensor), []).append(tensor)
+    return [(alike[0], len(alike)) for alike in copies.values()]
 
 
 def values_of(name: str, packed: Mapping[str, Tensor]) -> int | None:
@@ -71,18 +80,13 @@ def values_of(name: str, packed: Mapping[str, Tensor]) -> int | None:
     return 1 if name.endswith(SCALAR) else weight.shape[-2] if weight and len(weight.shape) > 1 else None
 
 
-def ways(plain: Sequence[Tensor], values: int) -> Iterator[tuple[int, tuple[Apart, ...]]]:
+def ways(plain: Sequence[tuple[Tensor, int]]) -> Iterator[tuple[int, tuple[Apart, ...]]]:
     """The bytes of a value, and which of them are of another type: the simplest way first."""
-    kinds: dict[str, list[Tensor]] = {}
-    for tensor in plain:
-        if is_mask(tensor):
-            kinds.setdefault("masks", []).append(tensor)
-        elif tensor.role != "parameter":
-            kinds.setdefault("buffers", []).append(tensor)
-        elif tensor.component.partition(".")[0] in ("norm", "router") or (tensor.component.startswith("mixer") and len(tensor.shape) == 1):
-            kinds.setdefault(key(tensor.name), []).append(tensor)
-    counted = {kind: sum(prod(tensor.shape) for tensor in tensors) for kind, tensors in kinds.items()}
-    masks, others = counted.pop("masks", 0), sorted(set(counted.values()))[-MOST_APART:]
+    counted: Counter[str] = Counter()
+    mixers = tuple({key(tensor.name).rpartition(".")[0] + "." for tensor, _ in plain if tensor.component.startswith("mixer")})
+    for tensor, n in plain:
+        counted[kind_of(tensor, mixers)] += n * prod(tensor.shape)
+    masks, others = counted.pop("masks", 0), sorted({n for kind, n in counted.items() if kind})[-MOST_APART:]
     for n in range(len(others) + 1):
         for chosen in combinations(others, n):
             apart = tuple(Apart(count, WIDE) for count in chosen)
@@ -92,9 +96,16 @@ def ways(plain: Sequence[Tensor], values: int) -> Iterator[tuple[int, tuple[Apar
                     yield from ((width, (*apart, Apart(masks, other))) for other in (BIT, Fraction(1)))
 
 
-def is_mask(tensor: Tensor) -> bool:
-    """Whether it is a causal mask, which may be of truth values."""
-    return tensor.role == "legacy_buffer" and len(tensor.shape) == 4
+def kind_of(tensor: Tensor, mixers: tuple[str, ...]) -> str:
+    """Which tensors have its type, where that may be another than the matrices'; nothing of those. `mixers`: modules of state-space layers,
+    whose vectors may differ from each other.
+    """
+    if tensor.role != "parameter":
+        return "masks" if tensor.role == "legacy_buffer" and len(tensor.shape) == 4 else "buffers"
+    if len(tensor.shape) == 1 and key(tensor.name).startswith(mixers):
+        return key(tensor.name)
+    component = tensor.component.partition(".")[0]
+    return component if component in ("norm", "router") else ""
 
 
 def told(packed: int, values: int, width: int, apart: Iterable[Apart]) -> str:
@@ -108,19 +119,17 @@ def told(packed: int, values: int, width: int, apart: Iterable[Apart]) -> str:
 # ---- packed tensors, by their names alone
 
 
-def formats(packed: Mapping[str, Tensor], held: Mapping[str, Logical]) -> list[str]:
-    return sorted({held[name].format or "it" for name in packed})
-
-
-def packed_sizes(packed: Mapping[str, Tensor], held: Mapping[str, Logical], said: Said) -> Iterator[int | None]:
-    """The bytes that packed tensors may take with all that stands beside them; None where nothing tells how they are packed."""
+def packed_sizes(kept: Mapping[tuple[tuple[int, ...], tuple[str, ...]], int], said: Said) -> Iterator[int | None]:
+    """The bytes that packed tensors may take with all that stands beside them; None where nothing tells how they are packed. `kept`: how many
+    there are of each shape, and the last words of their names.
+    """
     for scale in SCALES:
         for turned in (False, True):
-            sizes = [size(tensor.shape, held[name].held, said, scale, turned) for name, tensor in packed.items()]
-            yield None if None in sizes else sum(filter(None, sizes))
+            sizes = [(size_as(shape, names, said, scale, turned), n) for (shape, names), n in kept.items()]
+            yield None if any(size is None for size, _ in sizes) else sum((size or 0) * n for size, n in sizes)
 
 
-def size(shape: tuple[int, ...], names: tuple[str, ...], said: Said, scale: str, turned: bool) -> int | None:
+def size_as(shape: tuple[int, ...], names: tuple[str, ...], said: Said, scale: str, turned: bool) -> int | None:
     """The bytes of one. `turned`: words run along a matrix that the model has the other way round, as GPT-2 does."""
     packing = packing_of(names, said, scale)
     if packing is None or len(shape) < 2:
@@ -131,13 +140,16 @@ def size(shape: tuple[int, ...], names: tuple[str, ...], said: Said, scale: str,
 
 
 def packing_of(names: tuple[str, ...], said: Said, scale: str) -> Packing | None:
-    """How the tensor with these names in the file is packed; None where neither they nor the configuration tell."""
-    beside = {name.rpartition(".")[2] for name in names[1:]}
-    if names[0].endswith("qweight"):
-        layout = said.layout or ("gptq" if "g_idx" in beside else None)
+    """How the tensor with these names in the file is packed; None where neither they nor the configuration tell.
+
+    >>> packing_of(("weight", "weight_scale_inv"), Said(), "F32").block
+    (128, 128)
+    """
+    if names[0] == "qweight":
+        layout = said.layout or ("gptq" if "g_idx" in names else None)
         if layout not in ("gptq", "awq") or said.bits is None or said.group is None or said.various:
             return None
-        return Packing(layout, "I32", said.bits, (1, said.group), "F16", zeros="qzeros" in beside, indexed="g_idx" in beside)
+        return Packing(layout, "I32", said.bits, (1, said.group), "F16", zeros="qzeros" in names, indexed="g_idx" in names)
     if names[0].endswith("blocks"):
         return Packing("mxfp4", "U8", scale="U8")
     if len(names) == 2 and names[1].endswith("_scale_inv"):

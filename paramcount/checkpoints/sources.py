@@ -135,7 +135,7 @@ def _of_file(path: Path) -> Source:
     names = listing(path.parent)
     source = None
     if format == "safetensors":
-        stem, _, variant = place.around[0].removesuffix("-").partition(".")
+        stem, _, variant = place.around[0][:-1].partition(".")
         beside = f"{stem}.safetensors.index.{variant}.json" if variant else f"{stem}.safetensors.index.json"
         source = _of_index(path.parent / beside, read_text(path.parent / beside, ACCEPTED, LARGEST_INDEX)) if beside in names else None
     if source is None or path.name not in source.names:

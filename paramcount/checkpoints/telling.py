@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from paramcount.checkpoints.findings import Line
 from paramcount.checkpoints.verifying import Verification
+from paramcount.errors import printable
 from paramcount.figures import short_bytes
 from paramcount.tables import Column, Table
 
@@ -49,26 +50,28 @@ def headline(found: Verification) -> str:
     files = f"{found.files:,} files, " if found.files > 1 else ""
     against = len(found.faults) + sum(not line.said.ok for line in found.lines)
     verdict = "everything is accounted for" if found.ok else f"{against:,} finding{'s' if against > 1 else ''}"
-    return f"{found.name} in {found.path}: {files}{found.tensors:,} tensors   {verdict}"
+    return f"{found.name} in {printable(found.path)}: {files}{found.tensors:,} tensors   {verdict}"
 
 
 def lines(found: Verification, most: int = MOST_LINES, where: str = "--json") -> list[str]:
     """What speaks against the file, a line each. `where` all of it is said."""
-    against = [*found.faults, *(told(line) for line in found.lines if not line.said.ok)]
-    more = len(against) - most
-    return against if more <= 1 else [*against[:most], f"… and {more:,} more: {where} has all of them"]
+    against = [line for line in found.lines if not line.said.ok]
+    n = len(found.faults) + len(against)
+    shown = n if n <= most + 1 else most
+    told_all = [*found.faults[:shown], *map(told, against[: max(0, shown - len(found.faults))])]
+    return told_all if shown == n else [*told_all, f"… and {n - shown:,} more: {where} has all of them"]
 
 
 def told(line: Line) -> str:
     """A line of tensors as people read it."""
-    said, times = line.said, f"{line.tensors:,} × " if line.tensors > 1 else ""
+    said, times, pattern = line.said, f"{line.tensors:,} × " if line.tensors > 1 else "", printable(line.pattern)
     what = said.what.replace("_", " ")
     match said.finding:
         case "wrong shape":
-            return f"wrong shape: {line.pattern} {times}{shape(said.held)}, declared {shape(said.declared)} ({what})"
+            return f"wrong shape: {pattern} {times}{shape(said.held)}, declared {shape(said.declared)} ({what})"
         case "missing":
-            return f"missing: {line.pattern} {times}{shape(said.declared)} ({what})"
-    return f"{said.finding}: {line.pattern} {times}{shape(said.held)} ({what}){f': {said.note}' if said.note else ''}"
+            return f"missing: {pattern} {times}{shape(said.declared)} ({what})"
+    return f"{said.finding}: {pattern} {times}{shape(said.held)} ({what}){f': {printable(said.note)}' if said.note else ''}"
 
 
 def notes(found: Verification) -> list[str]:
@@ -76,7 +79,7 @@ def notes(found: Verification) -> list[str]:
     found_lines = []
     if beside := found.beside:
         found_lines.append(f"beside the parameters: {' · '.join(what if n is None else f'{what} {n:,}' for what, n in beside.items())}")
-    found_lines += [f"{line.pattern}: {line.said.what} {line.said.note}" for line in found.lines if line.said.ok and line.said.note][:MOST_LINES]
+    found_lines += [f"{printable(line.pattern)}: {line.said.what} {printable(line.said.note)}" for line in found.lines if line.said.ok and line.said.note][:MOST_LINES]
     if found.by_shape:
         found_lines.append(f"the names are strange: {found.by_shape:,} tensors were matched by their shape alone")
     if not found.shapes_checked:

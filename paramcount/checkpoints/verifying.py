@@ -17,7 +17,7 @@ from paramcount.checkpoints.promised import promise
 from paramcount.checkpoints.quantised import Logical, Totals, Unpacked, unpacked
 from paramcount.checkpoints.sources import opened
 from paramcount.counting import COMPONENTS, SCHEMA_VERSION, Count, counted
-from paramcount.errors import ParamcountError
+from paramcount.errors import ParamcountError, printable
 from paramcount.files import expanded
 from paramcount.names import load
 from paramcount.stored import Tensor, place
@@ -99,7 +99,11 @@ def compared(model: Model, checkpoint: Checkpoint, content: Unpacked | None = No
     """A loaded model and an opened checkpoint, each tensor matched. `content`: the checkpoint without its packing, where that is known."""
     count, content = counted(model), content or unpacked(checkpoint)
     tensors, remarks = written(checkpoint, content, count)
-    matches = matched(named(tensors), content.tensors)
+    try:
+        declared = named(tensors)
+    except ParamcountError as error:
+        raise error.at(printable(model.id)) from None
+    matches = matched(declared, content.tensors)
     return Compared(checkpoint, count, content, tensors, matches, findings(matches, checkpoint, content, count), tuple(remarks))
 
 
@@ -146,7 +150,10 @@ def written(checkpoint: Checkpoint, content: Unpacked, count: Count) -> tuple[Se
 
     parts = left_out(count.tensors)
     remarks = [f"{', '.join(parts)}: in an mmproj file of its own, not checked"] if parts else []
-    tensors = gguf_tensors(count.tensors, content.tensors, checkpoint.metadata.get("general.architecture"), count)
+    try:
+        tensors = gguf_tensors(count.tensors, content.tensors, checkpoint.metadata.get("general.architecture"), count)
+    except ParamcountError as error:
+        raise error.at(printable(checkpoint.path)) from None
     return tensors, remarks + rows_left_out(count.tensors, tensors)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paramcount.checkpoints.verifying import Verification, verify
+from paramcount import Verification, verify
 from tests.cases import load as cases
 from tests.damaging import DAMAGES, a_few, against, told
 from tests.headers import HEADERS, bytes_of, write_header

@@ -1,0 +1,326 @@
+"""Checkpoints that somebody made to do harm, through the command line: one line, exit code 2, nothing written, nothing run."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import pickle
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.headers import Tensors, as_header, bytes_of, saved, write_file, write_header, write_index
+from tests.refusing import command_refusal
+from tests.running import Runner
+
+MARKER = "was-run"
+COMMANDS: dict[str, tuple[str, ...]] = {"verify": ("verify", "gpt2-small"), "alone": (), "why": ("why", "gpt2-small")}
+ESCAPE = "\x1b]0;owned\x07\x1b[2J\u202e\x9b31m\r\n"
+Case = Callable[[Path], Path]  # makes files in a folder, and says which to name
+
+
+class Payload:
+    """Runs a command where it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, (f"touch {MARKER}",)
+
+
+PICKLE = pickle.dumps(Payload(), 2)
+
+# ---- safetensors
+
+
+def header(entries: object, name: str = "model.safetensors", values: int = 0, length: int | None = None) -> Case:
+    """A file with a header, or what stands for one, and so many bytes of values."""
+    text = entries if isinstance(entries, bytes) else json.dumps(entries).encode()
+
+    def make(folder: Path) -> Path:
+        path = folder / name
+        path.write_bytes(struct.pack("<Q", len(text) if length is None else length) + text + bytes(values))
+        return path
+
+    return make
+
+
+def entry(start: int, stop: int, shape: object = (1,), dtype: str = "F32") -> dict[str, Any]:
+    return {"dtype": dtype, "shape": shape, "data_offsets": [start, stop]}
+
+
+def sparse(name: str, data: bytes, size: int) -> Case:
+    """A file of which only the beginning takes room."""
+
+    def make(folder: Path) -> Path:
+        path = folder / name
+        path.write_bytes(data)
+        os.truncate(path, size)
+        return path
+
+    return make
+
+
+SAFETENSORS: dict[str, Case] = {
+    "header of 2^63 bytes": header(b"{}", length=2**63),
+    "header of 2^64 - 1 bytes": header(b"{}", length=2**64 - 1),
+    "header longer than its file": header({"a": entry(0, 4)}, values=4, length=10_000),
+    "header of ten million tensors": sparse("model.safetensors", struct.pack("<Q", 700_000_000) + b'{"a', 10**12),
+    "overlapping": header({"a": entry(0, 8, (2,)), "b": entry(4, 12, (2,))}, values=12),
+    "behind the end": header({"a": entry(0, 4), "b": entry(4, 2**62, (2**60 - 1,))}, values=8),
+    "before the beginning": header({"a": entry(-4, 0)}, values=4),
+    "backwards": header({"a": entry(4, 0)}, values=4),
+    "offsets of 30 digits": header({"a": entry(0, 10**30, (10**30,))}, values=4),
+    "a shape of 2^120 values": header({"a": entry(0, 4, (2**60, 2**60))}, values=4),
+    "a million axes": header({"a": entry(0, 4, [1] * 1_000_000)}, values=4),
+    "nested deeply": header(b'{"a":' * 200_000 + b"1" + b"}" * 200_000),
+    "lists nested deeply": header(b'{"a":' + b"[" * 1_000_000, length=1_000_005),
+    "a number of a million digits": header(b'{"a":{"dtype":"F32","shape":[' + b"9" * 1_000_000 + b'],"data_offsets":[0,4]}}', values=4),
+    "a name of terminal escapes": header({ESCAPE: entry(0, 4)}, values=4),
+    "a name of half a character": header(b'{"\\ud800":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', values=4),
+    "a type of terminal escapes": header({"a": entry(0, 4, dtype=ESCAPE)}, values=4),
+    "a name twice": header(b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', values=4),
+    "a header that is no text": header(b'{"\xff\xfe"}'),
+    "a saved header of a million axes": header({"a": entry(0, 4, [1] * 1_000_000)}, name="saved.json"),
+}
+
+# ---- GGUF
+
+
+def gguf(*pieces: bytes, tensors: int = 0, pairs: int = 0, version: int = 3) -> Case:
+    data = b"GGUF" + struct.pack("<IQQ", version, tensors, pairs) + b"".join(pieces)
+
+    def make(folder: Path) -> Path:
+        path = folder / "model.gguf"
+        path.write_bytes(data)
+        return path
+
+    return make
+
+
+def text(said: str | bytes) -> bytes:
+    data = said.encode("utf-8", "surrogatepass") if isinstance(said, str) else said
+    return struct.pack("<Q", len(data)) + data
+
+
+STRING, ARRAY, UINT32 = struct.pack("<I", 8), struct.pack("<I", 9), struct.pack("<I", 4)
+LLAMA = text("general.architecture") + STRING + text("llama")
+
+
+def tensor(name: str, shape: tuple[int, ...] = (4,), type: int = 0, offset: int = 0) -> bytes:
+    return text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, type, offset)
+
+
+GGUF: dict[str, Case] = {
+    "2^64 - 1 tensors": gguf(tensors=2**64 - 1),
+    "2^64 - 1 pairs": gguf(pairs=2**64 - 1),
+    "a text of 2^64 - 1 bytes": gguf(struct.pack("<Q", 2**64 - 1) + b"a", pairs=1),
+    "an array of 2^64 - 1 numbers": gguf(text("a") + ARRAY + UINT32 + struct.pack("<Q", 2**64 - 1), pairs=1),
+    "an array of 2^64 - 1 texts": gguf(text("a") + ARRAY + STRING + struct.pack("<Q", 2**64 - 1), pairs=1),
+    "arrays in arrays": gguf(text("a") + ARRAY + (ARRAY + struct.pack("<Q", 1)) * 100_000, pairs=1),
+    "arrays of many arrays": gguf(text("a") + ARRAY + ARRAY + struct.pack("<Q", 2**32), pairs=1),
+    "a type that there is not": gguf(text("a") + struct.pack("<I", 77), pairs=1),
+    "a version that there is not": gguf(version=2**31),
+    "a tensor behind the end": gguf(LLAMA, tensor("a", (2**40,), offset=2**50), tensors=1, pairs=1),
+    "2^32 - 1 axes": gguf(LLAMA, text("a") + struct.pack("<I", 2**32 - 1), tensors=1, pairs=1),
+    "2^248 values": gguf(LLAMA, tensor("a", (2**62, 2**62, 2**62, 2**62)), tensors=1, pairs=1),
+    "a tensor of a type that there is not": gguf(LLAMA, tensor("a", type=2**31), bytes(64), tensors=1, pairs=1),
+    "a tensor's name of terminal escapes": gguf(LLAMA, tensor(ESCAPE), bytes(64), tensors=1, pairs=1),
+    "a key of terminal escapes": gguf(text(ESCAPE) + STRING + text("a"), pairs=1),
+    "a name that is no text": gguf(LLAMA, text(b"\xff\xfe") + struct.pack("<IQIQ", 1, 4, 0, 0), bytes(64), tensors=1, pairs=1),
+    "a name twice": gguf(LLAMA, tensor("a"), tensor("a", offset=32), bytes(128), tensors=2, pairs=1),
+    "an architecture of terminal escapes": gguf(text("general.architecture") + STRING + text(ESCAPE), tensor("a"), bytes(64), tensors=1, pairs=1),
+    "no alignment": gguf(text("general.alignment") + UINT32 + bytes(4), pairs=1),
+}
+
+# ---- indices, links, pickles, nothing
+
+
+def index(placed: object, name: str = "model.safetensors.index.json") -> Case:
+    def make(folder: Path) -> Path:
+        path = folder / name
+        path.write_text(json.dumps({"metadata": {"total_size": 4}, "weight_map": placed}), encoding="utf-8")
+        return path
+
+    return make
+
+
+def outside(name: str) -> Case:
+    """An index in a folder that names a file outside it, which is there."""
+
+    def make(folder: Path) -> Path:
+        write_file(folder / "secret.safetensors", {"a": ("F32", (1,))})
+        (folder / "inside").mkdir()
+        return index({"a": name.format(folder=folder)})(folder / "inside")
+
+    return make
+
+
+def loop(folder: Path) -> Path:
+    (folder / "a.safetensors").symlink_to("b.safetensors")
+    (folder / "b.safetensors").symlink_to("a.safetensors")
+    return folder / "a.safetensors"
+
+
+def folder_loop(folder: Path) -> Path:
+    (folder / "loop").symlink_to("loop")
+    return folder / "loop" / "model.safetensors"
+
+
+def shard_loop(folder: Path) -> Path:
+    loop(folder)
+    return index({"a": "a.safetensors"})(folder)
+
+
+def pipe(folder: Path) -> Path:
+    os.mkfifo(folder / "model.safetensors")
+    return folder / "model.safetensors"
+
+
+def device(folder: Path) -> Path:
+    (folder / "model.gguf").symlink_to("/dev/zero")
+    return folder / "model.gguf"
+
+
+def shard_device(folder: Path) -> Path:
+    (folder / "a.safetensors").symlink_to("/dev/zero")
+    return index({"a": "a.safetensors"})(folder)
+
+
+def only_pickles(folder: Path) -> Path:
+    folder /= "pickles"
+    folder.mkdir()
+    (folder / "pytorch_model.bin").write_bytes(PICKLE)
+    return folder
+
+
+def holding(name: str, data: bytes) -> Case:
+    def make(folder: Path) -> Path:
+        path = folder / name
+        path.write_bytes(data)
+        return path
+
+    return make
+
+
+NAMES = ("model.safetensors", "model.gguf", "saved.json", "model.safetensors.index.json", "pytorch_model.bin.index.json")
+OTHERS: dict[str, Case] = {
+    "an index that names ..": outside("../secret.safetensors"),
+    "an index that names an absolute path": outside("{folder}/secret.safetensors"),
+    "an index that names .. within": outside("deeper/../../secret.safetensors"),
+    "an index that names terminal escapes": index({"a": f"{ESCAPE}.safetensors"}),
+    "an index of terminal escapes": index({ESCAPE: "a.safetensors"}),
+    "an index of no names": index([["a", "a.safetensors"]]),
+    "an index of numbers": index({"a": 7}),
+    "an index nested deeply": holding("model.safetensors.index.json", b'{"weight_map": {"a": ' + b"[" * 1_000_000),
+    "an index of 2 GB": sparse("model.safetensors.index.json", b'{"weight_map": {', 2**31),
+    "links in a circle": loop,
+    "a folder that is a link to itself": folder_loop,
+    "a shard in a circle": shard_loop,
+    "a pipe": pipe,
+    "a device": device,
+    "a shard that is a device": shard_device,
+    "a folder of pickles": only_pickles,
+    "a pickle": holding("pytorch_model.bin", PICKLE),
+    **{f"a pickle called {name}": holding(name, PICKLE) for name in NAMES},
+    **{f"nothing in {name}": holding(name, b"") for name in NAMES},
+    **{f"zeros in {name}": holding(name, bytes(4096)) for name in NAMES},
+    **{f"a terabyte of zeros in {name}": sparse(name, b"", 2**40) for name in NAMES},
+}
+CASES = SAFETENSORS | GGUF | OTHERS
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current directory, where a payload would leave its mark."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_is_refused_in_one_line_by_every_command(case: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = CASES[case](folder)
+    for command in COMMANDS.values():
+        message = command_refusal(capsys, *command, str(path))
+        assert "Traceback" not in message
+        command_refusal(capsys, *command, str(path), "-o", "out.json")  # which says, too, that nothing was written
+    assert not (folder / MARKER).exists()
+
+
+def test_the_payload_would_leave_its_mark(folder: Path) -> None:
+    pickle.loads(PICKLE)  # noqa: S301
+    assert (folder / MARKER).exists()
+
+
+@pytest.mark.parametrize("case", ["an index that names ..", "an index that names an absolute path", "an index that names .. within"])
+def test_nothing_of_a_file_outside_is_told(case: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    message = command_refusal(capsys, "verify", "gpt2-small", str(CASES[case](folder)))
+    assert "secret.safetensors" in message
+    assert "F32" not in message
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin.index.json", "model.safetensors.index.json"])
+def test_an_index_of_pickles_gives_names_and_no_pickle_is_opened(name: str, folder: Path, run: Runner) -> None:
+    tensors = saved("gpt2").tensors
+    (folder / "pytorch_model.bin").write_bytes(PICKLE)
+    (folder / "config.json").write_text(json.dumps(saved("gpt2").config), encoding="utf-8")
+    path = write_index(folder / name, dict.fromkeys(tensors, "pytorch_model.bin"), bytes_of(tensors))
+    for command in (("verify", "./config.json"), ("why", "./config.json"), ()):
+        done = run(*command, str(path))
+        assert (done.code, "Traceback" in done.err) == (0, False)
+    assert not (folder / MARKER).exists()
+
+
+def test_symlinked_shards_of_a_cache_are_followed(folder: Path, run: Runner) -> None:
+    """As huggingface_hub lays them out: a snapshot of links into the blobs beside it."""
+    blobs, snapshot = folder / "blobs", folder / "snapshots" / "0123456789abcdef"
+    blobs.mkdir()
+    snapshot.mkdir(parents=True)
+    write_file(blobs / "3e7d", saved("gpt2").tensors)
+    (snapshot / "model.safetensors").symlink_to("../../blobs/3e7d")
+    (snapshot / "config.json").write_text(json.dumps(saved("gpt2").config), encoding="utf-8")
+    assert run("verify", f"{snapshot}/config.json", f"{snapshot}/model.safetensors").code == 0
+    assert run("why", f"{snapshot}/", f"{snapshot}/").code == 0
+
+
+# ---- truncated at every byte
+
+
+def small_gguf() -> bytes:
+    data = b"GGUF" + struct.pack("<IQQ", 3, 1, 1) + LLAMA + tensor("token_embd.weight", (4, 2))
+    return data + bytes(-len(data) % 32) + bytes(4 * 4 * 2)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "saved.json", "model.safetensors.index.json", "model.gguf"])
+def test_a_file_cut_at_any_byte_is_refused(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tensors: Tensors = {"wte.weight": ("F32", (2, 2)), "wpe.weight": ("BF16", (2,))}
+    path = folder / name
+    if name.endswith("index.json"):
+        write_index(path, {"wte.weight": "a.safetensors"}, 4)
+    elif name.endswith("json"):
+        write_header(path, tensors)
+    elif name.endswith("gguf"):
+        header(b"", name)(folder).write_bytes(small_gguf())
+    else:
+        write_file(path, tensors)
+    data = path.read_bytes()
+    assert [run_code(capsys, "verify", "smollm2-135m", name), run_code(capsys, name)] == [1, 0]
+    for stop in range(len(data)):
+        path.write_bytes(data[:stop])
+        assert name in command_refusal(capsys, "verify", "smollm2-135m", name)
+        if stop % 5 == 0:
+            command_refusal(capsys, name)
+            command_refusal(capsys, "why", "smollm2-135m", name)
+
+
+def run_code(capsys: pytest.CaptureFixture[str], *args: str) -> int:
+    from paramcount.cli import main
+
+    with pytest.raises(SystemExit) as leaving:
+        main(list(args))
+    capsys.readouterr()
+    return int(leaving.value.code or 0)

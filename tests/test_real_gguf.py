@@ -1,0 +1,57 @@
+"""Released GGUF files, as llama.cpp tells of them when it loads one: how many tensors there are of each type, and the size of all.
+
+tests/data/gguf_dumps.json has what its logs print, as public files quote them, and the tensors: names and shapes by hand, from the configs
+of the models and llama.cpp's gguf-py/gguf/constants.py. Of types that change from layer to layer a log says how many tensors have each, not
+which: here the first layers have the wider one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paramcount.checkpoints.held import Checkpoint, File, Held
+from paramcount.checkpoints.verifying import verified
+from paramcount.gguf_files import BLOCKS
+from paramcount.names import load
+from tests.patterns import expanded
+
+DUMPS: dict[str, dict[str, Any]] = {dump["of"]: dump for dump in json.loads((Path(__file__).parent / "data" / "gguf_dumps.json").read_text(encoding="utf-8"))}
+SIZE = re.compile(r"size = ([\d.]+) ([GM])iB \(([\d.]+) BPW\)")
+PATH = Path("model.gguf")
+
+
+def held_of(dump: dict[str, Any]) -> dict[str, Held]:
+    held = {}
+    for pattern, (shape, dtype) in dump["tensors"].items():
+        values, size, _ = BLOCKS[dtype]
+        held |= {name: Held(PATH.name, dtype, tuple(shape), prod(shape) // values * size, 0) for name in expanded(pattern)}
+    return held
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_what_llama_cpp_tells_of_a_release_is_what_its_model_takes(name: str) -> None:
+    dump = DUMPS[name]
+    held = held_of(dump)
+    assert Counter(tensor.dtype for tensor in held.values()) == dump["types"]
+    size = sum(tensor.size or 0 for tensor in held.values())
+    checkpoint = Checkpoint(PATH, "gguf", held, (File(PATH.name, PATH, size),), metadata={"general.architecture": dump["architecture"]})
+    found = verified(load(dump["model"]), checkpoint)
+    assert (found.ok, found.faults, found.by_shape) == (True, (), 0)
+    assert found.found == found.expected
+    beside = sum((held[tensor].size or 0) for tensor in held if tensor == "rope_freqs.weight")  # which no config speaks of
+    assert (found.size.found, found.size.predicted) == (size, size - beside)
+    said, unit, bits = SIZE.search(dump["says"]).groups()  # type: ignore[union-attr]
+    assert f"{size / {'G': 2**30, 'M': 2**20}[unit]:.2f}" == said
+    assert found.totals.bits is not None
+    assert f"{float(found.totals.bits):.2f}" == bits
+
+
+def test_there_are_dumps_of_the_usual_layouts() -> None:
+    assert {dump["architecture"] for dump in DUMPS.values()} == {"llama", "qwen2", "qwen3moe", "gpt-oss", "gemma3", "phi3", "deepseek2"}

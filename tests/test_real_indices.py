@@ -1,0 +1,140 @@
+"""Indices of released checkpoints, as public repositories hold them: every name is accounted for and total_size explained, or a documented
+reason is told.
+
+tests/data/indices.json has what was read of them: total_size, the names of tensors and files, folded, and how many characters the file has,
+which holds the folding against the file. Which file a tensor is in was not copied; all names of files have the same length.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paramcount.checkpoints.sources import opened
+from paramcount.checkpoints.verifying import Verification, verified
+from paramcount.errors import ParamcountError
+from paramcount.names import load
+from tests.patterns import expanded, expanded_all
+
+ENTRIES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data" / "indices.json").read_text(encoding="utf-8"))
+NAMED = {entry["source"].partition("@")[0].partition(":")[0].rpartition("/")[2]: entry for entry in ENTRIES}
+REFUSED = [name for name in NAMED if "refused" in NAMED[name]]
+AGAINST = [name for name in NAMED if "against" in NAMED[name]]
+WHOLE = [name for name in NAMED if name not in REFUSED + AGAINST]
+INT4 = "Qwen-VL-Chat-Int4"
+
+
+def index_of(entry: dict[str, Any]) -> dict[str, Any]:
+    names, files = expanded_all(entry["names"]), expanded(entry["files"])
+    assert len(set(names)) == len(names) >= len(files)
+    placed = {name: files[i % len(files)] for i, name in enumerate(names)}
+    return {"metadata": {**entry.get("metadata", {}), "total_size": entry["total_size"]}, "weight_map": placed}
+
+
+def checked(entry: dict[str, Any], folder: Path, index: dict[str, Any] | None = None) -> Verification:
+    path = folder / ("pytorch_model.bin.index.json" if entry["files"].endswith(".bin") else "model.safetensors.index.json")
+    path.write_text(json.dumps(index or index_of(entry)), encoding="utf-8")
+    if "config" in entry:
+        (folder / "config.json").write_text(json.dumps(entry["config"]), encoding="utf-8")
+    return verified(load(entry.get("config") or entry["model"]), opened(path))
+
+
+def told(found: Verification) -> dict[str, int]:
+    """How many tensors speak against a file, by what is said of them, and how many faults do."""
+    lines: Counter[str] = Counter()
+    for line in found.lines:
+        if not line.said.ok:
+            lines[f"{line.said.finding} {line.said.what}"] += line.tensors
+    return {**lines, **({"fault": len(found.faults)} if found.faults else {})}
+
+
+def test_there_are_many_of_many_writers() -> None:
+    assert len(NAMED) == len(ENTRIES) >= 25
+    assert len({entry["config"]["model_type"] for entry in ENTRIES if "config" in entry}) >= 12
+    assert (len(WHOLE), len(REFUSED), len(AGAINST)) == (19, 2, 5)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMED if "characters" in NAMED[name]])
+def test_the_names_were_copied_whole(name: str) -> None:
+    index = index_of(NAMED[name])
+    written = [json.dumps(index, indent=indent) for indent in (2, 4, None)]
+    lengths = {len(text) + more for text in written for more in (0, 1)}
+    lengths |= {len(text) + text.count("\n") + 2 for text in written}  # lines that end as Windows ends them
+    assert NAMED[name]["characters"] in lengths
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_every_name_is_accounted_for_and_the_size_explained(name: str, tmp_path: Path) -> None:
+    entry = NAMED[name]
+    found = checked(entry, tmp_path)
+    assert (found.ok, told(found), found.by_shape, found.shapes_checked) == (True, {}, 0, False)
+    assert found.tensors == len(expanded_all(entry["names"]))
+    assert found.files == len(expanded(entry["files"]))
+    assert [remark for remark in found.remarks if remark.startswith(f"total_size {entry['total_size']:,.0f} is ")]
+
+
+@pytest.mark.parametrize("name", AGAINST)
+def test_what_its_config_does_not_promise_is_told(name: str, tmp_path: Path) -> None:
+    found = checked(NAMED[name], tmp_path)
+    assert told(found) == NAMED[name]["against"]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_scheme_that_is_not_read_is_named_by_the_names_of_tensors_alone(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ParamcountError, match=f"a scheme that is not read: {NAMED[name]['refused']}"):
+        checked(NAMED[name], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "remark"),
+    [
+        ("llama-65b-hf", "65,285,665,792 values of 2 bytes"),  # 80 × 64 rotary frequencies among them
+        ("granite-3.1-1b-a400m-instruct", "1,334,628,352 values of 4 bytes"),
+        # 32 masks of 2048 × 2048 truth values, a bit each; 32 × 64 frequencies and 32 fillers of masks as wide as the rest
+        ("RedPajama-INCITE-7B-Base", "6,857,304,096 values of 2 bytes and 134,217,728 of 1 bit"),
+        # A_log of 18 layers, 16 heads each
+        ("Jev-Style-Qwen3.5-2B-Decision-MLX-bf16", "1,881,824,800 values of 2 bytes and 288 of 4 bytes"),
+        # 24 × 32 experts of 3 × 2880 × 2880 values, 4 bits each and 8 more for 32 of them
+        ("gpt-oss-20b", "packed weights of 10,152,345,600 bytes and 1,804,459,584 values of 2 bytes"),
+        ("oasstpythia1.5brm", "5,246,377,988 was not compared: of 2 tensors nobody knows the shape"),
+    ],
+)
+def test_what_total_size_counts_is_said(name: str, remark: str, tmp_path: Path) -> None:
+    assert any(remark in said for said in checked(NAMED[name], tmp_path).remarks)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_total_size_that_lies_is_found_out(name: str, tmp_path: Path) -> None:
+    index = index_of(NAMED[name])
+    true = index["metadata"]["total_size"]
+    for lie in (1, true - 2, true + 10, 2 * true + 2):
+        index["metadata"]["total_size"] = lie
+        assert any(fault.startswith("total_size ") for fault in checked(NAMED[name], tmp_path, index).faults)
+
+
+def test_gptq_takes_the_bytes_that_a_release_says(tmp_path: Path) -> None:
+    """Of a GPTQ release of 4 bits, without its vision tower, which was not quantised: 48 layers of width 1664 over 14 × 14 patches, and a
+    resampler of 256 queries of width 4096. Source of the tower's shapes: huggingface.co Qwen/Qwen-VL-Chat-Int4, visual.py."""
+    index = index_of(NAMED[INT4])
+    width, hidden, out, places = 1664, 8192, 4096, 256
+    block = 4 * (width * width + width) + 2 * 2 * width + 2 * width * hidden + hidden + width
+    around = 3 * 14 * 14 * width + places * width + 2 * width + 2 * out + out * out
+    pool = 2 * 256 * out + width * out + 4 * (out * out + out) + 2 * 2 * out
+    index["weight_map"] = {name: file for name, file in index["weight_map"].items() if ".visual." not in name}
+    index["metadata"]["total_size"] -= 2 * (48 * block + around + pool)
+    found = checked(NAMED[INT4], tmp_path, index)
+    assert (found.ok, found.scheme) == (True, "GPTQ, 4 bits, groups of 128")
+    assert any(" is packed weights of " in remark for remark in found.remarks)
+
+
+def test_a_config_that_says_nothing_of_its_packing_leaves_the_size_alone(tmp_path: Path) -> None:
+    index = index_of(NAMED[INT4])
+    index["weight_map"] = {name: file for name, file in index["weight_map"].items() if ".visual." not in name}
+    config = {key: value for key, value in NAMED[INT4]["config"].items() if key != "quantization_config"}
+    found = checked(NAMED[INT4] | {"config": config}, tmp_path, index)
+    assert (found.ok, found.scheme) == (True, "GPTQ")
+    assert any("nothing tells how GPTQ is packed" in remark for remark in found.remarks)
