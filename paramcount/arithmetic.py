@@ -65,4 +65,4 @@ def _bracket(times: int, terms: list[str]) -> str:
     inner = " + ".join(terms)
     if times == 1:
         return inner
-    return f"{times} × ({inner})" if len(terms) > 1 else f"{times} × {inner}"
+    return f"{times:,} × ({inner})" if len(terms) > 1 else f"{times:,} × {inner}"

@@ -30,10 +30,6 @@ VARIED = (
 )  # fmt: skip
 
 
-def bytes_added(layout: Layout) -> int:
-    return sum(4 * prod(shape) for name, shape in layout.tensors.items() if name in ADDED)
-
-
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_file_as_the_converter_lays_it_out_verifies_with_nothing_left_over(name: str, tmp_path: Path) -> None:
     layout = LAYOUTS[name]
@@ -41,7 +37,7 @@ def test_a_file_as_the_converter_lays_it_out_verifies_with_nothing_left_over(nam
     assert (found.ok, told(found)) == (True, "")
     assert found.expected == found.found
     assert (found.format, found.shapes_checked, found.by_shape, found.tensors) == ("gguf", True, 0, len(layout.tensors))
-    assert found.size.predicted is not None and found.size.predicted + bytes_added(layout) == found.size.found
+    assert found.size.predicted == found.size.found == found.totals.bytes
     assert {line.pattern for line in found.lines if line.said.what == "buffer"} >= layout.tensors.keys() & ADDED.keys()
     assert any("rows" in remark for remark in found.remarks) == (layout.architecture in NO_TOKEN or layout.config["model_type"] in ROBERTA)
 
@@ -52,7 +48,7 @@ def test_quantised_it_is_the_same_model(types: str, tmp_path: Path) -> None:
     assert (found.ok, told(found)) == (True, "")
     assert found.expected == found.found
     assert sum(found.found.values()) == pc.count(WIDE.config).total
-    assert found.size.predicted is not None and found.size.predicted + bytes_added(WIDE) == found.size.found
+    assert found.size.predicted == found.size.found == found.totals.bytes
     assert types in str(found.scheme) or types in ("F16", "BF16")
 
 

@@ -28,7 +28,7 @@ PATH = Path("model.gguf")
 
 
 def held_of(dump: dict[str, Any]) -> dict[str, Held]:
-    held = {}
+    held: dict[str, Held] = {}
     for pattern, (shape, dtype) in dump["tensors"].items():
         values, size, _ = BLOCKS[dtype]
         held |= {name: Held(PATH.name, dtype, tuple(shape), prod(shape) // values * size, 0) for name in expanded(pattern)}

@@ -18,6 +18,7 @@ from paramcount.checkpoints.sources import opened
 from paramcount.checkpoints.verifying import Verification, verified
 from paramcount.errors import ParamcountError
 from paramcount.names import load
+from tests.headers import write_header
 from tests.patterns import expanded, expanded_all
 
 ENTRIES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data" / "indices.json").read_text(encoding="utf-8"))
@@ -138,3 +139,37 @@ def test_a_config_that_says_nothing_of_its_packing_leaves_the_size_alone(tmp_pat
     found = checked(NAMED[INT4] | {"config": config}, tmp_path, index)
     assert (found.ok, found.scheme) == (True, "GPTQ")
     assert any("nothing tells how GPTQ is packed" in remark for remark in found.remarks)
+
+
+@pytest.mark.parametrize(
+    ("name", "gone"),
+    [
+        ("bloom", "model_00001-of-00072.safetensors"),
+        ("gpt-oss-20b", "model-00001-of-00002.safetensors"),  # three files, numbered from 0, "of 2"
+        ("llama-7b-hf", "pytorch_model-00007-of-00033.bin"),  # 33, from 0
+        ("WizardLM-2-8x22B", "model-00059-of-00059.safetensors"),
+    ],
+)
+def test_a_numbered_file_that_an_index_leaves_out_is_told(name: str, gone: str, tmp_path: Path) -> None:
+    index = index_of(NAMED[name])
+    assert gone in index["weight_map"].values()
+    index["weight_map"] = {tensor: file for tensor, file in index["weight_map"].items() if file != gone}
+    del index["metadata"]["total_size"]
+    assert f"{gone} is not in the index" in checked(NAMED[name], tmp_path, index).faults
+
+
+META = {  # of each layer: Mistral 7B, shapes by its params.json
+    "attention_norm": (4096,), "attention.wq": (4096, 4096), "attention.wk": (1024, 4096), "attention.wv": (1024, 4096), "attention.wo": (4096, 4096),
+    "ffn_norm": (4096,), "feed_forward.w1": (14336, 4096), "feed_forward.w2": (4096, 14336), "feed_forward.w3": (14336, 4096),
+}  # fmt: skip
+
+
+def test_the_names_of_consolidated_files_are_known(tmp_path: Path) -> None:
+    """Source: huggingface.co mistralai/Mistral-7B-v0.3, consolidated.safetensors; github transformers v5,
+    models/mistral/convert_mistral_weights_to_hf.py."""
+    tensors = {f"layers.{i}.{name}.weight": shape for i in range(32) for name, shape in META.items()}
+    tensors |= {"tok_embeddings.weight": (32768, 4096), "norm.weight": (4096,), "output.weight": (32768, 4096)}
+    path = write_header(tmp_path / "consolidated.json", {name: ("BF16", shape) for name, shape in tensors.items()})
+    found = verified(load("mistral-7b-v0.3"), opened(path))
+    assert (found.ok, found.lines, found.by_shape) == (True, (), 0)
+    assert found.found == found.expected

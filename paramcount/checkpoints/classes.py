@@ -35,4 +35,5 @@ def class_of(name: str, shape: tuple[int, ...] | None) -> str:
         return ADDED[name]
     if name.endswith(MASKS) and shape is not None and len(shape) == 4:
         return "buffer"
-    return next((what for pattern, what in BY_NAME if pattern.search(name.lower())), "unknown")
+    end = name[-LONGEST_NAME:].lower()
+    return next((what for pattern, what in BY_NAME if pattern.search(end)), "unknown")

@@ -70,6 +70,9 @@ def _against(matches: Matches, content: Unpacked, count: Count) -> Iterator[tupl
     likely = renamed(matches, held)
     for name in matches.unexpected:
         shape = held[name].shape
+        if shape is not None and 0 in shape:
+            yield name, Finding("beside", "empty", None, shape)
+            continue
         what = class_of(key(name), shape)
         weight = held.get(f"{name.removesuffix('.bias')}.weight")
         if what == "unknown" and name.endswith(".bias") and weight and len(weight.held) > 1:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from paramcount.checkpoints.quantised import Logical
 
 Names: TypeAlias = "Mapping[str, Logical]"
-MOST_DECLARED = 2_000_000
+MOST_DECLARED = 1_000_000  # twice what any file may hold
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ def named(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
     for tensor in tensors:
         for name in names_of(tensor):
-            found.setdefault(name, tensor)
+            if name not in found or (found[name].tied_to and not tensor.tied_to):  # what is declared twice is tied but once
+                found[name] = tensor
     return found
 
 

@@ -7,7 +7,7 @@ by a single name: an ordinary model may call a tensor `scales`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
@@ -100,7 +100,7 @@ def _unpacked(checkpoint: Checkpoint) -> Unpacked:
     refuse_foreign(checkpoint.tensors)
     found = grouped(checkpoint.tensors, said)
     packed = {group.names[0]: (group, fit) for group, fit in zip(found.groups, fits(found.groups, said))}
-    faults = [*found.faults, *contradictions(packed.values(), said)]
+    faults = [*found.faults, *contradictions(list(packed.values()), said)]
     tensors: dict[str, Logical] = {}
     for name, held in checkpoint.tensors.items():
         if name in packed:
@@ -182,7 +182,7 @@ def _fit(group: Group, said: Said, usual: Packing | None, shared: Mapping[str, t
             return float_fit(group.pieces, shared.get(group.ending, (128, 128)), loose=not group.ending.endswith("inv"))
 
 
-def contradictions(packed: Iterable[tuple[Group, Fit]], said: Said) -> list[tuple[str, str]]:
+def contradictions(packed: Sequence[tuple[Group, Fit]], said: Said) -> list[tuple[str, str]]:
     """Where the packing is another than the configuration says."""
     found = []
     known: dict[tuple[tuple[Piece, ...], Packing], str] = {}
@@ -193,7 +193,14 @@ def contradictions(packed: Iterable[tuple[Group, Fit]], said: Said) -> list[tupl
                 known[key] = contradiction(group, fit.shape, fit.packing, said)
             if known[key]:
                 found.append((group.names[0], known[key]))
-    return found
+    return found + without_index(packed)
+
+
+def without_index(packed: Sequence[tuple[Group, Fit]]) -> list[tuple[str, str]]:
+    """GPTQ's tensors that lack the group index that most of the file's have."""
+    words = [(group.names[0], fit.packing.indexed) for group, fit in packed if fit.packing and fit.packing.layout in WORDS]
+    lacking = [name for name, indexed in words if not indexed]
+    return [(name, "stands without its group index") for name in lacking] if 2 * len(lacking) < len(words) else []
 
 
 def contradiction(group: Group, shape: tuple[int, ...], packing: Packing, said: Said) -> str:

@@ -14,7 +14,7 @@ from paramcount.checkpoints.held import Checkpoint
 from paramcount.checkpoints.layouts import key, laid_out
 from paramcount.checkpoints.matching import Matches, is_counted, matched, named, shares
 from paramcount.checkpoints.promised import promise
-from paramcount.checkpoints.quantised import Logical, Totals, Unpacked, unpacked
+from paramcount.checkpoints.quantised import Totals, Unpacked, unpacked
 from paramcount.checkpoints.sources import opened
 from paramcount.counting import COMPONENTS, SCHEMA_VERSION, Count, counted
 from paramcount.errors import ParamcountError, printable
@@ -115,7 +115,7 @@ def verified(model: Model, checkpoint: Checkpoint) -> Verification:
 def verification(model: Model, found: Compared) -> Verification:
     """What is to be said of a model beside a checkpoint."""
     checkpoint, content, matches = found.checkpoint, found.content, found.matches
-    size = Size(predicted(matches, content), held_bytes(checkpoint))
+    size = Size(predicted(found), held_bytes(checkpoint))
     faults, remarks = [*checkpoint.faults, *content.faults], [*found.remarks]
     if all(held.shape is None for held in checkpoint.tensors.values()):
         try:
@@ -181,16 +181,14 @@ def found_of(matches: Matches, content: Unpacked) -> dict[str, int]:
     return found
 
 
-def predicted(matches: Matches, content: Unpacked) -> int | None:
-    """Bytes of what is declared and not left out, each tensor packed as the file packs it, else as it packs its like."""
-    sizes = [
-        logical.size(tensor.shape)
-        for found in (matches.there, matches.misshapen, matches.by_shape)
-        for name, tensor in found.items()
-        if (logical := content.tensors[name])
-    ]
+def predicted(found: Compared) -> int | None:
+    """Bytes of what is declared and not left out, each tensor packed as the file packs it, else as it packs its like; and of what else the
+    file may hold."""
+    matches, held = found.matches, found.content.tensors
+    sizes = [held[name].size(tensor.shape) for tensors in (matches.there, matches.misshapen, matches.by_shape) for name, tensor in tensors.items()]
+    sizes += [held[name].size(shape) for name in matches.unexpected if found.said[name].ok and (shape := held[name].shape) is not None]
     if matches.missing:
-        like: dict[str, Logical] = {key(name): logical for name, logical in content.tensors.items()}
+        like = {key(name): logical for name, logical in held.items()}
         usual = max(like.values(), key=lambda logical: prod(logical.shape or ()), default=None)
         for name, tensor in matches.missing.items():
             kept = like.get(key(name)) or usual
