@@ -117,6 +117,14 @@ def test_a_total_size_that_lies_is_found_out(name: str, tmp_path: Path) -> None:
         assert any(fault.startswith("total_size ") for fault in checked(NAMED[name], tmp_path, index).faults)
 
 
+def test_where_shapes_are_not_known_a_total_size_below_the_others_is_found_out(tmp_path: Path) -> None:
+    index = index_of(NAMED["oasstpythia1.5brm"])
+    index["metadata"]["total_size"] = 1_311_592_447
+    assert checked(NAMED["oasstpythia1.5brm"], tmp_path, index).faults == (
+        "total_size 1,311,592,447 is less than 1,311,592,448 values take (accepted: 1 byte each or more)",
+    )
+
+
 def test_gptq_takes_the_bytes_that_a_release_says(tmp_path: Path) -> None:
     """Of a GPTQ release of 4 bits, without its vision tower, which was not quantised: 48 layers of width 1664 over 14 × 14 patches, and a
     resampler of 256 queries of width 4096. Source of the tower's shapes: huggingface.co Qwen/Qwen-VL-Chat-Int4, visual.py."""

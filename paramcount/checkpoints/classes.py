@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from paramcount.checkpoints.folding import LONGEST_NAME
 from paramcount.checkpoints.gguf_tables import ADDED
 
 # Words of names, the first class that has one wins. A name is lower-cased, its indices are braces.
