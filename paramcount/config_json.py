@@ -9,6 +9,7 @@ from typing import Any
 from paramcount.architectures import ARCHITECTURES
 from paramcount.architectures import architecture as architecture_of
 from paramcount.architectures.composites import COMPOSITES, TOWERS, Composite, tower_named
+from paramcount.config_keys.single_layers import PER_LAYER, not_declared
 from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.reading import left_unread, read, read_language, remarks
 from paramcount.rules import validated
@@ -69,10 +70,10 @@ def from_config(document: Mapping[str, Any], id: str = "config.json", name: str 
 
     Raises: ParamcountError where the reference refuses it, or where it is not known how to count it exactly.
     """
-    if document.get("per_layer_config"):
-        raise ParamcountError("overrides sizes layer by layer, which is not supported", where="per_layer_config")
     model_type, cls = model_type_of(document), class_of(document)
     composite = COMPOSITES.get(model_type)
+    if composite and document.get(PER_LAYER) is not None:
+        raise not_declared()
     if composite and (unknown_tower(document, composite) or (model_type not in ARCHITECTURES and f"{model_type}.{cls}" not in ARCHITECTURES)):
         config, reading, registered = language_model(document, composite, cls)
     else:

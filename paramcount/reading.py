@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from paramcount.architectures import architecture as architecture_of
 from paramcount.architectures.composites import COMPOSITES, SECTION, language_config, tower_config
+from paramcount.config_keys.single_layers import PER_LAYER, by_kind, not_declared
 from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.rules import validated
 from paramcount.sizes import ABSENT, LARGEST, NULL, REQUIRED, Condition, Derivation, Sizes, Tower, inner_configs, key_of
@@ -210,11 +211,30 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
             looked_at = [start + key for key in dict.fromkeys(watched.seen) if key in config]
             origin[field] = f"derived from {', '.join(looked_at)}" if looked_at else "derived"
             used.update(looked_at)
+    for field, (value, where) in sizes_of_single_layers(architecture, document, config, values).items():
+        values[field], origin[field] = value, start + where if where else f"derived from {start}{PER_LAYER}"
+        used.add(start + PER_LAYER)
     watched.seen = []
     for condition in architecture.conditions if architecture.own_layer_types else (layer_types_fit, *architecture.conditions):
         worked_out(condition, watched, values, "config.json")
     used.update(start + key for key in watched.seen)
     return done
+
+
+def sizes_of_single_layers(
+    architecture: type[Sizes], document: Mapping[str, Any], config: Mapping[str, Any], values: Mapping[str, Any]
+) -> dict[str, tuple[Any, str]]:
+    """What per_layer_config says, as by_kind tells it; only what has layers may have the key."""
+    outside = document if architecture.section else config if inner_configs(architecture) and "n_layers" not in architecture.model_fields else {}
+    if outside.get(PER_LAYER) is not None:
+        raise not_declared()
+    if PER_LAYER not in config:
+        return {}
+    layered = architecture.layered
+    keys = {key for sizes in layered.values() for key in sizes}
+    common = {name: field.name for field in fields(architecture) for name in field.spellings if name in keys}
+    found: dict[str, tuple[Any, str]] = worked_out(lambda js, c: by_kind(js, c, layered, common), Watched(config), values, PER_LAYER)
+    return found
 
 
 def read_language(document: Mapping[str, Any]) -> tuple[Sizes, str, Values]:

@@ -50,7 +50,6 @@ USUAL = {
     "d_v": "v_head_dim",
     "window": "sliding_window",
     "layer_types": "layer_types",
-    "cross_attention_layers": "cross_attention_layers",
     "attention_bias": "attention_bias",
     "qkv_bias": "qkv_bias",
     "mlp_bias": "mlp_bias",
@@ -190,10 +189,15 @@ class Sizes(BaseModel):
     with_more: ClassVar[tuple[str, ...]] = ()  # classes that hold these and another head, which is not counted
     # Beginnings of names, behind the model's own prefix, of tensors that the reference allocates and no forward pass can reach: in no count.
     unreached: ClassVar[tuple[str, ...]] = ()
+    # Ends of names of tables that the reference works out as it builds a model: its writer leaves them out, or did.
+    unsaved: ClassVar[tuple[str, ...]] = ()
+    either_way: ClassVar[tuple[str, ...]] = ()  # ends of names of matrices that some writers store the other way round, all of them
     defaults: ClassVar[Mapping[str, Any]] = {}  # what absent keys mean, where an inherited field says otherwise
     noted: ClassVar[Mapping[str, str]] = {}  # {field: what to remark where no key gives it}
     rotated: ClassVar[str | None] = None  # the field whose width rotary positions turn
     own_layer_types: ClassVar[bool] = False  # `check` alone says which words layer_types may hold
+    # {word of layer_types: {key: field}}: what per_layer_config may give layers of a kind; "" where `conditions` alone look at it.
+    layered: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     section: ClassVar[str | None] = None  # the part of a composite config.json these fields are read from
 
     conditions: ClassVar[tuple[Condition, ...]] = ()  # what config.json must fulfil besides, in keys that no weight depends on

@@ -221,7 +221,7 @@ def test_of_names_alone_no_number_of_values_is_told() -> None:
 
 
 def test_an_index_is_explained_as_far_as_its_names_and_its_size_tell(run: Runner, tmp_path: Path) -> None:
-    tensors = tensors_of("gpt2-small")
+    tensors: Tensors = {name: ("F32", shape) for name, (_, shape) in tensors_of("gpt2-small").items()}
     write_index(tmp_path / "model.safetensors.index.json", spread(tensors, 2), bytes_of(tensors))
     done = run("why", "gpt2-small", f"{tmp_path}/model.safetensors.index.json", "--csv")
     assert done.code == 0

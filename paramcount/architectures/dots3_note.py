@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from paramcount.architectures.bailing_hybrid import head_gate
 from paramcount.config_keys.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.config_keys.layer_kinds import dense_by_type, whole
+from paramcount.config_keys.single_layers import NOTHING, PER_LAYER, Own, of_single_layers
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, act
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
@@ -20,8 +21,9 @@ KINDS = ("sliding_attention", "indexed_attention", "full_attention")
 
 
 def layer_words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
-    """The first two layers and every fourth look far, the others over a window. Whether they look sparsely, use_dsa says."""
-    sparse = js.get("use_dsa", True)
+    """The first two layers and every fourth look far, the others over a window. Whether they look sparsely, use_dsa says, and, with
+    per_layer_config, layer_types alone."""
+    sparse = js.get("use_dsa", None if PER_LAYER in js else True)
     words = js.get("layer_types")
     if words is None:
         far = "full_attention" if sparse is False else "indexed_attention"
@@ -38,26 +40,46 @@ def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, .
     return tuple(i for i in per_layer(c) if i < first or (not step[i] if isinstance(step, (list, tuple)) else i % step))
 
 
+def of_layer(js: Mapping[str, Any], own: Own, sliding: bool, key: str, absent: int, swa_absent: int) -> tuple[str, Any]:
+    """Where a size of a layer stands, and the size: its own, or that of all layers, or, without per_layer_config, that of its kind."""
+    if key in own.sizes:
+        return f"{own.where}.{key}", own.sizes[key]
+    if sliding and PER_LAYER not in js:
+        key, absent = f"swa_{key}", swa_absent
+    return key, js.get(key, absent)
+
+
 def sizes_are_consistent(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """What the reference asks of the sizes of its two kinds of attention."""
-    if "per_layer_config" in js:
-        raise ParamcountError("overrides sizes layer by layer, which is not supported", where="per_layer_config")
-    words = set(c["layer_types"])
-    for found, heads, key, absent in (
-        (words - {"sliding_attention"}, "n_heads", "num_key_value_heads", 128),
-        (words & {"sliding_attention"}, "n_sliding_heads", "swa_num_key_value_heads", 64),
-    ):
-        if found and js.get(key, absent) != c[heads]:
-            raise ParamcountError(f"= {shown(js.get(key, absent))} for {c[heads]} heads", where=key, accepted=f"{c[heads]}")
-    if "sliding_attention" in words and js.get("swa_head_dim", 256) != c["d_sliding_nope"] + c["d_sliding_rope"]:
-        accepted = f"{c['d_sliding_nope'] + c['d_sliding_rope']}, the sum of its parts"
-        raise ParamcountError(f"= {shown(js.get('swa_head_dim', 256))}", where="swa_head_dim", accepted=accepted)
+    single = of_single_layers(js, c["n_layers"])
+    width = c["d_sliding_nope"] + c["d_sliding_rope"]
+    for i, word in enumerate(c["layer_types"]):
+        own, sliding = single.get(i, NOTHING), word == "sliding_attention"
+        heads = c["n_sliding_heads" if sliding else "n_heads"]
+        where, found = of_layer(js, own, sliding, "num_key_value_heads", 128, 64)
+        if found != heads:
+            raise ParamcountError(f"= {shown(found)} for {heads} heads", where=where, accepted=f"{heads}")
+        where, found = of_layer(js, own, sliding, "head_dim", 256, 256)
+        if sliding and found != width:
+            raise ParamcountError(f"= {shown(found)}", where=where, accepted=f"{width}, the sum of its parts")
+
+
+def sizes_of_attention(heads: str, start: str) -> dict[str, str]:
+    """{key: field} of a kind of attention; the keys without a field are the conditions' alone."""
+    widths = {"q_lora_rank": "q_lora", "kv_lora_rank": "kv_lora", "qk_nope_head_dim": "nope", "qk_rope_head_dim": "rope", "v_head_dim": "v"}
+    return {"num_attention_heads": heads, "num_key_value_heads": "", "head_dim": ""} | {key: start + field for key, field in widths.items()}
 
 
 class Dots3Note(Sizes):
-    """Source: modeling_dots3_note.py of the reference. Sizes with `sliding` in their names are those of the layers with a window."""
+    """Source: modeling_dots3_note.py of the reference. Sizes with `sliding` in their names are those of the layers with a window, which
+    a config.json gives in keys that begin with swa_, or in per_layer_config, beside which those count for nothing."""
 
     reference: ClassVar[str] = "Dots3NoteForCausalLM"
+    layered: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "sliding_attention": sizes_of_attention("n_sliding_heads", "d_sliding_"),
+        "indexed_attention": sizes_of_attention("n_heads", "d_"),
+        "full_attention": sizes_of_attention("n_heads", "d_"),
+    }
     conditions: ClassVar[tuple[Condition, ...]] = (
         sizes_are_consistent,
         grouped_routing(1, 1),

@@ -14,9 +14,7 @@ class Emu3Text(Sizes):
     """Source: modeling_emu3.py of the reference; arXiv:2409.18869."""
 
     reference: ClassVar[str] = "Emu3ForCausalLM"
-    larger: ClassVar[tuple[str, ...]] = ("Emu3ForConditionalGeneration", "Emu3Model")
     rotated: ClassVar[str | None] = "d_head"
-    section: ClassVar[str | None] = "text_config"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(151643), not_null("pad_token_id"))
 
     vocab_size: Positive = hf(absent=184622)
@@ -32,3 +30,10 @@ class Emu3Text(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, lambda c, kind, x: usual_layer(c, x, bias=c.attention_bias, mlp_bias=c.mlp_bias))
+
+
+class Emu3TextOf(Emu3Text):
+    """The language model of a config that says how images become tokens too."""
+
+    larger: ClassVar[tuple[str, ...]] = ("Emu3ForConditionalGeneration", "Emu3Model")
+    section: ClassVar[str | None] = "text_config"

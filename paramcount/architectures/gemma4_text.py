@@ -38,8 +38,6 @@ def global_kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
 def known_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if (found := js.get("use_bidirectional_attention")) not in (None, "all", "vision"):
         raise ParamcountError(f"= {shown(found)}", where="use_bidirectional_attention", accepted="all, vision or null")
-    if js.get("per_layer_config"):
-        raise ParamcountError("overrides sizes layer by layer, which is not supported", where="per_layer_config")
 
 
 def padding_fits(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -47,9 +45,17 @@ def padding_fits(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 class Gemma4UnifiedText(Sizes):
-    """The language model of the 12B. Source: modeling_gemma4_unified.py of the reference."""
+    """The language model of the 12B. Source: modeling_gemma4_unified.py of the reference.
+
+    A config.json says what full layers have of their own in global_head_dim and num_global_key_value_heads, or in per_layer_config,
+    beside which those count for nothing: what it leaves out is as in all layers.
+    """
 
     reference: ClassVar[str] = "Gemma4UnifiedForCausalLM"
+    layered: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        FULL: {"head_dim": "d_global_head", "num_key_value_heads": "n_global_kv_heads"},
+        "sliding_attention": {"head_dim": "d_head", "num_key_value_heads": "n_kv_heads"},
+    }
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), known_attention)
 
     vocab_size: Positive = hf(absent=262144)

@@ -23,6 +23,16 @@ def joined_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise ParamcountError(f"= {shown(found)}", where="vision_output_dim", accepted=f"{width}")
 
 
+def crossing_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """The reference asks of each layer whether it is among these, in whatever order; those of a longer model, as it writes them beside
+    fewer layers, are none."""
+    said = js.get("cross_attention_layers")
+    said = list(range(3, 40, 5)) if said is None else said
+    if not isinstance(said, (list, tuple)) or not all(type(i) is int and i >= 0 for i in said):
+        raise ParamcountError(f"= {shown(said)}", where="cross_attention_layers", accepted="whole numbers from 0")
+    return tuple(sorted({i for i in said if i < c["n_layers"]}))
+
+
 class MllamaVision(Sizes):
     """The vision tower: two stacks of layers over the patches of up to `n_tiles` tiles."""
 
@@ -54,7 +64,6 @@ class MllamaText(Sizes):
 
     reference: ClassVar[str] = "MllamaForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
-    section: ClassVar[str | None] = "text_config"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(128004, more=8),)
 
     vocab_size: Positive = hf(absent=128256)
@@ -64,7 +73,7 @@ class MllamaText(Sizes):
     n_kv_heads: Positive = hf(absent=8)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=14336)
-    cross_attention_layers: Indices = hf(absent=lambda js, c: tuple(i for i in range(3, 40, 5) if i < c["n_layers"]), null=ABSENT)
+    cross_attention_layers: Indices = derived(crossing_layers)
     tie_word_embeddings: Flag = derived(lambda js, c: False)  # whatever the key says
 
     def forward(c, tokens: Data) -> Data:
@@ -75,7 +84,13 @@ class MllamaText(Sizes):
             raise ParamcountError("= true, but the table has eight rows more than the head", where="tie_word_embeddings", accepted="false")
 
 
-class Mllama(MllamaText):
+class MllamaTextOf(MllamaText):
+    """The language model of a config that has a tower too."""
+
+    section: ClassVar[str | None] = "text_config"
+
+
+class Mllama(MllamaTextOf):
     """The language model with the tower whose images it looks at."""
 
     reference: ClassVar[str] = "MllamaForConditionalGeneration"

@@ -20,7 +20,13 @@ def full_first(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def half_window(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
-    """local_attention spans both sides of a token, of which a decoder sees one."""
+    """local_attention spans both sides of a token, of which a decoder sees one. sliding_window counts before it; the reference writes
+    -1 where there is none."""
+    if "sliding_window" in js:
+        window = js["sliding_window"]
+        if type(window) is not int or window < -1:
+            raise ParamcountError(f"= {shown(window)}", where="sliding_window", accepted="a whole number from 0, or -1")
+        return None if window == -1 else window
     span = js.get("local_attention", 128)
     if span is not None and type(span) is not int:
         raise ParamcountError(f"= {shown(span)}", where="local_attention", accepted="a whole number or null")
@@ -32,13 +38,13 @@ class ModernBertDecoder(Sizes):
 
     reference: ClassVar[str] = "ModernBertDecoderForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(50283), not_null("pad_token_id", "sliding_window"))
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(50283), not_null("pad_token_id"))
 
     vocab_size: Positive = hf(absent=50368)
     d_model: Positive = hf(absent=768)
     n_layers: Positive = hf(absent=22)
     layer_types: Words = hf(absent=full_first, null=ABSENT)
-    window: Natural | None = hf("sliding_window", absent=half_window)
+    window: Natural | None = derived(half_window)
     n_heads: Positive = hf(absent=12)
     d_head: Positive = derived(d_model_per_head)
     d_ff: Positive = hf(absent=1152)

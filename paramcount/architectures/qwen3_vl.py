@@ -93,9 +93,10 @@ class Qwen3VL(Sizes):
 
 
 class Qwen3VLMoE(Qwen3VL):
-    """The same around experts."""
+    """The same around experts, whose matrices released files hold the other way round."""
 
     reference: ClassVar[str] = "Qwen3VLMoeForConditionalGeneration"
+    either_way: ClassVar[tuple[str, ...]] = (".mlp.experts.gate_up_proj", ".mlp.experts.down_proj")  # conversion_mapping.py: check_dims
 
 
 def spoken(c: Any, tokens: Data, *image: Data, seen: Sequence[int] = (), prefix: str = "model.") -> Data:

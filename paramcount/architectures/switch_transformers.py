@@ -15,14 +15,14 @@ from paramcount.sizes import Derivation, Flag, Positive, Words, derived, flag, h
 KINDS = ("dense", "sparse")
 
 
-def every_so_often(field: str, layers_key: str, sparse_key: str) -> Derivation:
+def every_so_often(field: str, layers_key: str, sparse_key: str, step_key: str) -> Derivation:
     """A sparse layer in every `step`, the second of them. The step is worked out before an alias overrides num_layers; without a
-    sparse layer it is as long as the stack, so that the reference builds one all the same."""
+    sparse layer it is as long as the stack, so that the reference builds one all the same. Where config.json has the step, it counts."""
 
     def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
         n = whole(js, layers_key, 12) if js.get(layers_key, 12) is not None else whole(js, "num_layers", 12)
         n_sparse = js.get(sparse_key, 3)
-        step = n // n_sparse if n_sparse > 0 else n
+        step = js.get(step_key, n // n_sparse if n_sparse > 0 else n)
         return tuple(KINDS[step > 0 and (step == 1 or i % step == 1)] for i in per_layer({"n_layers": c[field]}))
 
     return kinds
@@ -38,8 +38,8 @@ class SwitchTransformers(T5):
     n_decoder_layers: Positive = hf("num_decoder_layers", absent=12, null=decoder_layers(12))
     d_head: Positive = hf("d_kv", absent=64)
     gated: Flag = derived(lambda js, c: False)
-    encoder_kinds: Words = derived(every_so_often("n_layers", "num_layers", "num_sparse_encoder_layers"))
-    decoder_kinds: Words = derived(every_so_often("n_decoder_layers", "num_decoder_layers", "num_sparse_decoder_layers"))
+    encoder_kinds: Words = derived(every_so_often("n_layers", "num_layers", "num_sparse_encoder_layers", "encoder_sparse_step"))
+    decoder_kinds: Words = derived(every_so_often("n_decoder_layers", "num_decoder_layers", "num_sparse_decoder_layers", "decoder_sparse_step"))
     n_routed_experts: Positive = hf("num_experts", absent=8)
     router_bias: Flag = hf("router_bias", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)

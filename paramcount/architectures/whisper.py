@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.bart import Decoder, share
-from paramcount.config_keys.conditions import both_stacks, padding_inside
+from paramcount.config_keys.conditions import both_stacks, not_null, padding_inside
 from paramcount.flow import Data, Weight, act, block, given, linear, lookup, weigh
 from paramcount.parts.classic import decoder_stack, encoder_stack
 from paramcount.parts.seq2seq import Layout, bart_layers, decoder_alone, placed
@@ -14,7 +14,7 @@ from paramcount.rules import stacks_fill
 from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
 
 LAYOUT = Layout(before=True, last_norm="layer_norm")
-PADDING = (padding_inside(50256),)
+ASKED = (padding_inside(50256), not_null("encoder_attention_heads"))
 
 
 def encoder_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
@@ -30,7 +30,7 @@ class Whisper(Sizes):
     """Source: arXiv:2212.04356, section 2.2."""
 
     reference: ClassVar[str] = "WhisperForConditionalGeneration"
-    conditions: ClassVar[tuple[Condition, ...]] = (*PADDING, both_stacks("WhisperForAudioClassification"))
+    conditions: ClassVar[tuple[Condition, ...]] = (*ASKED, both_stacks("WhisperForAudioClassification"))
 
     vocab_size: Positive = hf(absent=51865)
     d_model: Positive = hf("hidden_size", "d_model", absent=384)
@@ -63,7 +63,7 @@ class WhisperDecoder(Decoder):
     """The decoder alone, which drafts for a larger one. Source: arXiv:2212.04356, section 2.2."""
 
     reference: ClassVar[str] = "WhisperForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = PADDING
+    conditions: ClassVar[tuple[Condition, ...]] = ASKED
     defaults: ClassVar = {"vocab_size": 51865, "d_model": 384, "n_layers": 4, "n_heads": 6, "d_ff": 1536}
 
     n_positions: Positive = hf("max_target_positions", absent=448)

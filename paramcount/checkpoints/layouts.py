@@ -1,59 +1,30 @@
-"""How the writers of safetensors files name what a declaration declares: other prefixes, matrices together or apart, experts in one tensor."""
+"""How the writers of safetensors files name what a declaration declares: other prefixes and words, matrices together or apart or the other way
+round, experts in one tensor, a copy in the place of what it is a copy of."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, TypeAlias
 
-from paramcount.checkpoints.rewriting import fused, split, together
+from paramcount.checkpoints.layout_tables import ALIASES, EXPERTS, SWITCHED, TOGETHER, TURNED, WRAPPERS
+from paramcount.checkpoints.rewriting import fused, split, together, turned
 from paramcount.stored import Tensor
 
+if TYPE_CHECKING:
+    from paramcount.checkpoints.quantised import Logical
+
+Keys: TypeAlias = AbstractSet[str]  # names without their indices
 Makes: TypeAlias = Callable[[Sequence[Tensor], str], Tensor | None]
 
 INDEX = re.compile(r"(?<![^.])(?:\d+|\{\w+\})(?![^.])")
 LEAST_VOTES = 2  # a prefix that only one tensor has is a name of its own
+MOST_PREFIXES = 16  # in a file
+MOST_WORDS = 8  # of a prefix
+MOST_BEGINNINGS = 200  # of names with the same ending that are looked at
 MOST_ALIKE = 20  # names with the same ending, before they say nothing about a prefix
-
-# Matrices [out, in] over the same input that some writers store as one, one above the other.
-TOGETHER = (
-    ("qkv_proj", ("q_proj", "k_proj", "v_proj")),
-    ("query_key_value", ("query", "key", "value")),
-    ("gate_up_proj", ("gate_proj", "up_proj")),
-)
-# What a writer that puts a layer's experts into one tensor makes of each of them.
-EXPERTS = (
-    ("gate_up_proj", ("gate_proj", "up_proj")),
-    ("down_proj", ("down_proj",)),
-    ("gate_up_proj", ("w1", "w3")),
-    ("down_proj", ("w2",)),
-)
-# What some writers call a module that the declaration names otherwise, or the other way round.
-ALIASES = (
-    (".block_sparse_moe.", ".mlp."),
-    (".block_sparse_moe.router.layer.", ".block_sparse_moe.router."),
-    (".block_sparse_moe.input_linear.weight", ".block_sparse_moe.experts.gate_up_proj"),
-    (".block_sparse_moe.output_linear.weight", ".block_sparse_moe.experts.down_proj"),
-    (".mlp.e_score_correction_bias", ".mlp.gate.e_score_correction_bias"),
-    (".mlp.moe_statics.", ".mlp.gate.moe_statics."),
-    ("embed_out.", "lm_head."),
-    ("language_model.lm_head.", "lm_head."),
-    (".LayerNorm.weight", ".LayerNorm.gamma"),
-    (".LayerNorm.bias", ".LayerNorm.beta"),
-    # Meta's and Mistral's own, as in consolidated.safetensors: transformers, models/mistral/convert_mistral_weights_to_hf.py.
-    (".self_attn.q_proj.", ".attention.wq."),
-    (".self_attn.k_proj.", ".attention.wk."),
-    (".self_attn.v_proj.", ".attention.wv."),
-    (".self_attn.o_proj.", ".attention.wo."),
-    (".mlp.gate_proj.", ".feed_forward.w1."),
-    (".mlp.down_proj.", ".feed_forward.w2."),
-    (".mlp.up_proj.", ".feed_forward.w3."),
-    (".input_layernorm.", ".attention_norm."),
-    (".post_attention_layernorm.", ".ffn_norm."),
-    ("embed_tokens.", "tok_embeddings."),
-    ("lm_head.", "output."),
-)
 
 
 def key(name: str) -> str:
@@ -65,19 +36,62 @@ def key(name: str) -> str:
     return INDEX.sub("{}", name)
 
 
-def laid_out(tensors: Sequence[Tensor], names: Collection[str]) -> list[Tensor]:
-    """The declared tensors as the writer of a file with these names has named and shaped them. What is not found stays as declared."""
-    held = set(map(key, names))
-    written = aliased(prefixed(aliased(tensors, held), held), held)
+def keys_of(tensors: Sequence[Tensor]) -> set[str]:
+    return {key(tensor.name) for tensor in tensors}
+
+
+def laid_out(tensors: Sequence[Tensor], held: Mapping[str, Logical], either_way: Sequence[str] = ()) -> tuple[list[Tensor], list[str]]:
+    """The declared tensors as the writer of a file that holds these has named and shaped them, and what is to be said of it.
+
+    What is not found stays as declared. `either_way`: as of `Sizes`.
+    """
+    wrapped = {unwrapped(name): name for name in {key(name) for name in held}}
+    keys = wrapped.keys()
+    begins = _beginnings({name for tensor in tensors for name in (tensor.name, *_others(tensor.name))}, keys)
+    written = aliased(prefixed(aliased(tensors, keys, begins), keys, begins), keys)
     names_now = {tensor.name: now.name for tensor, now in zip(tensors, written)}
     written = [tensor._replace(tied_to=names_now.get(tensor.tied_to, tensor.tied_to)) if tensor.tied_to else tensor for tensor in written]
-    return taken_apart(joined_up(written, held), held)
+    written = taken_apart(joined_up(turned_over(written, keys), keys), keys)
+    written, copies = in_its_place(written, keys)
+    written, other_way = as_they_stand(written, held, tuple(either_way))
+    return [tensor._replace(name=_wrapped(tensor.name, wrapped)) for tensor in written], copies + other_way
 
 
-def aliased(tensors: Sequence[Tensor], held: Collection[str]) -> list[Tensor]:
-    """Modules called as the file calls them, behind whatever prefix."""
-    endings = {after for name in held for _, after in _cuts(name) if "{}" in after}
-    return [tensor._replace(name=called(tensor.name, held, endings)) for tensor in tensors]
+# ---- what modules are called
+
+
+def unwrapped(name: str) -> str:
+    """A name without the words that wrappers around modules add.
+
+    >>> unwrapped("base_model.model.h.{}.attn.c_attn.base_layer.weight")
+    'base_model.model.h.{}.attn.c_attn.weight'
+    """
+    if not any(word in name for word in WRAPPERS):
+        return name
+    return ".".join([word for word in name.split(".") if word not in WRAPPERS])
+
+
+def _wrapped(name: str, wrapped: Mapping[str, str]) -> str:
+    """A name with the words that wrappers have added to it in the file."""
+    as_held = wrapped.get(bare := key(name), bare)
+    if as_held == bare:
+        return name
+    words = iter(name.split("."))
+    return ".".join([word if word in WRAPPERS else next(words) for word in as_held.split(".")])
+
+
+def aliased(tensors: Sequence[Tensor], held: Keys, endings: Collection[str] = ()) -> list[Tensor]:
+    """Modules called as the file calls them, behind whatever prefix. No name that is declared becomes another's."""
+    declared = keys_of(tensors)
+    spare = held - declared
+    taken: dict[str, str] = {}
+    found = []
+    for tensor in tensors:
+        name = tensor.name if key(tensor.name) in held else called(tensor.name, spare, endings)
+        before, now = key(tensor.name), key(name)
+        free = now == before or (now not in declared and taken.setdefault(now, before) == before)
+        found.append(tensor._replace(name=name) if free else tensor)
+    return found
 
 
 def called(name: str, held: Collection[str], endings: Collection[str] = ()) -> str:
@@ -88,32 +102,50 @@ def called(name: str, held: Collection[str], endings: Collection[str] = ()) -> s
     """
     if key(name) in held or _ends(name, endings):
         return name
-    others = [name.replace(one, other) for pair in ALIASES for one, other in (pair, pair[::-1]) if one in name]
+    others = _others(name)
     found = next((other for other in others if key(other) in held), None)
     return found or next((other for other in others if _ends(other, endings)), name)
 
 
+def _others(name: str) -> list[str]:
+    """What else a tensor may be called."""
+    return [name.replace(one, other) for pair in ALIASES for one, other in (pair, pair[::-1]) if one in name]
+
+
 def _ends(name: str, endings: Collection[str]) -> bool:
-    return any(after in endings for _, after in _cuts(key(name)))
+    return bool(endings) and any(after in endings for _, after in _cuts(key(name)) if "{}" in after)
 
 
-def prefixed(tensors: Sequence[Tensor], held: Collection[str]) -> list[Tensor]:
+def turned_over(tensors: Sequence[Tensor], held: Keys) -> list[Tensor]:
+    """Matrices that the file holds under another name, the other way round."""
+    spare = held - keys_of(tensors)
+    found = []
+    for tensor in tensors:
+        names = [tensor.name.removesuffix(one) + other for one, other in TURNED if tensor.name.endswith(one)]
+        found += [turned(tensor)._replace(name=name) for name in names if key(name) in spare] or [tensor]
+    return found
+
+
+# ---- prefixes
+
+
+def prefixed(tensors: Sequence[Tensor], held: Keys, begins: Mapping[str, Sequence[str]]) -> list[Tensor]:
     """Names that begin as the file's do: a prefix more, less or another, where several tensors ask for the same one.
 
-    What the file does not hold moves with the first of them, as it would stand in the file.
+    What the file does not hold moves with the first of them, as it would stand in the file. `begins`: what stands in the file before endings.
     """
-    lacking = {key(tensor.name) for tensor in tensors} - set(held)
-    spare = set(held) - {key(tensor.name) for tensor in tensors}
+    declared = keys_of(tensors)
+    lacking, spare = declared - held, set(held - declared)
     moved: dict[str, tuple[str, str]] = {}
-    pairs = []
-    while lacking and (pair := _most_asked(lacking, spare)):
+    pairs: list[tuple[str, str]] = []
+    while lacking and len(pairs) < MOST_PREFIXES and (pair := _most_asked(lacking, spare, begins)):
         found = {name for name in lacking if _moved(name, pair) in spare}
         moved |= dict.fromkeys(found, pair)
         pairs.append(pair)
         lacking -= found
         spare -= {_moved(name, pair) for name in found}
     for name in lacking:
-        if fitting := [pair for pair in pairs if name.startswith(pair[0])]:
+        if fitting := [pair for pair in pairs if name.startswith(pair[0]) and _moved(name, pair) not in held]:
             moved[name] = fitting[0]
     return [tensor._replace(name=_moved(tensor.name, moved[name])) if (name := key(tensor.name)) in moved else tensor for tensor in tensors]
 
@@ -124,37 +156,52 @@ def _moved(name: str, pair: tuple[str, str]) -> str:
     return instead + name.removeprefix(before) if name.startswith(before) else ""
 
 
-def _most_asked(lacking: Collection[str], spare: Collection[str]) -> tuple[str, str] | None:
+def _beginnings(names: Collection[str], held: Keys) -> Mapping[str, Sequence[str]]:
+    """{ending of one of the names: what stands before it in the file}"""
+    found: dict[str, list[str]] = {after: [] for name in names for _, after in _cuts(key(name))}
+    last = {_last(after) for after in found}
+    for name in held:
+        if _last(name) in last:
+            for before, after in _cuts(name):
+                if after in found and len(found[after]) < MOST_BEGINNINGS:
+                    found[after].append(before)
+    return {after: begins for after, begins in found.items() if begins}
+
+
+def _last(name: str) -> str:
+    """The last two words: every ending has them."""
+    return name[name.rfind(".", 0, max(name.rfind("."), 0)) + 1 :]
+
+
+def _most_asked(lacking: Collection[str], spare: Collection[str], begins: Mapping[str, Sequence[str]]) -> tuple[str, str] | None:
     """The prefix that most of the names lack, and what stands in its place; None where no two agree."""
-    begins = defaultdict(list)
-    for name in spare:
+    votes: Counter[tuple[str, str]] = Counter()
+    for name in lacking:
         for before, after in _cuts(name):
-            begins[after].append(before)
-    votes = Counter(
-        (before, instead)
-        for name in lacking
-        for before, after in _cuts(name)
-        if len(begins[after]) <= MOST_ALIKE
-        for instead in begins[after]
-        if before != instead
-    )
+            if len(begins.get(after, ())) < MOST_BEGINNINGS:
+                found = [instead for instead in begins.get(after, ()) if instead + after in spare]
+                if len(found) <= MOST_ALIKE:
+                    votes.update((before, instead) for instead in found if instead != before)
     asked = [(n, pair) for pair, n in votes.items() if n >= LEAST_VOTES]
     return min(asked, key=lambda item: (-item[0], len(item[1][0]) + len(item[1][1]), item[1]))[1] if asked else None
 
 
 def _cuts(name: str) -> Iterator[tuple[str, str]]:
-    """Where a prefix of a name may end: before its first index, and with two words left."""
-    words = name.split(".")
+    """Where a prefix of a name may end: before its first index, with two words left and not too many gone."""
+    words = name.split(".", MOST_WORDS)
     for i in range(len(words) - 1):
         if i and words[i - 1] == "{}":
             return
         yield "".join(f"{word}." for word in words[:i]), ".".join(words[i:])
 
 
-def joined_up(tensors: Sequence[Tensor], held: Collection[str]) -> list[Tensor]:
+# ---- together and apart
+
+
+def joined_up(tensors: Sequence[Tensor], held: Keys) -> list[Tensor]:
     """Matrices that the file holds as one, and experts that it holds as one tensor."""
     found = list(tensors)
-    tables: tuple[tuple[Makes, Any], ...] = ((side_by_side, TOGETHER), (in_one, EXPERTS))
+    tables: tuple[tuple[Makes, tuple[tuple[str, tuple[str, ...]], ...]], ...] = ((side_by_side, TOGETHER), (in_one, EXPERTS), (switched, SWITCHED))
     for makes, table in tables:
         for whole, parts in table:
             found = _joined(found, whole, parts, makes, held)
@@ -173,39 +220,46 @@ def in_one(tensors: Sequence[Tensor], whole: str) -> Tensor | None:
     return fused(name, [together(tensor, name) for tensor in tensors], axis=1)
 
 
-def _joined(tensors: Sequence[Tensor], whole: str, parts: Sequence[str], makes: Makes, held: Collection[str]) -> list[Tensor]:
+def switched(tensors: Sequence[Tensor], whole: str) -> Tensor | None:
+    """The same as MLX names it, which keeps gate and up apart."""
+    if ".experts.{expert}." not in tensors[0].name:
+        return None
+    return together(tensors[0], _called(tensors[0], whole).replace(".experts.{expert}.", ".switch_mlp."))
+
+
+def _joined(tensors: Sequence[Tensor], whole: str, parts: Sequence[str], makes: Makes, held: Keys) -> list[Tensor]:
     """Tensors of one module made one where the file does not hold them as they are and holds what they become."""
     groups: dict[object, list[Tensor]] = {}
     for tensor in tensors:
         module, leaf, ending = _named(tensor.name)
         groups.setdefault((module, ending, tensor.repeats, leaf if leaf not in parts else ""), []).append(tensor)
+    declared = keys_of(tensors)
     found: list[Tensor] = []
     for group in groups.values():
         if [_named(tensor.name)[1] for tensor in group] == list(parts) and not any(key(tensor.name) in held for tensor in group):
             one = makes(group, whole)
             name = called(one.name, held) if one else ""
-            group = [one._replace(name=name)] if one and key(name) in held else group
+            group = [one._replace(name=name)] if one and key(name) in held and key(name) not in declared else group
         found += group
     return found
 
 
-def taken_apart(tensors: Sequence[Tensor], held: Collection[str]) -> list[Tensor]:
+def taken_apart(tensors: Sequence[Tensor], held: Keys) -> list[Tensor]:
     """Matrices that the file holds as several."""
+    spare = held - keys_of(tensors)
     found: list[Tensor] = []
     for tensor in tensors:
-        found += _apart(tensor, held) or [tensor]
+        found += _apart(tensor, spare) if tensor.splits and key(tensor.name) not in held else [tensor]
     return found
 
 
 def _apart(tensor: Tensor, held: Collection[str]) -> list[Tensor]:
-    if key(tensor.name) in held or not tensor.splits:
-        return []
     leaf = _named(tensor.name)[1]
     for whole, parts in TOGETHER:
-        names = [_called(tensor, part) for part in parts]
+        names = [called(_called(tensor, part), held) for part in parts]
         if leaf == whole and len(parts) == len(tensor.splits) and any(key(name) in held for name in names):
             return split(tensor, [(name, component, width) for name, (component, width) in zip(names, tensor.splits)])
-    return []
+    return [tensor]
 
 
 def _named(name: str) -> tuple[str, str, str]:
@@ -222,3 +276,40 @@ def _named(name: str) -> tuple[str, str, str]:
 def _called(tensor: Tensor, leaf: str) -> str:
     module, _, ending = _named(tensor.name)
     return f"{module}{leaf}{ending}"
+
+
+# ---- copies, and which way round
+
+
+def in_its_place(tensors: Sequence[Tensor], held: Keys) -> tuple[list[Tensor], list[str]]:
+    """A copy takes the place of what it is tied to where the file holds it alone, as it does where the first name by the alphabet is kept.
+
+    Sources: safetensors, torch.py, `save_model`; that such a file is loaded: transformers 5.23, modeling_utils.py, `tie_weights`.
+    """
+    names = {tensor.name for tensor in tensors if not tensor.repeats}
+    instead: dict[str, str] = {}
+    for tensor in tensors:
+        original = str(tensor.tied_to)
+        if {original, tensor.name} <= names and original not in held and tensor.name in held:
+            instead.setdefault(original, tensor.name)
+    if not instead:
+        return list(tensors), []
+    exchanged = instead | {copy: original for original, copy in instead.items()}
+    found = [t._replace(name=exchanged.get(t.name, t.name), tied_to=instead.get(str(t.tied_to), t.tied_to)) for t in tensors]
+    return found, [f"{copy} stands for {original} too, which is not there and to which the config ties it" for original, copy in instead.items()]
+
+
+def as_they_stand(tensors: Sequence[Tensor], held: Mapping[str, Logical], either_way: tuple[str, ...]) -> tuple[list[Tensor], list[str]]:
+    """Matrices the other way round where most of the file's stand so, of those that some writers store so."""
+    kinds: dict[str, list[Tensor]] = {}
+    for tensor in tensors:
+        if tensor.name.endswith(either_way):
+            kinds.setdefault(key(tensor.name), []).append(tensor)
+    votes = 0
+    for name, logical in held.items() if kinds else ():
+        alike = kinds.get(unwrapped(key(name)), ())
+        votes += any(logical.fits(turned(tensor).shape) for tensor in alike) - any(logical.fits(tensor.shape) for tensor in alike)
+    if votes <= 0:
+        return list(tensors), []
+    found = [turned(tensor) if tensor.name.endswith(either_way) else tensor for tensor in tensors]
+    return found, [f"matrices stand the other way round than the reference has them, in the whole file: {', '.join(either_way)}"]

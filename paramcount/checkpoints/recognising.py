@@ -10,11 +10,13 @@ from typing import NamedTuple
 from paramcount import zoo
 from paramcount.checkpoints.held import Checkpoint
 from paramcount.checkpoints.naming import Meanings, meanings
-from paramcount.checkpoints.quantised import Unpacked, unpacked
+from paramcount.checkpoints.quantised import Unpacked
 from paramcount.checkpoints.verifying import Compared, Verification, compared, verification
+from paramcount.counting import counted
 from paramcount.errors import ParamcountError
 
 TABLE = "zoo.csv"
+STRANGE = 10  # times the tensors of a model: what a file holds of which it is a small part
 NEAR = 20  # of so many tensors, one at most may differ in the nearest model
 WIDTHS = (2, 4)  # bytes of a value, where an index alone tells the size
 COUNTS = ("total", "language_model", "buffers", "mtp", "n_layers", "d_model", "vocab_size")
@@ -43,6 +45,8 @@ def recognised(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Rec
     first, nearest = None, None
     for id in candidates(checkpoint, content, told):
         model = zoo.entry(id)
+        if len(content.tensors) > STRANGE * sum(tensor.copies for tensor in counted(model).tensors):
+            continue
         alike = (found for other, found in tried if (other.architecture, other.sizes) == (model.architecture, model.sizes))
         found = next(alike, None) or _compared(model, checkpoint, content)
         if found is None:
@@ -59,9 +63,8 @@ def recognised(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Rec
     return Recognised((), None, None, nearest)
 
 
-def zoo_models(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """Ids of the models of the zoo that a checkpoint holds."""
-    content = unpacked(checkpoint)
+def zoo_models(checkpoint: Checkpoint, content: Unpacked) -> tuple[str, ...]:
+    """Ids of the models of the zoo that a checkpoint holds. `content`: the same without its packing."""
     return recognised(checkpoint, content, meanings({name: logical.shape for name, logical in content.tensors.items()})).ids
 
 

@@ -79,7 +79,8 @@ def notes(found: Verification) -> list[str]:
     found_lines = []
     if beside := found.beside:
         found_lines.append(f"beside the parameters: {' · '.join(what if n is None else f'{what} {n:,}' for what, n in beside.items())}")
-    found_lines += [f"{printable(line.pattern)}: {line.said.what} {printable(line.said.note)}" for line in found.lines if line.said.ok and line.said.note][:MOST_LINES]
+    noted = [line for line in found.lines if line.said.ok and line.said.note][:MOST_LINES]
+    found_lines += [f"{printable(line.pattern)}: {line.said.what} {printable(line.said.note)}" for line in noted]
     if found.by_shape:
         found_lines.append(f"the names are strange: {found.by_shape:,} tensors were matched by their shape alone")
     if not found.shapes_checked:

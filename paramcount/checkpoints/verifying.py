@@ -103,7 +103,7 @@ def compared(model: Model, checkpoint: Checkpoint, content: Unpacked | None = No
         declared = named(tensors)
     except ParamcountError as error:
         raise error.at(printable(model.id)) from None
-    matches = matched(declared, content.tensors)
+    matches = matched(declared, content.tensors, count.sizes.unsaved)
     return Compared(checkpoint, count, content, tensors, matches, findings(matches, checkpoint, content, count), tuple(remarks))
 
 
@@ -145,7 +145,7 @@ def verification(model: Model, found: Compared) -> Verification:
 def written(checkpoint: Checkpoint, content: Unpacked, count: Count) -> tuple[Sequence[Tensor], list[str]]:
     """The declared tensors as this checkpoint's writer names and shapes them, and what is to be said of it."""
     if checkpoint.format != "gguf":
-        return laid_out(count.tensors, content.tensors), []
+        return laid_out(count.tensors, content.tensors, count.sizes.either_way)
     from paramcount.checkpoints.gguf_names import gguf_tensors, left_out, rows_left_out
 
     parts = left_out(count.tensors)

@@ -54,15 +54,16 @@ def against_files(model: Model, path: str, output: Output) -> None:
     from paramcount.checkpoints import telling
     from paramcount.checkpoints.recognising import zoo_models
     from paramcount.checkpoints.sources import opened
-    from paramcount.checkpoints.verifying import verified
+    from paramcount.checkpoints.verifying import compared, verification
     from paramcount.files import expanded
 
     if not is_path(path) and not os.path.lexists(path):
         raise ParamcountError("is no file here", where=printable(path), accepted="the path of a checkpoint; `paramcount diff` compares two models")
     with watching() as watch:
         checkpoint = opened(expanded(path), watch)
-    found = verified(model, checkpoint)
-    others = () if found.ok else zoo_models(checkpoint)
+    tensors = compared(model, checkpoint)
+    found = verification(model, tensors)
+    others = () if found.ok else zoo_models(checkpoint, tensors.content)
     emit(lambda chosen: noted(telling.rows(found) if chosen == "csv" else telling.table(found, others), model), output)
     sys.exit(not found.ok)
 

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Collection, Sequence
 from copy import deepcopy
 from math import prod
+from pathlib import Path
 from typing import Any
 
 from paramcount.architectures import ARCHITECTURES, architecture
@@ -150,16 +151,26 @@ def build(document: dict[str, Any], cls_name: str, device: str = "meta") -> Any:
     """The reference's model of a config.json."""
     import torch
     import transformers
-    from transformers import CONFIG_MAPPING
+    from transformers import CONFIG_MAPPING, PreTrainedConfig
 
     silence()
-    config = CONFIG_MAPPING[document["model_type"]].from_dict({key: value for key, value in document.items() if key != "quantization_config"})
+    read = PreTrainedConfig._decode_special_floats(document)  # as it does with every file: infinity stands there as a mapping
+    config = CONFIG_MAPPING[document["model_type"]].from_dict({key: value for key, value in read.items() if key != "quantization_config"})
     cls = getattr(transformers, cls_name)
     if isinstance(text := config.get_text_config(), cls.config_class):
         config = text
     with torch.device(device), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return cls(config)
+
+
+def saved(document: dict[str, Any], cls_name: str, folder: Path) -> dict[str, Any]:
+    """The config.json that the reference writes into a folder when it saves the model of a config.json."""
+    config = build(document, cls_name).config
+    config.architectures = [cls_name]  # as a model does before it saves its config
+    config.save_pretrained(folder)
+    found: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    return found
 
 
 def silence() -> None:

@@ -1,0 +1,71 @@
+"""per_layer_config: sizes that a config.json gives single layers, beside the sizes of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from paramcount.errors import ParamcountError, printable, shown
+
+PER_LAYER = "per_layer_config"
+
+
+class Own(NamedTuple):
+    """What a layer has of its own."""
+
+    where: str  # with the layer's number as it is written: "05" among eleven and more
+    sizes: Mapping[str, Any]
+
+
+NOTHING = Own("", {})
+
+
+def not_declared(where: str = PER_LAYER) -> ParamcountError:
+    """Sizes of single layers that no declaration has a place for."""
+    return ParamcountError("overrides sizes layer by layer, which is not supported", where=where)
+
+
+def of_single_layers(js: Mapping[str, Any], n_layers: int) -> dict[int, Own]:
+    """{layer: what it has of its own}; empty without the key, with null and with an empty mapping.
+
+    Raises: ParamcountError where it is no mapping of layers to mappings.
+    """
+    given = js.get(PER_LAYER)
+    if given is not None and not isinstance(given, Mapping):
+        raise ParamcountError(f"= {shown(given)}", where=PER_LAYER, accepted="a mapping of layers")
+    found = {}
+    for layer, sizes in (given or {}).items():
+        written = str(layer)
+        if not (written.isascii() and written.isdecimal() and len(written) < 10 and int(written) < n_layers):
+            raise ParamcountError(f"names layer {printable(written, 20)}", where=PER_LAYER, accepted=f"layers from 0 to {n_layers - 1}")
+        if not isinstance(sizes, Mapping):
+            raise ParamcountError(f"= {shown(sizes)}", where=f"{PER_LAYER}.{written}", accepted="a mapping")
+        found[int(written)] = Own(f"{PER_LAYER}.{written}", sizes)
+    return found
+
+
+def by_kind(
+    js: Mapping[str, Any], values: Mapping[str, Any], layered: Mapping[str, Mapping[str, str]], common: Mapping[str, str]
+) -> dict[str, tuple[Any, str]]:
+    """{field: (value, where it stands)} of the sizes of layers of a kind: what they have of their own, else what all have, which stands
+    nowhere here. `layered` as Sizes has it; `common`: {key: field of all layers}.
+
+    Raises: ParamcountError where layers of a kind differ, or in a size that no declaration has a place for.
+    """
+    if not layered:
+        if js.get(PER_LAYER) not in (None, {}):
+            raise not_declared()
+        return {}
+    own = of_single_layers(js, values["n_layers"])
+    found: dict[str, tuple[Any, str]] = {}
+    for i, word in enumerate(values["layer_types"]):
+        where, sizes = own.get(i, NOTHING)
+        fields = layered.get(word, {})
+        if unknown := next((key for key in sizes if key not in fields), None):
+            raise not_declared(f"{where}.{printable(unknown, 40)}")
+        for key, field in fields.items():
+            if field:
+                value, place = (sizes[key], f"{where}.{key}") if key in sizes else (values[common[key]], "")
+                if found.setdefault(field, (value, place))[0] != value:
+                    raise not_declared(place or PER_LAYER)
+    return found
