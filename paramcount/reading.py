@@ -160,7 +160,7 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
 
     Raises: ParamcountError for a required key that is missing, a value of the wrong type, and what cannot be worked out.
     """
-    config = section_of(document, architecture.section)
+    config = without_replaced(architecture, section_of(document, architecture.section))
     start = f"{architecture.section}." if architecture.section else ""
     done = Values({}, {}, set(), {architecture.section} if architecture.section else set())
     values, origin, used, sections = done
@@ -221,6 +221,21 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
     return done
 
 
+def common_keys(architecture: type[Sizes]) -> dict[str, str]:
+    """{key: field of all layers} of the keys that per_layer_config may give single ones."""
+    keys = {key for sizes in architecture.layered.values() for key in sizes}
+    return {name: field.name for field in fields(architecture) for name in field.spellings if name in keys}
+
+
+def without_replaced(architecture: type[Sizes], config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A config without the keys of sizes of a kind of layers, which count for nothing beside per_layer_config."""
+    if PER_LAYER not in config or not architecture.layered:
+        return config
+    replaced = {field for sizes in architecture.layered.values() for field in sizes.values()} - set(common_keys(architecture).values())
+    dropped = {name for field in fields(architecture) if field.name in replaced for name in field.spellings}
+    return {key: value for key, value in config.items() if key not in dropped}
+
+
 def sizes_of_single_layers(
     architecture: type[Sizes], document: Mapping[str, Any], config: Mapping[str, Any], values: Mapping[str, Any]
 ) -> dict[str, tuple[Any, str]]:
@@ -230,9 +245,7 @@ def sizes_of_single_layers(
         raise not_declared()
     if PER_LAYER not in config:
         return {}
-    layered = architecture.layered
-    keys = {key for sizes in layered.values() for key in sizes}
-    common = {name: field.name for field in fields(architecture) for name in field.spellings if name in keys}
+    layered, common = architecture.layered, common_keys(architecture)
     found: dict[str, tuple[Any, str]] = worked_out(lambda js, c: by_kind(js, c, layered, common), Watched(config), values, PER_LAYER)
     return found
 

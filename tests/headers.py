@@ -74,8 +74,11 @@ def write_file(path: Path, tensors: Tensors) -> Path:
 def write_shards(folder: Path, tensors: Tensors, shards: int = 3) -> Path:
     """The index of a model in several files, and the files."""
     placed = spread(tensors, shards)
-    for file in dict.fromkeys(placed.values()):
-        write_file(folder / file, {name: tensor for name, tensor in tensors.items() if placed[name] == file})
+    files: dict[str, Tensors] = {}
+    for name, tensor in tensors.items():
+        files.setdefault(placed[name], {})[name] = tensor
+    for file, held in files.items():
+        write_file(folder / file, held)
     return write_index(folder / "model.safetensors.index.json", placed, bytes_of(tensors))
 
 

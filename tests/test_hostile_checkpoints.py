@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import paramcount as pc
 from tests.headers import Tensors, as_header, bytes_of, saved, write_file, write_header, write_index
 from tests.refusing import command_refusal
 from tests.running import Runner
@@ -324,3 +325,192 @@ def run_code(capsys: pytest.CaptureFixture[str], *args: str) -> int:
         main(list(args))
     capsys.readouterr()
     return int(leaving.value.code or 0)
+
+
+# ---- however large
+
+
+def header_of(names: Iterator[str]) -> bytes:
+    """A file of tensors without values."""
+    entries = f":{json.dumps(entry(0, 0, (0,), 'U8'), separators=(',', ':'))},".join(f'"{name}"' for name in names)
+    text = f"{{{entries}:{json.dumps(entry(0, 0, (0,), 'U8'))}}}"
+    return struct.pack("<Q", len(text)) + text.encode()
+
+
+LARGE: dict[str, Callable[[], bytes]] = {
+    "a name of a million words": lambda: header_of(iter(["a." * 1_000_000 + "w"])),
+    "a name of a million numbers": lambda: header_of(iter(["1." * 1_000_000 + "w"])),
+    "a name of ten million letters": lambda: header_of(iter(["q" * 10_000_000])),
+    "names of many words": lambda: header_of("a." * 3000 + f"w{i}" for i in range(200)),
+    "names that end like declared ones": lambda: header_of(f"x{i}.h.{i % 12}.attn.c_attn.weight" for i in range(4000)),
+    "names of indices without order": lambda: header_of(f"a.{i * 7919 % 10_007}.{i * 31 % 6007}.{i % 3}.w" for i in range(4000)),
+    "scales without what they scale": lambda: header_of(f"x{i}.{end}" for i in range(1500) for end in ("scales", "qzeros", "g_idx")),
+}
+LIMITED = """
+import io, json, resource, sys
+from contextlib import redirect_stderr, redirect_stdout
+resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
+from paramcount.cli import main
+found = []
+for args in json.load(sys.stdin):
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            main(args)
+        except SystemExit as leaving:
+            code = leaving.code or 0
+    found.append([code, out.getvalue(), err.getvalue()])
+json.dump(found, sys.stdout)
+"""
+
+
+def limited(*lines: tuple[str, ...]) -> list[tuple[int, str, str]]:
+    """Runs of the command line, in a process that may take one gigabyte."""
+    found = {**os.environ, "PYTHONPATH": str(Path(pc.__file__).parent.parent)}
+    done = subprocess.run([sys.executable, "-c", LIMITED], input=json.dumps(lines), capture_output=True, text=True, check=True, timeout=300, env=found)
+    return [(code, out, err) for code, out, err in json.loads(done.stdout)]
+
+
+def test_however_large_a_header_is_an_answer_is_short_and_takes_bounded_memory(folder: Path) -> None:
+    lines = []
+    for i, make in enumerate(LARGE.values()):
+        (folder / f"{i}.safetensors").write_bytes(make())
+        lines += [(*command, f"./{i}.safetensors") for command in COMMANDS.values()]
+    for args, (code, out, err) in zip(lines, limited(*lines), strict=True):
+        assert (code, err) == (1 if len(args) > 1 else 0, "")
+        assert len(out) < 5000
+
+
+def test_more_tensors_than_any_checkpoint_has_are_refused_in_bounded_memory(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(header_of(f"{i:x}" for i in range(500_001)))
+    ((code, out, err),) = limited(("verify", "gpt2-small", "./model.safetensors"))
+    assert (code, out, err) == (2, "", "paramcount: model.safetensors: header: more than 500,000 entries (accepted: at most 500,000)\n")
+
+
+def test_every_hostile_file_is_refused_in_bounded_memory(folder: Path) -> None:
+    paths = []
+    for i, make in enumerate(CASES.values()):
+        (folder / str(i)).mkdir()
+        paths.append(make(folder / str(i)))
+    for (code, out, err), case in zip(limited(*(("verify", "gpt2-small", str(path)) for path in paths)), CASES, strict=True):
+        assert (code, out, err.count("\n")) == (2, "", 1), case
+
+
+# ---- what comes from a file reaches every format printable and short
+
+
+FORMATS = ("table", "markdown", "csv", "json", "latex", "html")
+UGLY = "a|b*c_d<script>&\\{}$#%~^[é漢] 'q\""
+WRITTEN = UGLY.replace("{}", "{{}}")  # as a pattern
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("command", ["verify", "alone", "why"])
+def test_a_strange_name_is_told_in_every_format_and_a_long_one_cut(command: str, format: str, folder: Path, run: Runner) -> None:
+    tensors: Tensors = {**saved("gpt2").tensors, UGLY: ("F32", (3,)), "long." + "x" * 100_000: ("F32", (5,))}
+    write_header(folder / "model.json", tensors)
+    (folder / "config.json").write_text(json.dumps(saved("gpt2").config), encoding="utf-8")
+    done = run(*(() if command == "alone" else (command, "./config.json")), "./model.json", "--format", format)
+    assert done.code == (0 if command == "alone" else 1)
+    assert printed_safely(done.out)
+    assert "<script>" not in done.out or format not in ("html", "markdown")
+    if command == "verify":
+        assert WRITTEN in unescaped(done.out, format)
+    if format != "json":
+        assert max(map(len, done.out.splitlines())) < 2500
+
+
+def unescaped(text: str, format: str) -> str:
+    """What a format says, its escapes undone as far as UGLY has any."""
+    from html import unescape
+
+    match format:
+        case "json":
+            return "\n".join(line["pattern"] for line in json.loads(text)["lines"])
+        case "csv":
+            return "\n".join(field for row in csv.reader(text.splitlines()) for field in row)
+        case "html":
+            return unescape(text)
+        case "markdown":
+            return unescape(text.replace("\\\\", "\0").replace("\\", "").replace("\0", "\\"))
+        case "latex":
+            for plain in "&%$#_{}":
+                text = text.replace(f"\\{plain}", plain)
+            names = {"textbackslash{}": "", "textasciitilde{}": "~", "textasciicircum{}": "^"}
+            for name, plain in names.items():
+                text = text.replace(f"\\{name}", plain or "\\")
+            return text
+        case _:
+            return " ".join(text.split())
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("command", ["verify", "alone", "why"])
+def test_a_path_of_terminal_escapes_is_told_printable(command: str, format: str, folder: Path, run: Runner) -> None:
+    path = write_header(folder / f"{ESCAPE.replace('/', '')}.json", saved("gpt2").tensors)
+    (folder / "config.json").write_text(json.dumps(saved("gpt2").config), encoding="utf-8")
+    done = run(*(() if command == "alone" else (command, "./config.json")), str(path), "--format", format)
+    assert done.code == 0
+    assert printed_safely(done.out + done.err)
+
+
+def test_the_path_in_json_is_the_path(folder: Path, run: Runner) -> None:
+    path = write_header(folder / f"{ESCAPE}\U000e0001.json", saved("gpt2").tensors)
+    (folder / "config.json").write_text(json.dumps(saved("gpt2").config), encoding="utf-8")
+    assert json.loads(run("verify", "./config.json", str(path), "--json").out)["path"] == str(path)
+
+
+def printed_safely(text: str) -> bool:
+    """Whether a terminal shows it as it is."""
+    return text.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("said", [ESCAPE, ["gptq", ESCAPE], {"deep": [ESCAPE]}, 10**25, "x" * 100_000])
+def test_what_a_config_says_of_quantisation_is_told_printable(said: object, folder: Path, run: Runner) -> None:
+    config = {**saved("gpt2").config, "quantization_config": {"quant_method": said, "bits": said, "weight_block_size": said}}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    write_file(folder / "model.safetensors", saved("gpt2").tensors)
+    for command in (("verify", "gpt2-small"), ("why", "gpt2-small"), ()):
+        done = run(*command, "./model.safetensors")
+        assert printed_safely(done.out + done.err)
+        assert len(done.out + done.err) < 6000
+
+
+MANY = 400_000 if "EXAMPLES" in os.environ else 20_000
+
+
+def test_ever_so_many_strange_tensors_are_cut_for_people_and_all_in_json_and_csv(folder: Path, run: Runner) -> None:
+    text = json.dumps(as_header({**saved("gpt2").tensors, **{f"{i:x}x": ("U8", (i % 7 + 1,)) for i in range(MANY)}}), separators=(",", ":"))
+    (folder / "model.json").write_text(text, encoding="utf-8")
+    (folder / "config.json").write_text(json.dumps(saved("gpt2").config), encoding="utf-8")
+    for command in ("verify", "why"):
+        done = run(command, "./config.json", "./model.json")
+        assert (done.code, done.err) == (1, "")
+        assert len(done.out.splitlines()) < 60
+        assert f"{MANY - 20 if command == 'verify' else MANY - 5:,} more" in done.out
+    found = json.loads(run("verify", "./config.json", "./model.json", "--json").out)
+    strange = {line["pattern"] for line in found["lines"] if line["finding"] == "unexpected"}
+    assert strange == {f"{i:x}x" for i in range(MANY)}
+    rows = list(csv.DictReader(run("verify", "./config.json", "./model.json", "--csv").out.splitlines()))
+    assert {row["pattern"] for row in rows if row["finding"] == "unexpected"} == strange
+
+
+# ---- hostile configs
+
+
+@pytest.mark.parametrize(
+    ("sizes", "says"),
+    [
+        ({"num_hidden_layers": 10**9}, "declares 10,000,000,003 tensors (accepted: at most 1,000,000)"),
+        ({"num_hidden_layers": 10**25}, "num_hidden_layers = "),
+        ({"vocab_size": -1}, "vocab_size = -1"),
+        ({"model_type": "mixtral", "num_local_experts": 10**9, "num_experts_per_tok": 2}, "tensors (accepted: at most 1,000,000)"),
+        ({"model_type": ESCAPE}, "model_type"),
+    ],
+)
+def test_a_config_of_too_much_is_refused_in_one_line(sizes: dict[str, Any], says: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 4, "hidden_size": 64, "intermediate_size": 128, "vocab_size": 1000, "num_hidden_layers": 2}
+    (folder / "config.json").write_text(json.dumps({"model_type": "llama", **heads, **sizes}), encoding="utf-8")
+    write_header(folder / "model.json", saved("mistral").tensors)
+    for command in ("verify", "why"):
+        assert says in command_refusal(capsys, command, "./config.json", "./model.json")

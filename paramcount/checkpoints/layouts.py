@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -45,7 +45,9 @@ def laid_out(tensors: Sequence[Tensor], held: Mapping[str, Logical], either_way:
 
     What is not found stays as declared. `either_way`: as of `Sizes`.
     """
-    wrapped = {unwrapped(name): name for name in {key(name) for name in held}}
+    in_file = [key(name) for name in held]
+    bare = [unwrapped(name) for name in in_file]
+    wrapped = dict(zip(bare, in_file))
     keys = wrapped.keys()
     begins = _beginnings({name for tensor in tensors for name in (tensor.name, *_others(tensor.name))}, keys)
     written = aliased(prefixed(aliased(tensors, keys, begins), keys, begins), keys)
@@ -53,7 +55,7 @@ def laid_out(tensors: Sequence[Tensor], held: Mapping[str, Logical], either_way:
     written = [tensor._replace(tied_to=names_now.get(tensor.tied_to, tensor.tied_to)) if tensor.tied_to else tensor for tensor in written]
     written = taken_apart(joined_up(turned_over(written, keys), keys), keys)
     written, copies = in_its_place(written, keys)
-    written, other_way = as_they_stand(written, held, tuple(either_way))
+    written, other_way = as_they_stand(written, zip(bare, held.values()), tuple(either_way))
     return [tensor._replace(name=_wrapped(tensor.name, wrapped)) for tensor in written], copies + other_way
 
 
@@ -66,9 +68,8 @@ def unwrapped(name: str) -> str:
     >>> unwrapped("base_model.model.h.{}.attn.c_attn.base_layer.weight")
     'base_model.model.h.{}.attn.c_attn.weight'
     """
-    if not any(word in name for word in WRAPPERS):
-        return name
-    return ".".join([word for word in name.split(".") if word not in WRAPPERS])
+    words = name.split(".")
+    return name if WRAPPERS.isdisjoint(words) else ".".join([word for word in words if word not in WRAPPERS])
 
 
 def _wrapped(name: str, wrapped: Mapping[str, str]) -> str:
@@ -159,18 +160,28 @@ def _moved(name: str, pair: tuple[str, str]) -> str:
 def _beginnings(names: Collection[str], held: Keys) -> Mapping[str, Sequence[str]]:
     """{ending of one of the names: what stands before it in the file}"""
     found: dict[str, list[str]] = {after: [] for name in names for _, after in _cuts(key(name))}
-    last = {_last(after) for after in found}
+    alike: dict[str, list[str]] = {}
+    for after in found:
+        alike.setdefault(_last(after), []).append(after)
     for name in held:
-        if _last(name) in last:
-            for before, after in _cuts(name):
-                if after in found and len(found[after]) < MOST_BEGINNINGS:
-                    found[after].append(before)
+        for after in alike.get(_last(name), ()):
+            if len(found[after]) < MOST_BEGINNINGS and name.endswith(after) and is_prefix(before := name.removesuffix(after)):
+                found[after].append(before)
     return {after: begins for after, begins in found.items() if begins}
 
 
 def _last(name: str) -> str:
     """The last two words: every ending has them."""
     return name[name.rfind(".", 0, max(name.rfind("."), 0)) + 1 :]
+
+
+def is_prefix(text: str) -> bool:
+    """Whether a text may be a prefix of names: whole words, not too many and no index.
+
+    >>> is_prefix("model.language_model."), is_prefix("model.layers.{}."), is_prefix("sub")
+    (True, False, False)
+    """
+    return not text or (text.endswith(".") and text.count(".") < MOST_WORDS and "{}" not in text)
 
 
 def _most_asked(lacking: Collection[str], spare: Collection[str], begins: Mapping[str, Sequence[str]]) -> tuple[str, str] | None:
@@ -188,11 +199,15 @@ def _most_asked(lacking: Collection[str], spare: Collection[str], begins: Mappin
 
 def _cuts(name: str) -> Iterator[tuple[str, str]]:
     """Where a prefix of a name may end: before its first index, with two words left and not too many gone."""
-    words = name.split(".", MOST_WORDS)
-    for i in range(len(words) - 1):
-        if i and words[i - 1] == "{}":
+    start = 0
+    for _ in range(MOST_WORDS):
+        dot = name.find(".", start)
+        if dot < 0:
             return
-        yield "".join(f"{word}." for word in words[:i]), ".".join(words[i:])
+        yield name[:start], name[start:]
+        if name[start:dot] == "{}":
+            return
+        start = dot + 1
 
 
 # ---- together and apart
@@ -299,15 +314,15 @@ def in_its_place(tensors: Sequence[Tensor], held: Keys) -> tuple[list[Tensor], l
     return found, [f"{copy} stands for {original} too, which is not there and to which the config ties it" for original, copy in instead.items()]
 
 
-def as_they_stand(tensors: Sequence[Tensor], held: Mapping[str, Logical], either_way: tuple[str, ...]) -> tuple[list[Tensor], list[str]]:
-    """Matrices the other way round where most of the file's stand so, of those that some writers store so."""
+def as_they_stand(tensors: Sequence[Tensor], held: Iterable[tuple[str, Logical]], either_way: tuple[str, ...]) -> tuple[list[Tensor], list[str]]:
+    """Matrices the other way round where most of the file's stand so, of those that some writers store so. `held`: by names without indices."""
     kinds: dict[str, list[Tensor]] = {}
     for tensor in tensors:
         if tensor.name.endswith(either_way):
             kinds.setdefault(key(tensor.name), []).append(tensor)
     votes = 0
-    for name, logical in held.items() if kinds else ():
-        alike = kinds.get(unwrapped(key(name)), ())
+    for name, logical in held if kinds else ():
+        alike = kinds.get(name, ())
         votes += any(logical.fits(turned(tensor).shape) for tensor in alike) - any(logical.fits(tensor.shape) for tensor in alike)
     if votes <= 0:
         return list(tensors), []

@@ -68,4 +68,6 @@ def by_kind(
                 value, place = (sizes[key], f"{where}.{key}") if key in sizes else (values[common[key]], "")
                 if found.setdefault(field, (value, place))[0] != value:
                     raise not_declared(place or PER_LAYER)
+    for key, field in ((key, field) for fields in layered.values() for key, field in fields.items() if field):
+        found.setdefault(field, (values[common[key]], ""))  # of a kind that no layer is of
     return found

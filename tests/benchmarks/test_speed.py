@@ -23,6 +23,7 @@ import paramcount
 from paramcount import zoo
 from paramcount.counting import count_sizes, counted
 from paramcount.zoo import from_file
+from tests.huge import write_deepseek, write_llama
 
 ROUNDS = 15
 TRUTH = Path(__file__).parent.parent / "data" / "truth"
@@ -160,3 +161,24 @@ def test_a_config_json_against_building_it_on_the_meta_device(benchmark: Any, tm
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     path = str(tmp_path / "config.json")
     against(benchmark, CONFIG.format(path=path), FROM_CONFIG.format(path=path), 5)
+
+
+# ---- checkpoints
+
+
+def test_verifying_a_checkpoint_of_689_gb(benchmark: Any, tmp_path: Path) -> None:
+    """The goal is seconds and flat memory."""
+    write_deepseek(tmp_path)
+    of_checkpoint(benchmark, f"from paramcount.cli import main; main(['verify', 'deepseek-v3', {str(tmp_path)!r}])")
+
+
+def test_verifying_a_gguf_file_of_150_000_tokens(benchmark: Any, tmp_path: Path) -> None:
+    """The goal is less than a second."""
+    path = write_llama(tmp_path)
+    of_checkpoint(benchmark, f"from paramcount.cli import main; main(['verify', {str(tmp_path / 'config.json')!r}, {str(path)!r}])")
+
+
+def of_checkpoint(benchmark: Any, code: str) -> None:
+    benchmark.extra_info["peak in MiB"] = run(code).peak_kib // 1024
+    benchmark.pedantic(run, args=(code,), rounds=5)
+    print(f"\n{benchmark.name}: {benchmark.extra_info}")

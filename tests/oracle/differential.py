@@ -147,27 +147,32 @@ def ours(document: dict[str, Any]) -> tuple[Count, Named, Named]:
     return count_sizes(model.sizes, head=model.reading.head), *found
 
 
-def build(document: dict[str, Any], cls_name: str, device: str = "meta") -> Any:
-    """The reference's model of a config.json."""
-    import torch
+def config_of(document: dict[str, Any], cls_name: str) -> Any:
+    """The reference's config object of a config.json, as the class takes it."""
     import transformers
     from transformers import CONFIG_MAPPING, PreTrainedConfig
 
     silence()
     read = PreTrainedConfig._decode_special_floats(document)  # as it does with every file: infinity stands there as a mapping
     config = CONFIG_MAPPING[document["model_type"]].from_dict({key: value for key, value in read.items() if key != "quantization_config"})
-    cls = getattr(transformers, cls_name)
-    if isinstance(text := config.get_text_config(), cls.config_class):
-        config = text
+    text = config.get_text_config()
+    return text if isinstance(text, getattr(transformers, cls_name).config_class) else config
+
+
+def build(document: dict[str, Any], cls_name: str, device: str = "meta") -> Any:
+    """The reference's model of a config.json."""
+    import torch
+    import transformers
+
+    config = config_of(document, cls_name)
     with torch.device(device), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return cls(config)
+        return getattr(transformers, cls_name)(config)
 
 
-def saved(document: dict[str, Any], cls_name: str, folder: Path) -> dict[str, Any]:
-    """The config.json that the reference writes into a folder when it saves the model of a config.json."""
-    config = build(document, cls_name).config
-    config.architectures = [cls_name]  # as a model does before it saves its config
+def saved(config: Any, cls_name: str, folder: Path) -> dict[str, Any]:
+    """The config.json that the reference writes into a folder when it saves a model of this config object."""
+    config.architectures = [cls_name]  # as a model does before its config is saved
     config.save_pretrained(folder)
     found: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from paramcount.errors import ParamcountError
@@ -12,7 +14,7 @@ from tests.cases import CASES, digest, load
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential
 
-COUNTED, REFUSED, LARGEST = 5, 2, 2_000
+COUNTED, SAVED, REFUSED, LARGEST = 5, 1, 2, 2_000
 
 
 def case(document: dict[str, Any], cls_name: str) -> dict[str, Any] | None:
@@ -28,8 +30,16 @@ def case(document: dict[str, Any], cls_name: str) -> dict[str, Any] | None:
     return facts if len(learned) <= LARGEST and digest(parameters, prefix) == facts["tensors"] else None
 
 
+def as_saved(document: dict[str, Any], cls_name: str) -> dict[str, Any] | None:
+    """The same of a config as the reference saves it beside the model; None also where it would not read it again."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = differential.saved(differential.build(document, cls_name).config, cls_name, Path(folder))
+    return None if differential.differences(config, cls_name, run=False) else case(config, cls_name)
+
+
 def cases(name: str) -> list[dict[str, Any]]:
-    """Some that are counted and some that are refused, of those about which both sides agree."""
+    """Some that are counted, the first ones also as the reference saves them, and some that are refused, of those about which both
+    sides agree."""
     cls_name, vary = MODEL_TYPES[name].cls, MODEL_TYPES[name].vary
     rng = random.Random(7)  # noqa: S311
     found: list[dict[str, Any]] = []
@@ -44,7 +54,9 @@ def cases(name: str) -> list[dict[str, Any]]:
         found.append(facts)
         if not any(wanted.values()):
             break
-    return found
+    counted = [facts["config"] for facts in found if "refused" not in facts][:SAVED]
+    saved = [as_saved(document, document.get("architectures", [cls_name])[0]) for document in counted]
+    return [*found, *[facts for facts in saved if facts]]
 
 
 def lines(entries: list[dict[str, Any]]) -> str:

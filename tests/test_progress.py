@@ -1,0 +1,98 @@
+"""The bar of what takes long: on a terminal alone, and only where it does."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+import paramcount as pc
+from paramcount.cli import progress
+from tests.headers import saved, write_shards
+from tests.running import Runner
+
+NAME = "qwen2_moe"
+COMMANDS = {"verify": ("verify", "./config.json"), "alone": (), "why": ("why", "./config.json")}
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A model in five files, in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(saved(NAME).config), encoding="utf-8")
+    return f"./{write_shards(tmp_path, saved(NAME).tensors, 5).name}"
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, step: float) -> str:
+    """What a terminal gets of four files, of which each takes so many seconds."""
+    terminal, ticks = Terminal(), count()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "monotonic", lambda: next(ticks) * step)
+    with progress.watching() as watch:
+        assert watch is not None
+        for done in range(5):
+            watch(done, 4)
+    return terminal.getvalue()
+
+
+def test_what_takes_longer_than_a_second_has_a_bar_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = shown(monkeypatch, 0.6)
+    assert "headers" in text
+    assert "25%" in text
+    assert "100%" in text
+
+
+def test_what_takes_less_than_a_second_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shown(monkeypatch, 0.1) == ""
+
+
+def test_where_nobody_looks_nothing_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream in (io.StringIO(), None):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with progress.watching() as watch:
+            assert watch is None
+
+
+def on_a_terminal(*args: str, patience: float) -> tuple[int, bytes, bytes]:
+    """A run of the command line whose stderr is a terminal: exit code, stdout, and what the terminal got."""
+    code = f"from paramcount.cli import main, progress; progress.PATIENCE = {patience}; main({list(args)!r})"
+    ours, theirs = os.openpty()
+    found = {**os.environ, "PYTHONPATH": str(Path(pc.__file__).parent.parent), "TERM": "xterm"}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=theirs, env=found) as process:
+        os.close(theirs)
+        text = b""
+        try:
+            while data := os.read(ours, 4096):
+                text += data
+        except OSError:  # the other end was closed
+            pass
+        out = process.stdout.read() if process.stdout else b""
+    os.close(ours)
+    return process.returncode, out, text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_that_reads_many_headers_has_a_bar_on_stderr(command: str, shards: str) -> None:
+    code, out, text = on_a_terminal(*COMMANDS[command], shards, patience=-1)
+    assert code == 0
+    assert b"headers" in text
+    assert b"100%" in text
+    assert b"headers  [" not in out
+    assert on_a_terminal(*COMMANDS[command], shards, patience=600) == (0, out, b"")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_where_stderr_is_no_terminal_nothing_is_written_there(command: str, shards: str, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", -1)
+    assert run(*COMMANDS[command], shards).err == ""
