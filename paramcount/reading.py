@@ -246,7 +246,10 @@ def sizes_of_single_layers(
     if PER_LAYER not in config:
         return {}
     layered, common = architecture.layered, common_keys(architecture)
-    found: dict[str, tuple[Any, str]] = worked_out(lambda js, c: by_kind(js, c, layered, common), Watched(config), values, PER_LAYER)
+    try:
+        found: dict[str, tuple[Any, str]] = worked_out(lambda js, c: by_kind(js, c, layered, common), Watched(config), values, PER_LAYER)
+    except ParamcountError as error:
+        raise error.inside(architecture.section) if architecture.section else error from None
     return found
 
 

@@ -1,258 +1,45 @@
-"""What writers do to names and shapes is undone, and nothing more: the same model in the forms in which files hold it. Shapes by hand."""
+"""What writers do to names and shapes is undone, and nothing more: the same model in the forms in which files hold it."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
 from paramcount.checkpoints.held import Checkpoint, File, Held
+from paramcount.checkpoints.layout_tables import ALIASES
 from paramcount.checkpoints.layouts import called, key
+from paramcount.checkpoints.matching import names_of
 from paramcount.checkpoints.verifying import Verification, verified
+from paramcount.counting import count
 from paramcount.names import load
-
-Shape = tuple[int, ...]
-
-# Two layers, width 8, 4 heads of 2 over 2 heads of keys and values, MLP 12, 16 tokens.
-SIZES = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 16}
-LLAMA = {"model_type": "llama", **SIZES, "intermediate_size": 12}
-PHI3 = {"model_type": "phi3", **SIZES, "intermediate_size": 12, "pad_token_id": 0}
-MIXTRAL = {"model_type": "mixtral", **SIZES, "intermediate_size": 12, "num_local_experts": 3, "num_experts_per_tok": 2}
-QWEN3_MOE = {"model_type": "qwen3_moe", **SIZES, "head_dim": 2, "moe_intermediate_size": 6, "num_experts": 3, "num_experts_per_tok": 2, "intermediate_size": 12}
-GPT2 = {"model_type": "gpt2", "n_embd": 8, "n_layer": 2, "n_head": 2, "vocab_size": 16, "n_positions": 10}
-BERT = {
-    "model_type": "bert", "architectures": ["BertForMaskedLM"], **SIZES, "intermediate_size": 12, "max_position_embeddings": 10, "type_vocab_size": 2,
-}  # fmt: skip
-# Towers of two layers, width 4, MLP 6, four patches of 2 × 2.
-EYES = {"hidden_size": 4, "intermediate_size": 6, "num_hidden_layers": 2, "num_attention_heads": 2, "image_size": 4, "patch_size": 2, "num_channels": 3}
-LLAVA = {"model_type": "llava", "text_config": LLAMA, "vision_config": {"model_type": "clip_vision_model", **EYES}}
-HEADLESS = {"model_type": "siglip_vision_model", **EYES, "vision_use_head": False}
-GEMMA = {**SIZES, "head_dim": 2, "intermediate_size": 12}
-PALIGEMMA = {
-    "model_type": "paligemma", "text_config": {"model_type": "gemma", **GEMMA}, "vision_config": HEADLESS, "projection_dim": 8,
-}  # fmt: skip
-GEMMA3 = {"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", **GEMMA}, "vision_config": HEADLESS, "mm_tokens_per_image": 4}
-MISTRAL3 = {
-    "model_type": "mistral3", "text_config": {"model_type": "mistral", **SIZES, "intermediate_size": 12, "head_dim": 2},
-    "vision_config": {"model_type": "pixtral", **EYES}, "spatial_merge_size": 2, "tie_word_embeddings": False,
-}  # fmt: skip
-QWEN3_VL_MOE = {
-    "model_type": "qwen3_vl_moe", "text_config": {**QWEN3_MOE, "model_type": "qwen3_vl_moe_text", "tie_word_embeddings": False}, "tie_word_embeddings": False,
-    "vision_config": {
-        "depth": 2, "hidden_size": 4, "intermediate_size": 6, "num_heads": 2, "out_hidden_size": 8, "patch_size": 2, "num_position_embeddings": 9,
-        "deepstack_visual_indexes": [0],
-    },
-}  # fmt: skip
-
-TABLES = {"model.embed_tokens.weight": (16, 8), "model.norm.weight": (8,), "lm_head.weight": (16, 8)}
-NORMS = {"input_layernorm.weight": (8,), "post_attention_layernorm.weight": (8,)}
-APART = {"self_attn.q_proj.weight": (8, 8), "self_attn.k_proj.weight": (4, 8), "self_attn.v_proj.weight": (4, 8), "self_attn.o_proj.weight": (8, 8)}
-MLP = {"mlp.gate_proj.weight": (12, 8), "mlp.up_proj.weight": (12, 8), "mlp.down_proj.weight": (8, 12)}
-TOGETHER = {"self_attn.qkv_proj.weight": (16, 8), "self_attn.o_proj.weight": (8, 8), "mlp.gate_up_proj.weight": (24, 8), "mlp.down_proj.weight": (8, 12)}
-QK_NORMS = {"self_attn.q_norm.weight": (2,), "self_attn.k_norm.weight": (2,)}
-GPT2_LAYER = {
-    "ln_1.weight": (8,), "ln_1.bias": (8,), "attn.c_attn.weight": (8, 24), "attn.c_attn.bias": (24,), "attn.c_proj.weight": (8, 8), "attn.c_proj.bias": (8,),
-    "ln_2.weight": (8,), "ln_2.bias": (8,), "mlp.c_fc.weight": (8, 32), "mlp.c_fc.bias": (32,), "mlp.c_proj.weight": (32, 8), "mlp.c_proj.bias": (8,),
-}  # fmt: skip
-GPT2_TABLES = {"wte.weight": (16, 8), "wpe.weight": (10, 8), "ln_f.weight": (8,), "ln_f.bias": (8,)}
-
-
-def in_layers(layer: Mapping[str, Shape], before: str = "model.layers.") -> dict[str, Shape]:
-    return {f"{before}{i}.{name}": shape for i in range(2) for name, shape in layer.items()}
-
-
-def experts(layer: Mapping[str, Shape]) -> dict[str, Shape]:
-    """Each of the three experts of a layer."""
-    return {name.replace("*", str(i)): shape for i in range(3) for name, shape in layer.items()}
-
-
-def biased(matrices: Mapping[str, Shape]) -> dict[str, Shape]:
-    """Matrices [out, in], norms, convolutions, and the bias of each."""
-    return {f"{name}.{ending}": of for name, shape in matrices.items() for ending, of in (("weight", shape), ("bias", shape[:1]))}
-
-
-def said(shapes: Mapping[str, Shape], *changes: tuple[str, str]) -> dict[str, Shape]:
-    """The same under other names."""
-    found = {}
-    for name, shape in shapes.items():
-        for before, after in changes:
-            name = re.sub(before, after, name)
-        found[name] = shape
-    return found
-
-
-def turned(shapes: Mapping[str, Shape], *ends: str) -> dict[str, Shape]:
-    """Those whose names end so with their last two axes exchanged."""
-    return {name: (*shape[:-2], shape[-1], shape[-2]) if name.endswith(ends) else shape for name, shape in shapes.items()}
-
-
-LLAMA_FILE = TABLES | in_layers(NORMS | APART | MLP)
-GPT2_FILE = GPT2_TABLES | in_layers(GPT2_LAYER, "h.")
-CONV1D = ("c_attn.weight", "attn.c_proj.weight", "c_fc.weight", "mlp.c_proj.weight")
-MIXTRAL_FILE = (
-    TABLES
-    | in_layers(NORMS | APART | {"block_sparse_moe.gate.weight": (3, 8)})
-    | in_layers(experts({"block_sparse_moe.experts.*.w1.weight": (12, 8), "block_sparse_moe.experts.*.w3.weight": (12, 8)}))
-    | in_layers(experts({"block_sparse_moe.experts.*.w2.weight": (8, 12)}))
+from tests.cases import load as cases
+from tests.layout_forms import (
+    FORMS,
+    GPT2,
+    LLAMA,
+    LLAMA_FILE,
+    MISTRAL3,
+    MIXTRAL,
+    MIXTRAL_FILE,
+    QWEN3_VL_MOE,
+    QWEN3_VL_MOE_FILE,
+    Shape,
+    Shapes,
+    biased,
+    in_layers,
+    turned,
 )
-BERT_LAYER = biased({
-    "attention.self.query": (8, 8), "attention.self.key": (8, 8), "attention.self.value": (8, 8), "attention.output.dense": (8, 8),
-    "attention.output.LayerNorm": (8,), "intermediate.dense": (12, 8), "output.dense": (8, 12), "output.LayerNorm": (8,),
-})  # fmt: skip
-BERT_FILE = (
-    {f"bert.embeddings.{name}_embeddings.weight": shape for name, shape in {"word": (16, 8), "position": (10, 8), "token_type": (2, 8)}.items()}
-    | in_layers(BERT_LAYER, "bert.encoder.layer.")
-    | biased({"bert.embeddings.LayerNorm": (8,), "cls.predictions.transform.dense": (8, 8), "cls.predictions.transform.LayerNorm": (8,)})
-    | {"cls.predictions.bias": (16,)}
-)
-# As released: under vision_model., as CLIP and SigLIP have it of their own.
-SEEING = biased({
-    "self_attn.q_proj": (4, 4), "self_attn.k_proj": (4, 4), "self_attn.v_proj": (4, 4), "self_attn.out_proj": (4, 4), "layer_norm1": (4,), "layer_norm2": (4,),
-    "mlp.fc1": (6, 4), "mlp.fc2": (4, 6),
-})  # fmt: skip
-TOWER = "vision_tower.vision_model."
-CLIP = (
-    {f"{TOWER}embeddings.class_embedding": (4,), f"{TOWER}embeddings.patch_embedding.weight": (4, 3, 2, 2), f"{TOWER}embeddings.position_embedding.weight": (5, 4)}
-    | biased({f"{TOWER}pre_layrnorm": (4,), f"{TOWER}post_layernorm": (4,)})
-    | in_layers(SEEING, f"{TOWER}encoder.layers.")
-)
-SIGLIP = (
-    biased({f"{TOWER}embeddings.patch_embedding": (4, 3, 2, 2), f"{TOWER}post_layernorm": (4,)})
-    | {f"{TOWER}embeddings.position_embedding.weight": (4, 4)}
-    | in_layers(SEEING, f"{TOWER}encoder.layers.")
-)
-SPOKEN = {f"language_model.{name}": shape for name, shape in LLAMA_FILE.items()}
-LLAVA_FILE = SPOKEN | CLIP | biased({"multi_modal_projector.linear_1": (8, 4), "multi_modal_projector.linear_2": (8, 8)})
-TIED = {name: shape for name, shape in SPOKEN.items() if "lm_head" not in name}
-PALIGEMMA_FILE = TIED | SIGLIP | biased({"multi_modal_projector.linear": (8, 4)})
-MORE_NORMS = {"pre_feedforward_layernorm.weight": (8,), "post_feedforward_layernorm.weight": (8,)}
-GEMMA3_FILE = (
-    TIED
-    | in_layers(QK_NORMS | MORE_NORMS, "language_model.model.layers.")
-    | SIGLIP
-    | {"multi_modal_projector.mm_input_projection_weight": (4, 8), "multi_modal_projector.mm_soft_emb_norm.weight": (4,)}
-)
-# What transformers 5 calls the parts of a composite model: Source: conversion_mapping.py, "llava" and "LlavaModel".
-COMPOSITE = (
-    (r"^language_model\.lm_head", "lm_head"),
-    (r"^language_model\.model\.", "model.language_model."),
-    (r"^(vision_tower|multi_modal_projector)\.", r"model.\1."),
-)
-PIXTRAL = {
-    "attention.q_proj.weight": (4, 4), "attention.k_proj.weight": (4, 4), "attention.v_proj.weight": (4, 4), "attention.o_proj.weight": (4, 4),
-    "feed_forward.gate_proj.weight": (6, 4), "feed_forward.up_proj.weight": (6, 4), "feed_forward.down_proj.weight": (4, 6),
-    "attention_norm.weight": (4,), "ffn_norm.weight": (4,),
-}  # fmt: skip
-MISTRAL3_FILE = (
-    SPOKEN
-    | {"vision_tower.patch_conv.weight": (4, 3, 2, 2), "vision_tower.ln_pre.weight": (4,)}
-    | in_layers(PIXTRAL, "vision_tower.transformer.layers.")
-    | {"multi_modal_projector.norm.weight": (4,), "multi_modal_projector.patch_merger.merging_layer.weight": (4, 16)}
-    | {"multi_modal_projector.linear_1.weight": (8, 4), "multi_modal_projector.linear_2.weight": (8, 8)}
-)
-# Meta's names. Source: transformers, models/mistral/convert_mistral_weights_to_hf.py; for the towers models/mistral3/convert_mistral3_weights_to_hf.py.
-METAS = (
-    (r"^(language_model\.)?model\.", ""),
-    (r"^(language_model\.)?lm_head", "output"),
-    ("^embed_tokens", "tok_embeddings"),
-    (r"self_attn\.(.)_proj", r"attention.w\1"),
-    (r"attention\.(.)_proj", r"attention.w\1"),
-    ("input_layernorm", "attention_norm"),
-    ("post_attention_layernorm", "ffn_norm"),
-    (r"(mlp|feed_forward)\.gate_proj", "feed_forward.w1"),
-    (r"(mlp|feed_forward)\.down_proj", "feed_forward.w2"),
-    (r"(mlp|feed_forward)\.up_proj", "feed_forward.w3"),
-    ("block_sparse_moe", "feed_forward"),
-    ("^vision_tower", "vision_encoder"),
-    (r"^multi_modal_projector\.patch_merger", "patch_merger"),
-    (r"^multi_modal_projector\.norm", "pre_mm_projector_norm"),
-    (r"^multi_modal_projector\.linear_1", "vision_language_adapter.w_in"),
-    (r"^multi_modal_projector\.linear_2", "vision_language_adapter.w_out"),
-)
-MLX_EXPERTS = {"switch_mlp.gate_proj.weight": (3, 6, 8), "switch_mlp.up_proj.weight": (3, 6, 8), "switch_mlp.down_proj.weight": (3, 8, 6)}
-VISUAL = biased({"attn.qkv": (12, 4), "attn.proj": (4, 4), "mlp.linear_fc1": (6, 4), "mlp.linear_fc2": (4, 6), "norm1": (4,), "norm2": (4,)})
-MERGER = {"linear_fc1": (16, 16), "linear_fc2": (8, 16)}
-QWEN3_VL_MOE_FILE = (
-    said(TABLES, (r"^model\.", "model.language_model."))
-    | in_layers(NORMS | APART | QK_NORMS | {"mlp.gate.weight": (3, 8)}, "model.language_model.layers.")
-    | in_layers({"mlp.experts.gate_up_proj": (3, 12, 8), "mlp.experts.down_proj": (3, 8, 6)}, "model.language_model.layers.")
-    | biased({"model.visual.patch_embed.proj": (4, 3, 2, 2, 2)})
-    | {"model.visual.pos_embed.weight": (9, 4)}
-    | in_layers(VISUAL, "model.visual.blocks.")
-    | biased({f"model.visual.merger.{name}": shape for name, shape in (MERGER | {"norm": (4,)}).items()})
-    | biased({f"model.visual.deepstack_merger_list.0.{name}": shape for name, shape in (MERGER | {"norm": (16,)}).items()})
-)
-FORMS: dict[str, tuple[dict[str, object], dict[str, Shape]]] = {
-    "llama": (LLAMA, LLAMA_FILE),
-    "llama without model.": (LLAMA, {name.removeprefix("model."): shape for name, shape in LLAMA_FILE.items()}),
-    "llama under language_model.": (LLAMA, {f"language_model.{name}": shape for name, shape in LLAMA_FILE.items()}),
-    "llama inside a composite": (LLAMA, {name.replace("model.", "model.language_model."): shape for name, shape in LLAMA_FILE.items()}),
-    "llama, together": (LLAMA, TABLES | in_layers(NORMS | TOGETHER)),
-    "llama, together without model.": (LLAMA, {n.removeprefix("model."): shape for n, shape in (TABLES | in_layers(NORMS | TOGETHER)).items()}),
-    "phi3": (PHI3, TABLES | in_layers(NORMS | TOGETHER)),
-    "phi3, apart": (PHI3, TABLES | in_layers(NORMS | APART | MLP)),
-    "phi3, its mlp apart": (PHI3, TABLES | in_layers(NORMS | MLP | {n: s for n, s in TOGETHER.items() if n.startswith("self_attn")})),
-    "llama as Meta names it": (LLAMA, said(LLAMA_FILE, *METAS)),
-    "llama as Meta names it, with its frequencies": (LLAMA, said(LLAMA_FILE, *METAS) | {"rope.freqs": (1,)}),
-    "llama of torch.compile": (LLAMA, {f"_orig_mod.{name}": shape for name, shape in LLAMA_FILE.items()}),
-    "llama, its layers of torch.compile": (LLAMA, said(LLAMA_FILE, (r"(layers\.\d+)", r"\1._orig_mod"))),
-    "llama, its layers under checkpoints in FSDP": (
-        LLAMA,
-        said(LLAMA_FILE, ("^", "_fsdp_wrapped_module."), (r"(layers\.\d+)", r"\1._fsdp_wrapped_module._checkpoint_wrapped_module")),
-    ),
-    "llama of DDP": (LLAMA, {f"module.{name}": shape for name, shape in LLAMA_FILE.items()}),
-    "llama of DDP of torch.compile": (LLAMA, {f"module._orig_mod.{name}": shape for name, shape in LLAMA_FILE.items()}),
-    "llama inside PEFT": (LLAMA, said(LLAMA_FILE, ("^", "base_model.model."), (r"(q_proj|v_proj|down_proj)\.", r"\1.base_layer."))),
-    "llama inside a trainer": (LLAMA, {f"model.{name}": shape for name, shape in LLAMA_FILE.items()}),
-    "llama, tied, by its head alone": (
-        {**LLAMA, "tie_word_embeddings": True},
-        {name: shape for name, shape in LLAMA_FILE.items() if "embed_tokens" not in name},
-    ),
-    "mixtral, one by one": (MIXTRAL, MIXTRAL_FILE),
-    "mixtral as Mistral names it": (MIXTRAL, said(MIXTRAL_FILE, *METAS)),
-    "mixtral of MLX": (
-        MIXTRAL,
-        TABLES
-        | in_layers(NORMS | APART | {"block_sparse_moe.gate.weight": (3, 8), "block_sparse_moe.switch_mlp.gate_proj.weight": (3, 12, 8)})
-        | in_layers({"block_sparse_moe.switch_mlp.up_proj.weight": (3, 12, 8), "block_sparse_moe.switch_mlp.down_proj.weight": (3, 8, 12)}),
-    ),
-    "mixtral, experts together": (
-        MIXTRAL,
-        TABLES | in_layers(NORMS | APART | {"mlp.gate.weight": (3, 8), "mlp.experts.gate_up_proj": (3, 24, 8), "mlp.experts.down_proj": (3, 8, 12)}),
-    ),
-    "qwen3_moe, experts together": (
-        QWEN3_MOE,
-        TABLES | in_layers(NORMS | APART | QK_NORMS | {"mlp.gate.weight": (3, 8), "mlp.experts.gate_up_proj": (3, 12, 8), "mlp.experts.down_proj": (3, 8, 6)}),
-    ),
-    "qwen3_moe of MLX": (
-        QWEN3_MOE,
-        TABLES | in_layers(NORMS | APART | QK_NORMS | {"mlp.gate.weight": (3, 8)} | {f"mlp.{name}": shape for name, shape in MLX_EXPERTS.items()}),
-    ),
-    "bert": (BERT, BERT_FILE),
-    "bert of TensorFlow's names": (BERT, said(BERT_FILE, (r"LayerNorm\.weight", "LayerNorm.gamma"), (r"LayerNorm\.bias", "LayerNorm.beta"))),
-    "llava as released": (LLAVA, LLAVA_FILE),
-    "llava of transformers 5": (LLAVA, said(LLAVA_FILE, *COMPOSITE, (r"vision_model\.", ""))),
-    "llava of transformers 5, its tower as released": (LLAVA, said(LLAVA_FILE, *COMPOSITE)),
-    "paligemma as released": (PALIGEMMA, PALIGEMMA_FILE),
-    "paligemma of transformers 5": (PALIGEMMA, said(PALIGEMMA_FILE, *COMPOSITE, (r"vision_model\.", ""))),
-    "gemma3 as released": (GEMMA3, GEMMA3_FILE),
-    "gemma3 of transformers 5": (GEMMA3, said(GEMMA3_FILE, *COMPOSITE, (r"vision_model\.", ""))),
-    "gemma3 without the infix of its tower": (GEMMA3, said(GEMMA3_FILE, (r"vision_model\.", ""))),
-    "mistral3 as released": (MISTRAL3, MISTRAL3_FILE),
-    "mistral3 as Mistral names it": (MISTRAL3, said(MISTRAL3_FILE, *METAS)),
-    "qwen3_vl_moe": (QWEN3_VL_MOE, QWEN3_VL_MOE_FILE),
-    "qwen3_vl_moe as released": (QWEN3_VL_MOE, turned(QWEN3_VL_MOE_FILE, ".gate_up_proj", "experts.down_proj")),
-    "gpt2": (GPT2, GPT2_FILE),
-    "gpt2 under transformer.": (GPT2, {f"transformer.{name}": shape for name, shape in GPT2_FILE.items()}),
-    "gpt2 of nanoGPT": (GPT2, {f"_orig_mod.transformer.{name}": shape for name, shape in turned(GPT2_FILE, *CONV1D).items()}),
-    "gpt2 of MLX": (GPT2, {f"model.{name}": shape for name, shape in turned(GPT2_FILE, *CONV1D).items()}),
-    "gpt2 with its masks and a copy of the table": (
-        GPT2,
-        GPT2_TABLES | {"lm_head.weight": (16, 8)} | in_layers(GPT2_LAYER | {"attn.bias": (1, 1, 10, 10)}, "h."),
-    ),
-}  # fmt: skip
+
+MANY = "EXAMPLES" in os.environ  # every tensor of every form, and every architecture
+
+
+def some(names: Iterable[str]) -> list[str]:
+    """Of names that differ in indices alone the last."""
+    return list(names) if MANY else list({key(name): name for name in names}.values())
 
 
 def checked(config: Mapping[str, object], shapes: Mapping[str, Shape]) -> Verification:
@@ -273,7 +60,7 @@ def test_a_model_is_found_in_every_form_that_writers_give_it(form: str) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_every_tensor_of_every_form_is_missed_where_it_is_not_there(form: str) -> None:
     config, shapes = FORMS[form]
-    for name in shapes:
+    for name in some(shapes):
         if name.endswith(("attn.bias", "rope.freqs")) or ("lm_head.weight" in shapes and config is GPT2 and name in ("lm_head.weight", "wte.weight")):
             continue  # nobody needs the masks, and of a table and its copy both
         found = checked(config, {other: shape for other, shape in shapes.items() if other != name})
@@ -286,13 +73,14 @@ def test_every_tensor_of_every_form_is_missed_where_it_is_not_there(form: str) -
 @pytest.mark.parametrize("form", FORMS)
 def test_every_matrix_of_every_form_is_told_where_it_stands_the_other_way_round(form: str) -> None:
     config, shapes = FORMS[form]
-    for name, shape in shapes.items():
+    for name in some(shapes):
+        shape = shapes[name]
         if len(shape) < 2 or shape[-1] == shape[-2]:
             continue
-        turned = (*shape[:-2], shape[-1], shape[-2])
-        found = checked(config, {**shapes, name: turned})
+        over = turned({name: shape}, name)
+        found = checked(config, shapes | over)
         (line,) = [line for line in found.lines if not line.said.ok]
-        assert (line.said.finding, line.pattern, line.said.held, line.said.declared) == ("wrong shape", name, turned, shape)
+        assert (line.said.finding, line.pattern, line.said.held, line.said.declared) == ("wrong shape", name, over[name], shape)
 
 
 def test_a_name_that_one_tensor_alone_has_is_no_layout() -> None:
@@ -336,3 +124,164 @@ def test_a_tower_beside_a_language_model_is_no_finding_and_one_beside_a_plain_mo
 def test_an_alias_is_taken_only_where_the_file_holds_it() -> None:
     assert called("model.layers.{layer}.block_sparse_moe.gate.weight", {key("model.layers.0.mlp.gate.weight")}) == "model.layers.{layer}.mlp.gate.weight"
     assert called("model.layers.{layer}.block_sparse_moe.gate.weight", set()) == "model.layers.{layer}.block_sparse_moe.gate.weight"
+
+
+def test_an_adapter_beside_the_layers_it_wraps_is_told_and_nothing_is_missing() -> None:
+    _, shapes = FORMS["llama inside PEFT"]
+    adapter = {f"base_model.model.model.layers.{i}.self_attn.q_proj.lora_{ab}.default.weight": (4, 8) for i in range(2) for ab in "AB"}
+    found = checked(LLAMA, {**shapes, **adapter})
+    assert {(line.said.finding, line.said.what) for line in found.lines} == {("unexpected", "adapter")}
+    assert sum(line.tensors for line in found.lines) == 4
+
+
+def test_a_router_under_another_name_is_found_once() -> None:
+    shapes = {name: shape for name, shape in MIXTRAL_FILE.items() if ".gate.weight" not in name}
+    found = checked(MIXTRAL, {**shapes, **in_layers({"mlp.gate.weight": (3, 8)})})
+    assert found.ok
+    both = checked(MIXTRAL, {**MIXTRAL_FILE, **in_layers({"mlp.gate.weight": (3, 8)})})
+    assert [(line.said.finding, line.pattern) for line in both.lines] == [("unexpected", "model.layers.{0-1}.mlp.gate.weight")]
+
+
+# ---- which way round
+
+
+@pytest.mark.parametrize(("form", "remarks"), [("gpt2", 0), ("gpt2 of nanoGPT", 1), ("qwen3_vl_moe", 0), ("qwen3_vl_moe as released", 1)])
+def test_a_file_whose_matrices_all_stand_the_other_way_round_says_so(form: str, remarks: int) -> None:
+    said = [remark for remark in checked(*FORMS[form]).remarks if "the other way round than the reference has them, in the whole file" in remark]
+    assert len(said) == remarks
+
+
+def test_where_as_many_stand_one_way_as_the_other_they_should_stand_as_the_reference_has_them() -> None:
+    shapes = turned(QWEN3_VL_MOE_FILE, ".gate_up_proj")
+    assert [(line.pattern, line.said.declared, line.said.held) for line in checked(QWEN3_VL_MOE, shapes).lines] == [
+        ("model.language_model.layers.{0-1}.mlp.experts.gate_up_proj", (3, 12, 8), (3, 8, 12))
+    ]
+
+
+@pytest.mark.parametrize("form", ["llama", "phi3", "mixtral, experts together", "qwen3_moe, experts together", "bert"])
+def test_other_models_are_stored_one_way_only(form: str) -> None:
+    config, shapes = FORMS[form]
+    over = turned(shapes, *[name for name, shape in shapes.items() if len(shape) > 1 and "layer" in name])
+    found = checked(config, over)
+    wrong = {line.said.finding for line in found.lines if not line.said.ok}
+    assert wrong == {"wrong shape"}
+    assert sum(line.tensors for line in found.lines) == sum(shape != over[name] for name, shape in shapes.items())
+
+
+# ---- copies, and what the reference works out
+
+
+def test_a_copy_stands_for_what_it_is_tied_to_and_that_is_said() -> None:
+    config, shapes = FORMS["llama, tied, by its head alone"]
+    found = checked(config, shapes)
+    assert found.remarks == ("lm_head.weight stands for model.embed_tokens.weight too, which is not there and to which the config ties it",)
+    assert found.found["embedding"] == found.expected["embedding"] == 16 * 8
+    untied = checked(LLAMA, shapes)
+    assert [(line.said.finding, line.pattern) for line in untied.lines] == [("missing", "model.embed_tokens.weight")]
+    wrong = checked(config, shapes | {"lm_head.weight": (15, 8)})
+    assert [(line.said.finding, line.pattern, line.said.declared) for line in wrong.lines] == [("wrong shape", "lm_head.weight", (16, 8))]
+
+
+def test_t5_s_table_may_stand_under_any_of_its_names() -> None:
+    config = {"model_type": "t5", "d_model": 8, "d_kv": 4, "d_ff": 12, "num_layers": 1, "num_heads": 2, "vocab_size": 16}
+    layer = {f"SelfAttention.{name}.weight": (8, 8) for name in "qkvo"}
+    cross = {f"EncDecAttention.{name}.weight": (8, 8) for name in "qkvo"}
+    mlp = {"DenseReluDense.wi.weight": (12, 8), "DenseReluDense.wo.weight": (8, 12)}
+    shapes = {
+        f"{stack}.block.0.layer.{i}.{name}": shape
+        for stack, parts in (("encoder", (layer, mlp)), ("decoder", (layer, cross, mlp)))
+        for i, part in enumerate(parts)
+        for name, shape in {**part, "layer_norm.weight": (8,)}.items()
+    }
+    for stack in ("encoder", "decoder"):
+        shapes |= {f"{stack}.final_layer_norm.weight": (8,), f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": (32, 2)}
+    for table in ("shared.weight", "decoder.embed_tokens.weight", "lm_head.weight"):
+        assert checked(config, {**shapes, table: (16, 8)}).ok, table
+    assert not checked(config, shapes).ok
+
+
+MARIAN = {
+    "model_type": "marian", "d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 12, "decoder_ffn_dim": 12, "vocab_size": 16, "decoder_vocab_size": 16, "pad_token_id": 15, "max_position_embeddings": 10,
+}  # fmt: skip
+
+
+def translator(places: bool) -> Shapes:
+    attention = {"q_proj": (8, 8), "k_proj": (8, 8), "v_proj": (8, 8), "out_proj": (8, 8)}
+    mlp = {"fc1": (12, 8), "fc2": (8, 12), "final_layer_norm": (8,), "self_attn_layer_norm": (8,)}
+    layer = biased({f"self_attn.{name}": shape for name, shape in attention.items()} | mlp)
+    cross = biased({f"encoder_attn.{name}": shape for name, shape in attention.items()} | {"encoder_attn_layer_norm": (8,)})
+    shapes = {f"model.encoder.layers.0.{name}": shape for name, shape in layer.items()}
+    shapes |= {f"model.decoder.layers.0.{name}": shape for name, shape in (layer | cross).items()}
+    shapes |= {"model.shared.weight": (16, 8), "final_logits_bias": (1, 16)}
+    return shapes | {f"model.{stack}.embed_positions.weight": (10, 8) for stack in ("encoder", "decoder") if places}
+
+
+@pytest.mark.parametrize("model_type", ["marian", "pegasus"])
+def test_sines_that_the_reference_works_out_may_be_absent_and_nothing_else_may(model_type: str) -> None:
+    norms = biased({f"model.{stack}.layer_norm": (8,) for stack in ("encoder", "decoder")}) if model_type == "pegasus" else {}
+    config = {**MARIAN, "model_type": model_type, "pad_token_id": 0}
+    with_sines, without = (checked(config, translator(places) | norms) for places in (True, False))
+    assert with_sines.ok and with_sines.remarks == ()
+    assert with_sines.expected == with_sines.found == without.expected
+    assert without.ok and [line.pattern for line in without.lines] == ["final_logits_bias"]  # a buffer
+    assert {name: n - without.found[name] for name, n in without.expected.items() if n != without.found[name]} == {"position": 2 * 10 * 8}
+    assert without.remarks == tuple(f"model.{stack}.embed_positions.weight is not there: the reference works it out anew" for stack in ("decoder", "encoder"))
+    assert not checked(config, translator(True) | norms | {"model.encoder.embed_positions.weight": (9, 8)}).ok
+    for name in translator(False):
+        assert not checked(config, {other: shape for other, shape in (translator(False) | norms).items() if other != name}).ok, name
+
+
+def test_learned_places_may_not_be_absent() -> None:
+    places = {f"model.{stack}.embed_positions.weight": (12, 8) for stack in ("encoder", "decoder")}
+    norms = biased({f"model.{stack}.layernorm_embedding": (8,) for stack in ("encoder", "decoder")})
+    config = {**MARIAN, "model_type": "bart", "pad_token_id": 1}
+    assert checked(config, translator(False) | norms | places).ok
+    missing = [line for line in checked(config, translator(False) | norms).lines if not line.said.ok]
+    assert {(line.said.finding, line.pattern) for line in missing} == {("missing", name) for name in places}
+
+
+# ---- all of a kind
+
+
+def names_and_shapes(config: Mapping[str, object]) -> Shapes:
+    """Every tensor of a declaration, copies left out."""
+    return {name: tensor.shape for tensor in count(config).tensors if not tensor.tied_to for name in names_of(tensor)}
+
+
+def small(model_type: str) -> dict[str, object]:
+    """The smallest of its cases."""
+    found: dict[str, object] = min((case for case in cases()[model_type] if "refused" not in case), key=lambda case: case["total"])["config"]
+    return found
+
+
+@pytest.mark.parametrize("model_type", sorted(cases()) if MANY else ["hy_v4", "kimi_linear", "phimoe", "t5gemma"])
+def test_what_no_layer_has_is_missing_and_nothing_else_is_taken_for_it(model_type: str) -> None:
+    config = small(model_type)
+    shapes = names_and_shapes(config)
+    needless = {tensor.name for tensor in count(config).tensors if tensor.role == "legacy_buffer" or tensor.part == "mtp"}
+    assert checked(config, shapes).ok
+    for kind in {key(name) for name in shapes} - set(map(key, needless)):
+        if kind.endswith("embed_positions.weight") and model_type in ("marian", "pegasus"):
+            continue
+        found = checked(config, {name: shape for name, shape in shapes.items() if key(name) != kind})
+        lines = [line for line in found.lines if not line.said.ok]
+        assert {line.said.finding for line in lines} == {"missing"}, kind
+        assert sum(line.tensors for line in lines) == sum(key(name) == kind for name in shapes)
+
+
+@pytest.mark.skipif(not MANY, reason="reads many configs: EXAMPLES=1")
+def test_every_alias_is_of_a_declared_name() -> None:
+    configs = [case["config"] for some in cases().values() for case in some[:12] if "refused" not in case]
+    declared = {name for config in (*configs, MISTRAL3) for name in names_and_shapes(config)}
+    assert [one for one, _ in ALIASES if not any(one in name for name in declared)] == []
+
+
+def test_a_file_of_many_strange_names_is_as_it_is() -> None:
+    """No prefix is looked for where names are endless or all alike."""
+    shapes: Shapes = {"a." * 100_000 + "1.b": (1,), "." * 100_000: (1,), "base_layer." * 50_000: (1,)}
+    shapes |= {f"z{i}.{j}.layers.0.self_attn.q_proj.weight": (8, 8) for i in range(300) for j in range(10)}
+    found = checked(LLAMA, LLAMA_FILE | shapes)
+    assert found.found == found.expected
+    assert sum(line.tensors for line in found.lines) == len(shapes)
+    assert {line.said.finding for line in found.lines} == {"unexpected"}

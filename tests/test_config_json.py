@@ -103,10 +103,28 @@ def test_a_body_alone_says_so_in_the_table(tmp_path: Path, capsys: pytest.Captur
         ({"model_type": "gpt2", "n_inner": None}, 124_439_808),
         ({"model_type": "gpt2", "n_embd": 768, "n_layer": 12}, 124_439_808),
         ({"model_type": "gpt2", "hidden_size": 768, "num_hidden_layers": 12}, 124_439_808),
+        ({"model_type": "mllama_text_model", "num_hidden_layers": 4}, 1_923_158_274),
+        ({"model_type": "mllama_text_model", "num_hidden_layers": 4, "cross_attention_layers": [3, 0, 9]}, 1_923_158_532),
+        ({"model_type": "switch_transformers", "encoder_sparse_step": 1}, 515_548_416),
+        ({"model_type": "switch_transformers", "encoder_sparse_step": 0, "decoder_sparse_step": 6}, 229_207_296),
+        ({"model_type": "modernbert-decoder", "sliding_window": -1}, 149_655_232),
     ],
 )
 def test_an_absent_key_and_a_null_mean_what_they_mean_in_the_reference(document: dict[str, Any], total: int) -> None:
     assert pc.count(document).total == total
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"model_type": "modernbert-decoder", "sliding_window": -2}, "sliding_window = -2 (accepted: a whole number from 0, or -1)"),
+        ({"model_type": "modernbert-decoder", "sliding_window": None}, "sliding_window = null (accepted: a whole number from 0, or -1)"),
+        ({"model_type": "mllama_text_model", "cross_attention_layers": [-1]}, "cross_attention_layers = a list (accepted: whole numbers from 0)"),
+        ({"model_type": "whisper", "encoder_attention_heads": None, "num_attention_heads": 6}, "encoder_attention_heads = null (accepted: a value, or no such key)"),
+    ],
+)
+def test_what_the_reference_refuses_is_refused_by_its_key(document: dict[str, Any], message: str) -> None:
+    assert refusal(document) == message
 
 
 def test_a_quantised_config_counts_the_logical_parameters() -> None:

@@ -257,6 +257,11 @@ def test_the_payload_would_leave_its_mark(folder: Path) -> None:
     assert (folder / MARKER).exists()
 
 
+def test_a_gguf_file_of_another_architecture_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    holding("llama.gguf", small_gguf())(folder)
+    assert command_refusal(capsys, "verify", "gpt2-small", "./llama.gguf").startswith("llama.gguf: general.architecture = 'llama', ")
+
+
 @pytest.mark.parametrize("case", ["an index that names ..", "an index that names an absolute path", "an index that names .. within"])
 def test_nothing_of_a_file_outside_is_told(case: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     message = command_refusal(capsys, "verify", "gpt2-small", str(CASES[case](folder)))

@@ -194,6 +194,23 @@ def test_missing_tensors_another_shape_and_strange_ones_are_named() -> None:
     sums_up(found)
 
 
+def test_a_buffer_that_is_missing_is_no_missing_parameter() -> None:
+    tensors = {name: tensor for name, tensor in saved("deepseek_v3").tensors.items() if not name.endswith("e_score_correction_bias")}
+    found = contents_of(pc.load(saved("deepseek_v3").config), held(tensors))
+    assert (units(found), found.values, found.verdict) == ({}, found.account.count, "not accounted for")
+
+
+def test_packed_weights_that_nobody_declared_are_in_the_sum_with_their_scales() -> None:
+    tensors: Tensors = {**saved("llama-GPTQ").tensors}
+    layer = "model.layers.0.mlp.up_proj."
+    strange = {name.replace(layer, "strange."): tensor for name, tensor in tensors.items() if name.startswith(layer)}
+    before = contents_of(pc.load(saved("llama-GPTQ").config), held(tensors))
+    found = contents_of(pc.load(saved("llama-GPTQ").config), held({**tensors, **strange}))
+    sums_up(found)
+    assert units(found)["undeclared tensors"] == 8 * prod(strange["strange.qweight"][1])
+    assert units(found)["GPTQ scales"] - units(before)["GPTQ scales"] == prod(strange["strange.scales"][1])
+
+
 def test_a_matrix_the_other_way_round_is_no_cause_but_not_accounted_for() -> None:
     tensors: Tensors = {**saved("gpt2").tensors}
     name = next(name for name in tensors if name.endswith("h.0.mlp.c_fc.weight"))
@@ -255,7 +272,8 @@ def test_the_bytes_come_about_as_values_by_their_width_and_headers(tmp_path: Pat
     all = 2 * n + 4 * masks
     assert 4 * masks < 2 * n
     assert found.stored[0] == f"bytes: {n:,} × 2 (BF16) + {masks:,} × 4 (F32) = {all:,}"
-    assert found.stored[1] == f"files: {size:,} bytes = values {all:,} + headers {size - all:,}"
+    assert found.stored[1:] == [f"files: {size:,} bytes = values {all:,} + headers {size - all:,}"]
+    assert contents(c, write_header(tmp_path / "saved.json", tensors)).stored == found.stored[:1]  # a saved header has no file
 
 
 # ---- the command

@@ -16,6 +16,7 @@ from paramcount.auditing.claim_tables import Line, Table, Tables
 from paramcount.auditing.consistency import Doubt, doubts
 from paramcount.auditing.headings import COUNTS, Heading
 from paramcount.auditing.judging import Judgement, convention, judged, tally, worst, written
+from paramcount.auditing.truths import truths
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, printable
 from paramcount.files import expanded
@@ -179,7 +180,12 @@ def row(table: Table, line: Line, patience: Iterator[int]) -> Row:
                 why = convention(claim.amount, int(true or 0), model)
             cells.append(Cell(claim.kind, heading.text, heading._replace(kind=claim.kind).label, text, verdict, true, why))
     said = [(claim, heading) for _, heading, claims in found if not isinstance(claims, str) for claim in claims]
-    return Row(table.place, line.number, name, id, note, tuple(cells), doubts(said))
+    return Row(table.place, line.number, name, id, note, tuple(cells), doubts(said, has_experts(id)))
+
+
+def has_experts(id: str | None) -> bool | None:
+    """Whether a model of the zoo is a mixture of experts; None of what nobody knows."""
+    return None if id is None or zoo.entry(id).estimate else bool(truths(id)["n_routed_experts"].value)
 
 
 def claims_of(text: str, heading: Heading) -> tuple[Claim, ...] | str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -14,8 +14,12 @@ LONGEST = 200
 DASHES = "-‐‑‒–—−"
 NUMBER = re.compile(r"(\d+(?:[.,_'’]\d+)*)(?:[eE]([+-]?\d{1,2})(?![\w.]))?|([^\W\d_]+)|(\S)")
 GAPS = re.compile(r"(?<![\w.,])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?![\w.,]*\d)")  # 124 439 808
-GROUPED = re.compile(r"\d{1,3}(?:([,_'’])\d{3})(?:\1\d{3})*(?:\.\d+)?")
+GROUPED = re.compile(r"(?!0)\d{1,3}(?:([,_'’])\d{3})(?:\1\d{3})*(?:\.\d+)?")
 DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")  # 1.557.611.200
+# A number that can only be meant so: 7,61 and 0,249 and 1.234,5 and 1.234.567, or the same with points and commas exchanged.
+MARKED = r"(?<![\d.,])(?:\d+{point}(?!\d{{3}}(?!\d))\d+|0{point}\d+|\d{{1,3}}(?:{comma}\d{{3}})+{point}\d+|\d{{1,3}}(?:{comma}\d{{3}}){{2,}})(?![\d.,])"
+DECIMAL_COMMA, DECIMAL_POINT = (re.compile(MARKED.format(point=point, comma=comma)) for point, comma in ((",", r"\."), (r"\.", ",")))
+EXCHANGED = str.maketrans(",.", ".,")
 MARKUP = re.compile(r"\*+|`+|__|~~|</?[a-zA-Z][^<>]*>|(?<=\S)\[\^?\w{1,8}\](?!\()|[†‡§]|(?<=[^\W\d_])[¹²³]")
 LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
 LARGEST = 10**30
@@ -118,6 +122,16 @@ def read(text: str, heading: Heading) -> tuple[Claim, ...]:
     return tuple(RULES.get(kind, single)(kind, said(plain, heading)))
 
 
+def has_decimal_commas(texts: Iterable[str]) -> bool:
+    """Whether cells are written with decimal commas: some can only be read so, and none only otherwise.
+
+    >>> has_decimal_commas(["7,61B", "1,558B"]), has_decimal_commas(["1,558B"]), has_decimal_commas(["7,61B", "1.5B"])
+    (True, False, False)
+    """
+    found = [(bool(DECIMAL_COMMA.search(text)), bool(DECIMAL_POINT.search(text))) for text in texts]
+    return any(comma for comma, _ in found) and not any(point for _, point in found)
+
+
 def cleaned(text: str) -> str:
     """A cell without markup, footnotes and the blanks around it."""
     plain = LINK.sub(r"\1", text)
@@ -202,7 +216,7 @@ def unit_of(word: str, heading: Heading) -> str | None:
 
 def amount(number: str, power: str | None, unit: str | None, heading: Heading) -> Amount:
     """A number with its unit, or that of its column."""
-    digits, decimals = plain_digits(number)
+    digits, decimals = plain_digits(number.translate(EXCHANGED) if heading.decimal_comma else number)
     size = heading.unit if unit is None else (UNITS | DECIMAL | BINARY)[unit]
     if power:
         size *= 10 ** max(0, int(power))
@@ -234,8 +248,8 @@ def written_out(digits: int) -> Amount:
 def plain_digits(number: str) -> tuple[int, int]:
     """Digits, and how many of them stand behind the point.
 
-    >>> plain_digits("12,288"), plain_digits("7.61"), plain_digits("1,5"), plain_digits("1.557.611.200")
-    ((12288, 0), (761, 2), (15, 1), (1557611200, 0))
+    >>> plain_digits("12,288"), plain_digits("7.61"), plain_digits("1,5"), plain_digits("0,249"), plain_digits("1.557.611.200")
+    ((12288, 0), (761, 2), (15, 1), (249, 3), (1557611200, 0))
     """
     if DOTTED.fullmatch(number):
         number = number.replace(".", "")

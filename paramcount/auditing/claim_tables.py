@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.auditing.headings import Heading, accepted, understood
+from paramcount.auditing.arranging import Grid, arranged
+from paramcount.auditing.cells import has_decimal_commas
+from paramcount.auditing.headings import COUNTS, Heading, accepted, understood
 from paramcount.errors import ParamcountError, printable, quoted
 from paramcount.files import decoded, read_text
 
@@ -110,9 +112,6 @@ def as_text(value: object) -> str:
     return printable(value, LONGEST)
 
 
-Grid = list[tuple[int, list[str]]]  # lines with their numbers, the headings first
-
-
 def sorted_out(grids: Sequence[Grid], place: str) -> Tables:
     """Which tables claim something of models.
 
@@ -120,8 +119,8 @@ def sorted_out(grids: Sequence[Grid], place: str) -> Tables:
     """
     claims, skipped = [], []
     for grid in grids:
-        (number, texts), *lines = grid
-        headings = tuple(map(understood, texts))
+        number, texts = grid[0]
+        headings, lines = arranged(grid)
         kinds = {heading.kind for heading in headings}
         where = f"{place}, line {number}" if number else place
         if "model" not in kinds:
@@ -131,12 +130,20 @@ def sorted_out(grids: Sequence[Grid], place: str) -> Tables:
         elif not lines:
             skipped.append(f"{where}: a table without rows")
         else:
-            claims.append(Table(place, headings, tuple(Line(number, tuple(cells)) for number, cells in lines)))
+            claims.append(Table(place, with_commas(headings, lines), tuple(Line(number, tuple(cells)) for number, cells in lines)))
     if not claims:
         found = "holds no table of claims" if grids else "holds no table"
         columns = f": its columns are {listed(grids[0][0][1])}" if len(grids) == 1 else ""
         raise ParamcountError(found + columns, where=place, accepted=accepted())
     return Tables(tuple(claims), tuple(skipped))
+
+
+def with_commas(headings: tuple[Heading, ...], lines: Grid) -> tuple[Heading, ...]:
+    """The headings with what their table shows of its numbers: whether they have decimal commas."""
+    measured = [i for i, heading in enumerate(headings) if heading.kind in (*COUNTS, "bytes")]
+    if not has_decimal_commas(cells[i] for _, cells in lines for i in measured):
+        return headings
+    return tuple(heading._replace(decimal_comma=True) for heading in headings)
 
 
 def listed(texts: Sequence[str]) -> str:

@@ -38,9 +38,11 @@ class Row(NamedTuple):
         return int(least) if most == least + 1 else None
 
 
-def doubts(claims: Sequence[tuple[Claim, Heading]]) -> tuple[Doubt, ...]:
-    """What the claims of a row make impossible, or unlike every model of the zoo."""
-    row = Row(dict(ranges(claims)), mixture(claims))
+def doubts(claims: Sequence[tuple[Claim, Heading]], of_experts: bool | None = None) -> tuple[Doubt, ...]:
+    """What the claims of a row make impossible, or unlike every model of the zoo. `of_experts`: whether the model is known to have experts,
+    where the claims do not say."""
+    said = mixture(claims)
+    row = Row(dict(ranges(claims)), of_experts if said is None else said)
     found = [*contradictions(row), *shapes(row), *budgets(row), *files(row, claims)]
     return tuple(found)
 
@@ -162,7 +164,7 @@ def extremes(mixture: bool) -> tuple[tuple[Fraction, str], tuple[Fraction, str],
 
 
 def tenths(number: Fraction) -> str:
-    return f"{float(number):.1f}"
+    return f"{float(number):,.1f}"
 
 
 def per_square(row: Row) -> Fraction:

@@ -89,6 +89,7 @@ class Heading(NamedTuple):
     unit: int = 1  # that "(M)" or "(GB)" gives to cells without one
     width: int | None = None  # bytes of a value, of a column of sizes that says them
     dtype: str = ""  # as printed, of a column of sizes
+    decimal_comma: bool = False  # whether its table writes 7,61 and 4.096
 
     @property
     def label(self) -> str:

@@ -35,9 +35,6 @@ SWITCHED = (
     ("down_proj", ("down_proj",)),
     ("down_proj", ("w2",)),
 )
-# Ends of names that come with another, and the matrices the other way round: Aria.
-TURNED = ((".experts.fc1.weight", ".experts.gate_up_proj"), (".experts.fc2.weight", ".experts.down_proj"))
-
 # What some writers call a module that the declaration names otherwise, or the other way round.
 ALIASES = (
     (".LayerNorm.weight", ".LayerNorm.gamma"),
@@ -50,6 +47,8 @@ ALIASES = (
     (".block_sparse_moe.router.layer.", ".block_sparse_moe.router."),
     (".block_sparse_moe.input_linear.weight", ".block_sparse_moe.experts.gate_up_proj"),
     (".block_sparse_moe.output_linear.weight", ".block_sparse_moe.experts.down_proj"),
+    (".mlp.experts.fc1.weight", ".mlp.experts.gate_up_proj"),
+    (".mlp.experts.fc2.weight", ".mlp.experts.down_proj"),
     (".mlp.router.gate.", ".mlp.gate."),
     (".mlp.e_score_correction_bias", ".mlp.gate.e_score_correction_bias"),
     (".mlp.experts.e_score_correction_bias", ".mlp.gate.e_score_correction_bias"),
@@ -67,6 +66,7 @@ ALIASES = (
     (".self_attn.", ".self_attn.forget_gate."),
     (".attn.", ".self_attn."),
     (".attention.", ".self_attn."),
+    (".attention.", ".self_attn.forget_gate."),
     (".attention.dense.", ".self_attn.o_proj."),
     (".linear_gate.", ".gate_proj."),
     ("word_embeddings.", "embed_tokens."),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, TypeAlias
 
-from paramcount.checkpoints.layout_tables import ALIASES, EXPERTS, SWITCHED, TOGETHER, TURNED, WRAPPERS
+from paramcount.checkpoints.layout_tables import ALIASES, EXPERTS, SWITCHED, TOGETHER, WRAPPERS
 from paramcount.checkpoints.rewriting import fused, split, together, turned
 from paramcount.stored import Tensor
 
@@ -53,7 +53,7 @@ def laid_out(tensors: Sequence[Tensor], held: Mapping[str, Logical], either_way:
     written = aliased(prefixed(aliased(tensors, keys, begins), keys, begins), keys)
     names_now = {tensor.name: now.name for tensor, now in zip(tensors, written)}
     written = [tensor._replace(tied_to=names_now.get(tensor.tied_to, tensor.tied_to)) if tensor.tied_to else tensor for tensor in written]
-    written = taken_apart(joined_up(turned_over(written, keys), keys), keys)
+    written = taken_apart(joined_up(written, keys), keys)
     written, copies = in_its_place(written, keys)
     written, other_way = as_they_stand(written, zip(bare, held.values()), tuple(either_way))
     return [tensor._replace(name=_wrapped(tensor.name, wrapped)) for tensor in written], copies + other_way
@@ -115,16 +115,6 @@ def _others(name: str) -> list[str]:
 
 def _ends(name: str, endings: Collection[str]) -> bool:
     return bool(endings) and any(after in endings for _, after in _cuts(key(name)) if "{}" in after)
-
-
-def turned_over(tensors: Sequence[Tensor], held: Keys) -> list[Tensor]:
-    """Matrices that the file holds under another name, the other way round."""
-    spare = held - keys_of(tensors)
-    found = []
-    for tensor in tensors:
-        names = [tensor.name.removesuffix(one) + other for one, other in TURNED if tensor.name.endswith(one)]
-        found += [turned(tensor)._replace(name=name) for name in names if key(name) in spare] or [tensor]
-    return found
 
 
 # ---- prefixes

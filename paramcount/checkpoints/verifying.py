@@ -104,6 +104,7 @@ def compared(model: Model, checkpoint: Checkpoint, content: Unpacked | None = No
     except ParamcountError as error:
         raise error.at(printable(model.id)) from None
     matches = matched(declared, content.tensors, count.sizes.unsaved)
+    remarks += [f"{printable(name)} is not there: the reference works it out anew" for name in matches.absent if name.endswith(count.sizes.unsaved)]
     return Compared(checkpoint, count, content, tensors, matches, findings(matches, checkpoint, content, count), tuple(remarks))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,6 +113,19 @@ def test_a_section_without_a_model_type_is_of_the_usual_one(model_type: str) -> 
             pc.count(document)
     else:
         same(document)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        *[{"model_type": name, "text_config": section(COMPOSITES[name].text)} for name in sorted(COMPOSITES)],
+        *[{"model_type": "llava", "text_config": section(name)} for name in ("gemma4_text", "gemma4_unified_text", "dots3_note_text")],
+    ],
+    ids=lambda document: f"{document['model_type']}-{document['text_config']['model_type']}",
+)
+def test_a_composite_as_the_reference_saves_it_is_the_same(document: dict[str, Any], tmp_path: Path) -> None:
+    cls_name = class_of(document["model_type"])
+    same(differential.saved(differential.config_of(document, cls_name), cls_name, tmp_path))
 
 
 @pytest.mark.parametrize("model_type", sorted(name for name in COMPOSITES if COMPOSITES[name].flat))

@@ -1,0 +1,70 @@
+"""How a table of claims is laid out: headings in one line or two, the column of models, or a column for each model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paramcount.auditing.cells import EMPTY, LONGEST, cleaned
+from paramcount.auditing.headings import Heading, understood
+from paramcount.names import folded, spellings
+
+Grid = list[tuple[int, list[str]]]  # lines with their numbers, the headings first
+MODEL = Heading("", "model")
+
+
+def arranged(grid: Grid) -> tuple[tuple[Heading, ...], Grid]:
+    """The headings of a table and its lines, a line for each model.
+
+    >>> headings, lines = arranged([(1, ["", "GPT-2 XL"]), (3, ["Layers", "48"])])
+    >>> [heading.kind for heading in headings], lines
+    (['model', 'n_layers'], [(1, ['GPT-2 XL', '48'])])
+    """
+    (number, texts), *lines = grid
+    headings = tuple(map(understood, texts))
+    if lines and (both := over_two_lines(headings, lines[0][1])):
+        headings, lines = both, lines[1:]
+    kinds = {heading.kind for heading in headings}
+    if {*kinds} <= {"model", None} and (turned := by_columns(number, texts, lines)):
+        return turned
+    if "model" not in kinds and not headings[0].text and any(names_something(cells) for _, cells in lines):
+        headings = (MODEL, *headings[1:])
+    return headings, lines
+
+
+def over_two_lines(upper: Sequence[Heading], texts: Sequence[str]) -> tuple[Heading, ...]:
+    """The headings where the second line has some too: Size over Params (B) and FP16 (GB). None where it is a line of claims."""
+    if not any(text.strip() and not above.text for above, text in zip(upper, texts)):
+        return ()
+    found: list[Heading] = []
+    group = ""
+    for above, text in zip(upper, texts):
+        group = above.text or group
+        below = understood(text)
+        if not below.text:
+            found.append(above)
+            continue
+        together = understood(f"{text} {group}")
+        if together.kind is None and below.kind is None:
+            return ()
+        found.append((below if together.kind is None else together)._replace(text=f"{group} {below.text}".strip()))
+    return tuple(found)
+
+
+def by_columns(number: int, texts: Sequence[str], lines: Grid) -> tuple[tuple[Heading, ...], Grid] | None:
+    """The same where each model has a column: its first line names one of the zoo, its first column what is claimed."""
+    headings = [understood(cells[0]) for _, cells in lines]
+    if not any(heading.kind not in (None, "model") for heading in headings) or not any(map(is_model, texts[1:])):
+        return None
+    turned = [(number, [text, *(cells[i] for _, cells in lines)]) for i, text in enumerate(texts) if i]
+    claimed = [i for i, heading in enumerate(headings, 1) if heading.kind]
+    return (MODEL, *headings), [(line, cells) for line, cells in turned if any(cleaned(cells[i]) not in EMPTY for i in claimed)]
+
+
+def is_model(text: str) -> bool:
+    """Whether a heading is a spelling of a model of the zoo."""
+    return folded(cleaned(text[:LONGEST])) in spellings()
+
+
+def names_something(cells: Sequence[str]) -> bool:
+    """Whether a line begins with more than its number."""
+    return any(character.isalpha() for character in cells[0])

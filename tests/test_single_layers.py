@@ -1,0 +1,103 @@
+"""per_layer_config: what single layers have of their own, in the form in which the reference saves every Gemma 4."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.config_keys.single_layers import PER_LAYER
+from tests.refusing import refusal
+from tests.test_config_files import QWEN, TOTAL
+from tests.test_config_json import lines
+
+GEMMA: dict[str, Any] = {"model_type": "gemma4_text"}  # 30 layers of d_head 256, every sixth of them full
+FULL = (5, 11, 17, 23, 29)
+DOTS: dict[str, Any] = {"model_type": "dots3_note_text", "num_hidden_layers": 3}  # the third over a window
+WINDOW = {
+    "num_attention_heads": 64, "num_key_value_heads": 64, "head_dim": 256, "q_lora_rank": 1024, "kv_lora_rank": 1024, "qk_nope_head_dim": 192,
+    "qk_rope_head_dim": 64, "v_head_dim": 128,
+}  # fmt: skip
+
+
+def gemma(**sizes: int) -> dict[str, Any]:
+    return GEMMA | {PER_LAYER: {f"{i:02}": sizes for i in FULL}}
+
+
+@pytest.mark.parametrize(
+    ("document", "total"),
+    [  # Gemma4ForCausalLM of transformers 5.23.0
+        (GEMMA, 5_077_177_856),
+        (GEMMA | {PER_LAYER: {}}, 5_006_396_416),
+        (GEMMA | {PER_LAYER: None, "global_head_dim": 64}, 5_006_396_416),
+        (GEMMA | {PER_LAYER: {}, "global_head_dim": None, "num_global_key_value_heads": "no"}, 5_006_396_416),
+        (gemma(head_dim=512), 5_077_177_856),
+        (gemma(head_dim=512, num_key_value_heads=1), 5_041_788_416),
+        (GEMMA | {PER_LAYER: {i: {"head_dim": 512 if i in FULL else 256, "num_key_value_heads": 4} for i in range(30)}}, 5_077_177_856),
+    ],
+)
+def test_full_layers_of_gemma_4_have_what_per_layer_config_gives_them_and_else_what_all_have(document: dict[str, Any], total: int) -> None:
+    assert pc.count(document).total == total
+    assert pc.count({"model_type": "gemma4", "architectures": ["Gemma4ForCausalLM"], "text_config": document}).total == total
+    assert pc.count({"model_type": "llava", "tie_word_embeddings": True, "text_config": document}).language_model == total
+
+
+def test_a_wider_head_in_full_layers_alone_is_so_many_parameters_more() -> None:
+    more = pc.count(gemma(head_dim=512)).total - pc.count(GEMMA | {PER_LAYER: {}}).total
+    matrices = (8 + 4 + 4 + 8) * 2304  # q, k, v and o: 8 heads, 4 of them for keys and values
+    assert more == len(FULL) * (512 - 256) * (matrices + 2)  # and a norm on queries and one on keys
+
+
+def test_the_layers_over_a_window_have_what_per_layer_config_gives_them() -> None:
+    as_saved = DOTS | {"layer_types": ["indexed_attention", "indexed_attention", "sliding_attention"], PER_LAYER: {"2": WINDOW}}
+    assert pc.count(as_saved).total == pc.count(DOTS).total
+    wider = pc.count(as_saved | {PER_LAYER: {"2": WINDOW | {"v_head_dim": 129}}, "swa_v_head_dim": 7}).total - pc.count(DOTS).total
+    assert wider == 64 * (1024 + 5120)  # a row for each head out of the latent, a column into d_model
+    assert pc.count(DOTS | {"num_hidden_layers": 2, PER_LAYER: {}}).total == 8_122_299_008  # Dots3NoteForCausalLM of transformers 5.23.0
+
+
+def test_the_keys_say_where_a_size_of_single_layers_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(gemma(head_dim=512) | {"global_head_dim": 64}), encoding="utf-8")
+    rows = {row["size"] or row["key"]: row for row in json.loads(lines(capsys, str(path), "--keys", "--json")[0])["keys"]}
+    assert rows["d_global_head"] == {"key": f"{PER_LAYER}.05.head_dim", "origin": "read", "size": "d_global_head", "value": 512}
+    assert rows["n_global_kv_heads"]["origin"] == "derived"
+    assert rows["global_head_dim"]["origin"] == "left unread"
+
+
+def test_no_layer_of_its_own_is_any_architecture() -> None:
+    for nothing in ({}, None):
+        assert pc.count(QWEN | {PER_LAYER: nothing}).total == TOTAL
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (QWEN | {PER_LAYER: {"1": {"intermediate_size": 8}}}, f"{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
+        (QWEN | {PER_LAYER: []}, f"{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
+        (GEMMA | {PER_LAYER: []}, f"{PER_LAYER} = a list (accepted: a mapping of layers)"),
+        (GEMMA | {PER_LAYER: {"5": 512}}, f"{PER_LAYER}.5 = 512 (accepted: a mapping)"),
+        (GEMMA | {PER_LAYER: {"30": {}}}, f"{PER_LAYER}: names layer 30 (accepted: layers from 0 to 29)"),
+        (GEMMA | {PER_LAYER: {"-1": {}}}, f"{PER_LAYER}: names layer -1 (accepted: layers from 0 to 29)"),
+        (GEMMA | {PER_LAYER: {"9" * 5000: {}}}, f"{PER_LAYER}: names layer 999999999…9999999999 (accepted: layers from 0 to 29)"),
+        (GEMMA | {PER_LAYER: {"5": {"head_dim": 512}}}, f"{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
+        (GEMMA | {PER_LAYER: {"0": {"head_dim": 8}}}, f"{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
+        (gemma(intermediate_size=8), f"{PER_LAYER}.05.intermediate_size: overrides sizes layer by layer, which is not supported"),
+        (gemma(head_dim=0), f"{PER_LAYER}.05.head_dim = 0 (accepted: a whole number from 1)"),
+        (GEMMA | {PER_LAYER: {}, "layer_types": [["full_attention"]] * 30}, f"{PER_LAYER}: cannot be worked out from {PER_LAYER} (accepted: a config that the reference can build)"),
+        (DOTS | {PER_LAYER: {}}, "head_dim = 256 (accepted: 192, the sum of its parts)"),
+        (DOTS | {PER_LAYER: {"2": WINDOW | {"head_dim": 200}}}, f"{PER_LAYER}.2.head_dim = 200 (accepted: 256, the sum of its parts)"),
+        (DOTS | {PER_LAYER: {"2": WINDOW | {"num_key_value_heads": 8}}}, f"{PER_LAYER}.2.num_key_value_heads = 8 for 64 heads (accepted: 64)"),
+        ({"model_type": "gemma4", PER_LAYER: {}}, f"{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
+        ({"model_type": "gemma4", "text_config": gemma(hidden_size=8)}, f"text_config.{PER_LAYER}.05.hidden_size: overrides sizes layer by layer, which is not supported"),
+        ({"model_type": "llava", PER_LAYER: {}}, f"{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
+        ({"model_type": "gemma3", "text_config": {PER_LAYER: {"1": {"head_dim": 8}}}}, f"text_config.{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
+        ({"model_type": "gemma3", "vision_config": {PER_LAYER: {"1": {"intermediate_size": 8}}}}, f"vision_config.{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
+        ({"model_type": "llava", "text_config": {"model_type": "llama", PER_LAYER: {"1": {"head_dim": 8}}}}, f"text_config.{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
+    ],
+)  # fmt: skip
+def test_what_no_declaration_has_a_place_for_is_refused(document: dict[str, Any], message: str) -> None:
+    assert refusal(document) == message
