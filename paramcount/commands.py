@@ -13,8 +13,8 @@ COMMANDS = {
     "list": ("list_models", "The models of the zoo."),
     "report": ("report", "One HTML page: numbers, formulas, trace, drawing, sources."),
     "scan": ("scan", "Every config.json below a directory."),
-    "show": ("show", "One model: total, proof, components, arithmetic."),
+    "show": ("show", "One model, or a checkpoint: total, proof, components, arithmetic."),
     "trace": ("trace", "The life of a tensor: every operation in order, in shapes."),
-    "verify": ("verify", "An entry against its reference and what was published."),
+    "verify": ("verify", "An entry against its reference and what was published; a checkpoint against its config."),
     "why": ("why", "Why somebody else says a different number."),
 }

@@ -120,7 +120,10 @@ def test_an_absent_key_and_a_null_mean_what_they_mean_in_the_reference(document:
         ({"model_type": "modernbert-decoder", "sliding_window": -2}, "sliding_window = -2 (accepted: a whole number from 0, or -1)"),
         ({"model_type": "modernbert-decoder", "sliding_window": None}, "sliding_window = null (accepted: a whole number from 0, or -1)"),
         ({"model_type": "mllama_text_model", "cross_attention_layers": [-1]}, "cross_attention_layers = a list (accepted: whole numbers from 0)"),
-        ({"model_type": "whisper", "encoder_attention_heads": None, "num_attention_heads": 6}, "encoder_attention_heads = null (accepted: a value, or no such key)"),
+        (
+            {"model_type": "whisper", "encoder_attention_heads": None, "num_attention_heads": 6},
+            "encoder_attention_heads = null (accepted: a value, or no such key)",
+        ),
     ],
 )
 def test_what_the_reference_refuses_is_refused_by_its_key(document: dict[str, Any], message: str) -> None:

@@ -68,9 +68,9 @@ def test_the_keys_say_where_a_size_of_single_layers_stands(tmp_path: Path, capsy
     assert rows["global_head_dim"]["origin"] == "left unread"
 
 
-def test_no_layer_of_its_own_is_any_architecture() -> None:
-    for nothing in ({}, None):
-        assert pc.count(QWEN | {PER_LAYER: nothing}).total == TOTAL
+@pytest.mark.parametrize("nothing", [{}, None])
+def test_where_no_layer_has_anything_of_its_own_every_architecture_is_what_it_is_without_the_key(nothing: dict[str, Any] | None) -> None:
+    assert pc.count(QWEN | {PER_LAYER: nothing}).total == TOTAL
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def arranged(grid: Grid) -> tuple[tuple[Heading, ...], Grid]:
     kinds = {heading.kind for heading in headings}
     if {*kinds} <= {"model", None} and (turned := by_columns(number, texts, lines)):
         return turned
-    if "model" not in kinds and not headings[0].text and any(names_something(cells) for _, cells in lines):
+    if "model" not in kinds and headings and not headings[0].text and any(names_something(cells) for _, cells in lines):
         headings = (MODEL, *headings[1:])
     return headings, lines
 
@@ -52,8 +52,10 @@ def over_two_lines(upper: Sequence[Heading], texts: Sequence[str]) -> tuple[Head
 
 def by_columns(number: int, texts: Sequence[str], lines: Grid) -> tuple[tuple[Heading, ...], Grid] | None:
     """The same where each model has a column: its first line names one of the zoo, its first column what is claimed."""
+    if not any(map(is_model, texts[1:])):
+        return None
     headings = [understood(cells[0]) for _, cells in lines]
-    if not any(heading.kind not in (None, "model") for heading in headings) or not any(map(is_model, texts[1:])):
+    if not any(heading.kind not in (None, "model") for heading in headings):
         return None
     turned = [(number, [text, *(cells[i] for _, cells in lines)]) for i, text in enumerate(texts) if i]
     claimed = [i for i, heading in enumerate(headings, 1) if heading.kind]

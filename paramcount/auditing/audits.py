@@ -45,6 +45,11 @@ class Cell:
         return self.note == NO_CLAIM
 
     @property
+    def plain(self) -> str:
+        """The claim without markup and footnotes."""
+        return cleaned(self.claim) or self.claim
+
+    @property
     def said(self) -> str:
         """The verdict as people read it."""
         beside = f"true: {self.true_text}" if self.verdict == "wrong" else self.note if self.verdict == "rounded" else ""

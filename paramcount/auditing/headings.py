@@ -93,8 +93,13 @@ class Heading(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The column as people read it."""
-        return self.text if self.kind is None else f"{LABELS[self.kind]} {self.dtype.upper()}".strip()
+        """The column as people read it, with the unit that it gives to its cells."""
+        if self.kind is None:
+            return self.text
+        units = (DECIMAL | BINARY) if self.kind == "bytes" else UNITS
+        unit = next((name for name, size in units.items() if size == self.unit > 1), "")
+        in_units = f"({unit.upper().replace('I', 'i')})" if unit else ""
+        return " ".join(filter(None, (LABELS[self.kind], self.dtype.upper(), in_units)))
 
 
 def understood(text: str) -> Heading:

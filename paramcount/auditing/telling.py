@@ -57,7 +57,7 @@ def findings(row: Row) -> list[str]:
     """What a reader should know of a row: what is wrong, what cannot be checked, how much is right, what does not go together."""
     claims = [cell for cell in row.cells if not cell.empty]
     lines = [row.note] if row.note else []
-    lines += [f"{cell.label} {cell.claim} (true: {cell.true_text}){after(cell.note)}" for cell in claims if cell.verdict == "wrong"]
+    lines += [f"{cell.label} {cell.plain} (true: {cell.true_text}){after(cell.note)}" for cell in claims if cell.verdict == "wrong"]
     open_ = [cell for cell in claims if cell.verdict == "not checkable" and cell.note != row.note]
     for note, cells in grouped(open_).items():
         lines.append(note if len(cells) == len(claims) else f"{named(cells)} not checkable: {note}")
@@ -76,7 +76,7 @@ def grouped(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
 
 
 def named(cells: Sequence[Cell]) -> str:
-    return f"{cells[0].label} {cells[0].claim}" if len(cells) == 1 else joined([cell.label for cell in cells])
+    return f"{cells[0].label} {cells[0].plain}" if len(cells) == 1 else joined([cell.label for cell in cells])
 
 
 def remark(doubt: Doubt) -> str:
@@ -100,7 +100,7 @@ def by_column(row: Row) -> dict[str, list[str]]:
     """{column: what it claims and the verdict}. A claim that stands in another's cell is put in its own column."""
     found: dict[str, list[str]] = {}
     for cell in row.cells:
-        found.setdefault(cell.label, []).extend([] if cell.empty else [f"{cell.claim} {cell.said}"])
+        found.setdefault(cell.label, []).extend([] if cell.empty else [f"{cell.plain} {cell.said}"])
     return found
 
 

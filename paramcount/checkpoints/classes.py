@@ -10,7 +10,7 @@ from paramcount.checkpoints.gguf_tables import ADDED
 # Words of names, the first class that has one wins. A name is lower-cased, its indices are braces.
 WORDS = (
     ("adapter", (r"lora_[ab]\b", r"lora_(embedding|magnitude)", r"(^|\.)(adapters?|ia3|prefix_encoder|prompt_encoder)\b")),
-    ("buffer", (r"\b(inv_freq|masked_bias|position_ids|token_type_ids|relative_position_index|num_batches_tracked)$", r"\b(cos|sin)_cached$", r"\brope\.freqs$")),
+    ("buffer", (r"\b(inv_freq|masked_bias|position_ids|token_type_ids|relative_position_index|num_batches_tracked)$", r"\b((cos|sin)_cached|rope\.freqs)$")),
     ("quantisation scale or zero point", (r"_scales?(_inv|_2)?$", r"\b(scales?|absmax|input_scale|scb|qzeros|zeros|g_idx|(weight_)?zero_point)$")),
     ("packed weights", (r"\b(qweight|weight_packed|weight_shape|packed)$", r"_(blocks|packed|quantized)$", r"quant_(state|map)")),
     ("MTP layer", (r"(^|\.)mtp(_|\.)", r"\b(nextn|eh_proj|enorm|hnorm|shared_head)\b")),

@@ -59,13 +59,12 @@ def by_kind(
     own = of_single_layers(js, values["n_layers"])
     found: dict[str, tuple[Any, str]] = {}
     for i, word in enumerate(values["layer_types"]):
-        where, sizes = own.get(i, NOTHING)
-        fields = layered.get(word, {})
-        if unknown := next((key for key in sizes if key not in fields), None):
-            raise not_declared(f"{where}.{printable(unknown, 40)}")
+        one, fields = own.get(i, NOTHING), layered.get(word, {})
+        if unknown := [key for key in one.sizes if key not in fields]:
+            raise not_declared(f"{one.where}.{printable(unknown[0], 40)}")
         for key, field in fields.items():
             if field:
-                value, place = (sizes[key], f"{where}.{key}") if key in sizes else (values[common[key]], "")
+                value, place = (one.sizes[key], f"{one.where}.{key}") if key in one.sizes else (values[common[key]], "")
                 if found.setdefault(field, (value, place))[0] != value:
                     raise not_declared(place or PER_LAYER)
     for key, field in ((key, field) for fields in layered.values() for key, field in fields.items() if field):

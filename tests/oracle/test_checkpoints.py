@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paramcount import Verification, verify
+from paramcount import Verification, count, verify
 from tests.cases import load as cases
 from tests.damaging import DAMAGES, a_few, against, told
 from tests.headers import HEADERS, bytes_of, write_header
@@ -26,6 +26,12 @@ OWN_NAMES = [
     "qwen2_moe", "qwen3_moe, sparse", "deepseek_v2", "deepseek_v3", "mixtral", "glm4_moe", "olmoe", "jamba", "qwen3_next", "lfm2_moe", "gpt_neox",
     "gemma3", "llava", "mllama",
 ]  # fmt: skip
+# Under its own names so much is called otherwise that no table of ours says it all.
+OWN_OTHERWISE = {
+    "deepseek_v4": "nearly everything",
+    "inkling2_text": "nearly everything",
+    "olmo_hybrid": "the norms of some layers are called as others of other layers",
+}
 # Saved with more than any layer reads, or with less than it needs.
 OTHERWISE = {
     "marian": "sinusoids are left out",
@@ -92,6 +98,14 @@ def test_saved_under_the_references_own_names_it_is_the_same(name: str, tmp_path
     assert tensors_in(tmp_path / "own").keys() != tensors_in(tmp_path / "original").keys()
 
 
+@pytest.mark.parametrize("name", sorted(set(MODEL_TYPES) - set(OTHERWISE) - set(OWN_OTHERWISE)))
+def test_every_architecture_is_known_under_the_references_own_names(name: str, tmp_path: Path) -> None:
+    config = min((case for case in cases()[name] if "refused" not in case), key=lambda case: case["total"])["config"]
+    model = differential.build(config, config.get("architectures", [MODEL_TYPES[name].cls])[0], "cpu")
+    folder = saved(model, tmp_path, save_original_format=False)
+    nothing_left(verify(config, folder), folder)
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
 def test_any_type_is_read(dtype: str, tmp_path: Path) -> None:
     import torch
@@ -132,6 +146,71 @@ def test_a_copy_of_a_tied_head_is_accounted_for_and_another_head_is_not(tmp_path
     found = verified(folder)
     assert not found.ok
     assert [(line.said.finding, line.pattern) for line in found.lines] == [("differs", "lm_head.weight")]
+
+
+@pytest.mark.parametrize("name", ["llama, tied", "gpt2, round", "gemma2"])
+def test_of_a_table_and_its_head_either_may_be_there_alone_as_the_reference_reads_it(name: str, tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import save_model
+
+    model = built(name)
+    folder = saved(model, tmp_path)
+    with_table = tensors_in(folder)
+    save_model(model, str(folder / "model.safetensors"))
+    assert tensors_in(folder).keys() - with_table.keys() == {"lm_head.weight"}
+    nothing_left(verified(folder), folder)
+    again = type(model).from_pretrained(folder)
+    assert torch.equal(again.get_input_embeddings().weight, model.get_input_embeddings().weight)
+
+
+def test_a_compiled_model_is_the_same_model(tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    model = built("llama")
+    folder = saved(model, tmp_path)
+    save_file(torch.compile(model).state_dict(), folder / "model.safetensors")
+    assert all(name.startswith("_orig_mod.") for name in tensors_in(folder))
+    nothing_left(verified(folder), folder)
+
+
+def test_the_tables_that_the_writer_leaves_out_may_be_absent_and_no_others(tmp_path: Path) -> None:
+    import transformers
+
+    for name, of in MODEL_TYPES.items():
+        written = getattr(getattr(transformers, of.cls), "_keys_to_ignore_on_save", None) or ()
+        declared = count(min((case for case in cases()[name] if "refused" not in case), key=lambda case: case["total"])["config"])
+        left_out = {tensor.name for tensor in declared.tensors if tensor.name.endswith(declared.sizes.unsaved)}
+        assert left_out == set(written) or name == "pegasus", name  # whose earlier writer did
+    case = next(case for case in cases()["marian"] if "refused" not in case)
+    folder = saved(differential.build(case["config"], "MarianMTModel", "cpu"), tmp_path)
+    found = verified(folder)
+    assert found.ok
+    assert {part for part, n in found.expected.items() if n != found.found[part]} == {"position"}
+
+
+def test_only_what_the_reference_reads_either_way_round_may_stand_so(tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import load_file, save_file
+    from transformers import conversion_mapping
+    from transformers.core_model_loading import Transpose
+
+    mappings = {name: conversion_mapping.get_checkpoint_conversion_mapping(name) or () for name in MODEL_TYPES}
+    for name, steps in mappings.items():
+        free = {step.target_patterns[0] for step in steps for op in getattr(step, "operations", ()) if isinstance(op, Transpose) and op.check_dims}
+        config = min((case for case in cases()[name] if "refused" not in case), key=lambda case: case["total"])["config"]
+        assert {end.removeprefix(".") for end in count(config).sizes.either_way} == free or name in ("gpt2", "gpt-sw3")  # as nanoGPT and MLX write them
+    case = min((case for case in cases()["qwen3_vl_moe"] if "refused" not in case), key=lambda case: case["total"])
+    model = differential.build(case["config"], "Qwen3VLMoeForConditionalGeneration", "cpu")
+    folder = saved(model, tmp_path)
+    tensors = load_file(folder / "model.safetensors")
+    over = {name: tensor.transpose(1, 2).contiguous() if ".mlp.experts." in name else tensor for name, tensor in tensors.items()}
+    save_file(over, folder / "model.safetensors")
+    found = verified(folder)
+    nothing_left(found, folder)
+    assert len(found.remarks) == 1
+    again = type(model).from_pretrained(folder)
+    assert all(torch.equal(a, b) for a, b in zip(again.parameters(), model.parameters()))
 
 
 @pytest.mark.parametrize("name", QUANTISED)
