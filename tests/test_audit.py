@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 
 import paramcount as pc
 from paramcount import zoo
-from paramcount.auditing.audits import Cell
+from paramcount.auditing.audits import Cell, audited
 from paramcount.auditing.cells import Unread, read
 from paramcount.auditing.claim_tables import from_bytes, from_text
 from paramcount.auditing.headings import understood
+from paramcount.auditing.telling import for_people
 from paramcount.comparing import rows_of
 from tests.refusing import assert_one_line, command_refusal
 from tests.running import Runner
@@ -239,7 +240,7 @@ def test_a_heading_means_what_its_words_say(kind: str | None, text: str) -> None
         ("Params (M)", {"124": 124 * 10**6, "1,558": 1558 * 10**6, "7.5B": 7_500_000_000}),
         ("layers", {"32": 32, "32.0": 32, "60 (estimated)": 60, "32 layers": 32}),
         ("context", {"128k": 128_000, "128K tokens": 128_000, "131,072": 131072, "1M": 10**6, ">128k (guessed)": 128_000}),
-        ("size_fp16", {"498 MB": 498 * 10**6, "1.5 GiB": 1_610_612_736, "13.5G": 13_500_000_000}),
+        ("size_fp16", {"0,249 GB": 249 * 10**6, "498 MB": 498 * 10**6, "1.5 GiB": 1_610_612_736, "13.5G": 13_500_000_000}),
         ("size", {"7B": 7 * 10**9, "13 GB": 13 * 10**9}),
     ],
 )
@@ -372,6 +373,15 @@ def test_a_claim_gets_its_verdict(model: str, column: str, claim: str, said: str
 
 
 @pytest.mark.parametrize(
+    ("model", "context"), [("Qwen3-0.6B", "32K"), ("Qwen3-1.7B", "32K"), ("Qwen3-4B", "32K"), ("Qwen3-8B", "128K"), ("Qwen3-235B-A22B", "128K"), ("Qwen2-7B", "128K")]
+)  # fmt: skip
+def test_what_a_publisher_says_of_the_context_is_not_called_wrong(model: str, context: str) -> None:
+    """github QwenLM/qwenlm.github.io@995992005d13:content/blog/qwen3/index.md, @85fdb14c8be8:content/blog/qwen2/index.md; their configs say 40960 and 32768."""
+    found = cell(model, "context", context)
+    assert found.verdict == "not checkable" and found.note.startswith("sources differ: ")
+
+
+@pytest.mark.parametrize(
     ("model", "claim", "note"),
     [
         ("qwen3-0.6b", "0.75B", "= total 596,049,920 + tied head a second time 155,582,464, rounded"),
@@ -458,6 +468,13 @@ def test_layers_and_width_that_leave_too_little_or_too_much_are_unlikely() -> No
     assert doubts(params="7B", size_fp16="14 GB") == doubts(params="124M", size_fp32="548 MB") == []
 
 
+def test_a_mixture_of_the_zoo_is_none_of_its_dense_models() -> None:
+    claims = {"params": "46.7B", "layers": "32", "d_model": "4096"}
+    assert [row.doubts for row in pc.audit([{"model": "Mixtral 8x7B", **claims}]).rows] == [()]
+    ((grade, text),) = doubts(**claims)
+    assert grade == "unlikely" and text.endswith("; a mixture of experts may")
+
+
 def test_widths_that_do_not_divide_are_unusual_where_the_zoo_has_such_models() -> None:
     assert doubts(d_model="4608", heads="28") == [
         ("unusual", f"a width of 4,608 is no multiple of 28 heads; so in 2 of the zoo's {len(MODELS)} models (glm-4.5, glm-4.5-air)")
@@ -530,6 +547,74 @@ def test_a_csv_is_read_with_whatever_separates_it(separator: str) -> None:
         (2, (f"GPT-2{separator} small", "124M", "768")),
         (4, ("gpt2-xl", "1.5B", "1600")),
     ]
+
+
+QWEN2 = """\
+|  Models  | Qwen2-0.5B | Qwen2-1.5B | Qwen2-7B | Qwen2-57B-A14B | Qwen2-72B |
+| :--------| :--------: | :--------: | :------: | :------------: | :-------: |
+| # Params |  0.49B |  1.54B | 7.07B | 57.41B | 72.71B |
+| # Non-Emb Params | 0.35B | 1.31B | 5.98B | 56.32B | 70.21B |
+| GQA |  True | True | True | True | True |
+| Tie Embedding |  True | True | False | False | False |
+| Context Length | 32K | 32K | 128K | 64K | 128K |
+"""  # github QwenLM/qwenlm.github.io@85fdb14c8be8:content/blog/qwen2/index.md
+
+
+def test_a_table_with_a_column_for_each_model_is_read_by_its_columns() -> None:
+    (table,) = from_text(QWEN2, "qwen2.md").claims
+    assert [heading.kind for heading in table.headings] == ["model", "total", "non_embedding", None, "tied", "context_length"]
+    assert [line.cells[table.model] for line in table.lines] == ["Qwen2-0.5B", "Qwen2-1.5B", "Qwen2-7B", "Qwen2-57B-A14B", "Qwen2-72B"]
+    assert (table.lines[2].cells, table.lines[2].number) == (("Qwen2-7B", "7.07B", "5.98B", "True", "False", "128K"), 1)
+    assert table.left_out == ("GQA",)
+    empty = QWEN2.replace("Qwen2-0.5B", "Shots").replace("0.49B", "-").replace("0.35B", "-").replace("|  True |", "| - |", 2).replace("| 32K |", "| – |", 1)
+    assert [line.cells[0] for line in from_text(empty, "f").claims[0].lines] == ["Qwen2-1.5B", "Qwen2-7B", "Qwen2-57B-A14B", "Qwen2-72B"]
+
+
+def test_the_columns_of_a_table_are_models_only_where_one_of_them_is_known() -> None:
+    with pytest.raises(pc.ParamcountError, match="holds no table of claims: its columns are name, value"):
+        from_text("name,value\nlayers,12\n", "f")
+
+
+@pytest.mark.parametrize(
+    ("text", "headings"),
+    [
+        ("Model,Size,,Architecture,\n,Params (B),FP16 (GB),Layers,Hidden\n", ["model", "total", "bytes", "n_layers", "d_model"]),
+        ("|Model|Params||Heads||\n|-|-|-|-|-|\n||Total|Active|Q|KV|\n", ["model", "total", "active", "n_heads", "n_kv_heads"]),
+        ("Model,Experts,,Layers\n,Total,Active,\n", ["model", "n_routed_experts", "n_active_experts", "n_layers"]),
+    ],
+)
+def test_headings_over_two_lines_are_one(text: str, headings: list[str]) -> None:
+    row = "gpt2-xl" + ("|" if "|" in text else ",") * (len(headings) - 1) + "\n"
+    (table,) = from_text(text + (f"|{row}" if "|" in text else row), "f").claims
+    assert [heading.kind for heading in table.headings] == headings
+    assert [line.cells[0] for line in table.lines] == ["gpt2-xl"]
+
+
+def test_a_line_of_claims_below_a_blank_heading_is_no_line_of_headings() -> None:
+    (table,) = from_text("model,,layers\ngpt2-xl,x,48\n", "f").claims
+    assert [line.cells for line in table.lines] == [("gpt2-xl", "x", "48")]
+    (table,) = from_text("model,params\n,total\ngpt2-xl,1.5B\n", "f").claims  # nor where every column has its own
+    assert [line.cells for line in table.lines] == [("", "total"), ("gpt2-xl", "1.5B")]
+
+
+def test_a_first_column_without_a_heading_names_the_models() -> None:
+    """As in the model card of Llama 3.1, and in what pandas writes with names as its index; numbers alone are no names."""
+    (table,) = from_text("| | **Params** |\n|-|-|\n| gpt2-xl | 1.5B |\n| | 7B |\n", "f").claims
+    assert table.model == 0 and [line.cells for line in table.lines] == [("gpt2-xl", "1.5B"), ("", "7B")]
+    (table,) = from_text(",name,params\n0,gpt2-xl,1.5B\n", "f").claims
+    assert table.model == 1
+    with pytest.raises(pc.ParamcountError, match="holds no table of claims"):
+        from_text(",params\n0,1.5B\n", "f")
+
+
+GERMAN = "Model;Parameters;Layers;d_model;Size FP16\nGPT-2 XL;1,558B;48;1.600;3,115 GB\nGPT-2 small;124,4M;12;768;0,249 GB\n"
+
+
+def test_a_table_with_decimal_commas_is_read_with_them() -> None:
+    found = audited([from_text(GERMAN, "f")])
+    assert [(one.column, one.verdict) for one in found.cells if one.verdict != "right"] == [("total", "rounded"), ("bytes", "rounded")] * 2
+    mixed = audited([from_text(GERMAN.replace("0,249", "0.249"), "f")])  # as anywhere else: 1,558 billion
+    assert [one.claim for one in mixed.cells if one.verdict == "wrong"] == ["1,558B", "3,115 GB"]
 
 
 COLUMNS = "a column named model, and others such as parameters, active, non-embedding, layers, d_model, heads, KV heads, d_head, d_ff, experts, active experts, shared experts, d_expert, vocab, context, size"
@@ -640,6 +725,11 @@ def test_every_format_holds_every_verdict(run: Runner, monkeypatch: pytest.Monke
     assert sum(found["summary"]["cells"].values()) == len(in_json)
     for format in ("markdown", "latex", "html"):
         assert "1536 wrong (true: 1,280)" in run("audit", path, "--format", format).out
+
+
+def test_a_claim_is_printed_without_its_markup_and_with_the_unit_of_its_column() -> None:
+    found = for_people(pc.audit([{"model": "gpt2-xl", "Params (B)": "**7**[^1]", "FP16 (GiB)": "`7`", "layers": "49*"}]), None)
+    assert "parameters (B) 7 (true: 1,557,611,200); size FP16 (GiB) 7 (true: 3.12 GB); layers 49 (true: 48)" in str(found.rows[0][2])
 
 
 def test_verdicts_are_coloured_on_a_terminal_alone_and_nothing_moves(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -203,8 +203,9 @@ def test_of_many_checkpoints_a_few_are_named(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_checkpoint_says_what_it_holds(tmp_path: Path) -> None:
     assert refusal(tmp_path) == f"{tmp_path}: holds no checkpoint, it is empty {ACCEPTED}"
-    (tmp_path / "config.json").write_text("{}")
     (tmp_path / "shards.safetensors").mkdir()
+    assert refusal(tmp_path) == f"{tmp_path}: holds no checkpoint, only folders {ACCEPTED}"
+    (tmp_path / "config.json").write_text("{}")
     assert refusal(tmp_path) == f"{tmp_path}: holds no checkpoint, only config.json {ACCEPTED}"
     (tmp_path / "pytorch_model.bin").touch()
     assert refusal(tmp_path) == f"{tmp_path}: holds no checkpoint, only pytorch_model.bin: a pickle is never loaded {ACCEPTED}"
@@ -247,6 +248,13 @@ def test_a_checkpoint_is_told_from_a_config_by_its_looks(name: str, text: str | 
     if text is not None:
         (tmp_path / name).write_bytes(text.encode("latin-1"))
     assert is_checkpoint(tmp_path / name) is expected
+
+
+def test_a_folder_with_a_pickle_is_a_checkpoint_that_is_refused_and_not_a_config_alone(tmp_path: Path) -> None:
+    (tmp_path / "pytorch_model.BIN").touch()
+    assert is_checkpoint(tmp_path)
+    (tmp_path / "config.json").touch()
+    assert not is_checkpoint(tmp_path) and is_checkpoint(tmp_path, with_config=True)
 
 
 def test_a_folder_is_a_checkpoint_where_it_has_shards_and_no_config(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def of_context(claim: Claim, judgement: Judgement, model: Model, own: bool) -> J
         return Judgement("not checkable", true, f"the entry is that of {model.id}, another release of the same sizes")
     for length, note in contexts_in_notes(model):
         if fitting(length, amount):
-            return Judgement("not checkable", true, f"sources differ: {note}")
+            return Judgement("not checkable", true, f"sources differ: {note.rstrip('.')}")
     return judgement._replace(note=f"{true // 1024} × 1,024") if amount.value * 1024 == true * 1000 else judgement
 
 

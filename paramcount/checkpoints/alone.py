@@ -10,6 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from paramcount.checkpoints.classes import class_of
 from paramcount.checkpoints.folding import folded
 from paramcount.checkpoints.held import Checkpoint, Type, types_of
 from paramcount.checkpoints.matching import shares
@@ -115,6 +116,7 @@ def stored(checkpoint: Checkpoint) -> StoredCount:
     components, beside = summed(what, known, content, checkpoint)
     if found.verification and len(known) in (0, len(content.tensors)):  # which knows of fused tensors how much is of which component
         components, beside = dict(found.verification.found), found.verification.beside
+    patterns = patterns_of(checkpoint, content, what, known)
     return StoredCount(
         path=str(checkpoint.path),
         format=checkpoint.format,
@@ -137,8 +139,8 @@ def stored(checkpoint: Checkpoint) -> StoredCount:
         experts=told.experts,
         copies=copies,
         faults=(*checkpoint.faults, *content.faults),
-        remarks=(*(found.verification or checkpoint).remarks, *remarks(len(known), content, found)),
-        patterns=patterns_of(checkpoint, content, what, known),
+        remarks=(*(found.verification or checkpoint).remarks, *remarks(len(known), content, found, patterns)),
+        patterns=patterns,
         shapes=shapes_of(what, content),
     )
 
@@ -215,11 +217,13 @@ def learned(names: Iterable[str], what: str, known: Mapping[str, int]) -> int | 
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def remarks(known: int, content: Unpacked, found: Recognised) -> list[str]:
-    """What of the tensors was not counted, and what was matched without its name."""
+def remarks(known: int, content: Unpacked, found: Recognised, patterns: Iterable[Pattern]) -> list[str]:
+    """What of the tensors was not counted, what was matched without its name, and what is no model by itself."""
     lines, all = [], len(content.tensors)
     if known < all:
         lines.append(f"of {f'{all - known:,} of {all:,}' if known else 'all'} tensors the shape is not known: they are not counted")
     if found.verification and found.verification.by_shape:
         lines.append(f"the names are strange: {found.verification.by_shape:,} tensors were matched by their shape alone")
+    if not found.ids and (n := sum(pattern.tensors for pattern in patterns if class_of(pattern.pattern, pattern.shape) == "adapter")):
+        lines.append(f"{n:,} tensors are an adapter's: they change the weights of a model that is not here")
     return lines

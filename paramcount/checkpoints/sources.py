@@ -71,7 +71,8 @@ def is_checkpoint(path: Path, *, with_config: bool = False) -> bool:
             names = listing(path)
             if "config.json" in names and not with_config:
                 return False
-            return any(kind_of(name) or INDEX.fullmatch(name) for name in names) or (with_config and os.path.isdir(path / "snapshots"))
+            held = any(kind_of(name) or INDEX.fullmatch(name) or name.lower().endswith(PICKLES) for name in names)
+            return held or (with_config and os.path.isdir(path / "snapshots"))
         ending = path.suffix.lower()
         if ending != ".json" or INDEX.fullmatch(path.name):
             return ending in (".json", ".safetensors", ".gguf", *REFUSED)
@@ -201,7 +202,10 @@ def in_folder(folder: Path) -> Source:
     if held:
         raise ParamcountError(f"holds {len(held):,} checkpoints: {_listed([source.named for source in held])}", accepted="one of them")
     pickles = [name for name in names if name.lower().endswith(REFUSED)]
-    only = f"only {_listed(pickles)}: a pickle is never loaded" if pickles else f"only {_listed(names)}" if names else "it is empty"
+    if pickles or names:
+        only = f"only {_listed(pickles)}: a pickle is never loaded" if pickles else f"only {_listed(names)}"
+    else:
+        only = "only folders" if any(folder.iterdir()) else "it is empty"
     raise ParamcountError(f"holds no checkpoint, {only}", accepted=ACCEPTED)
 
 

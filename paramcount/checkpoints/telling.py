@@ -22,7 +22,7 @@ def table(found: Verification, others: Sequence[str] = ()) -> Table:
         counts["not declared"] = (0, strange)
     counts["total"] = (sum(n for n, _ in counts.values()), sum(n for _, n in counts.values()))
     rows = [[name, expected, held, held - expected] for name, (expected, held) in counts.items()]
-    columns = [Column("component", "component", right=False), Column("expected", "expected"), Column("found", "found")]
+    columns = [Column("component", "component", right=False), Column("expected", "expected"), Column("found", "by name" if found.only_names else "found")]
     columns.append(Column("difference", "difference", show=signed))
     return Table(columns, rows, found.to_dict() | {"zoo": list(others)}, above=[headline(found)], below=[*lines(found), *held_instead(others), *notes(found)])
 
@@ -49,7 +49,7 @@ def rows(found: Verification) -> Table:
 def headline(found: Verification) -> str:
     files = f"{found.files:,} files, " if found.files > 1 else ""
     against = len(found.faults) + sum(not line.said.ok for line in found.lines)
-    verdict = "everything is accounted for" if found.ok else f"{against:,} finding{'s' if against > 1 else ''}"
+    verdict = f"everything is accounted for{' by name' if found.only_names else ''}" if found.ok else f"{against:,} finding{'s' if against > 1 else ''}"
     return f"{found.name} in {printable(found.path)}: {files}{found.tensors:,} tensors   {verdict}"
 
 
@@ -84,7 +84,7 @@ def notes(found: Verification) -> list[str]:
     if found.by_shape:
         found_lines.append(f"the names are strange: {found.by_shape:,} tensors were matched by their shape alone")
     if not found.shapes_checked:
-        found_lines.append("shapes were not checked: of some tensors only the name is known")
+        found_lines.append("shapes were not checked: " + ("only names are known" if found.only_names else "of some tensors only the name is known"))
     return [*found_lines, *stored(found), *found.remarks]
 
 

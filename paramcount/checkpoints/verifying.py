@@ -49,7 +49,8 @@ class Verification:
     size: Size
     totals: Totals
     scheme: str | None  # how the file is quantised
-    shapes_checked: bool  # not where only an index is there
+    shapes_checked: bool  # all of them; not where a file is not there
+    only_names: bool  # no shape is known: an index says no more than names, and `found` is what they stand for
     by_shape: int  # tensors whose names are strange and that were matched by their shape alone
 
     @property
@@ -64,7 +65,7 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data for JSON."""
-        plain = ("id", "name", "path", "format", "ok", "files", "tensors", "scheme", "shapes_checked", "by_shape", "beside", "faults", "remarks")
+        plain = ("id", "name", "path", "format", "ok", "files", "tensors", "scheme", "shapes_checked", "only_names", "by_shape", "beside", "faults", "remarks")
         lines = [line.said._asdict() | {"pattern": line.pattern, "tensors": line.tensors, "values": line.values, "ok": line.said.ok} for line in self.lines]
         counts = {"expected": dict(self.expected), "found": dict(self.found)}
         sizes = {"size": self.size._asdict(), "totals": self.totals._asdict()}
@@ -118,7 +119,8 @@ def verification(model: Model, found: Compared) -> Verification:
     checkpoint, content, matches = found.checkpoint, found.content, found.matches
     size = Size(predicted(found), held_bytes(checkpoint))
     faults, remarks = [*checkpoint.faults, *content.faults], [*found.remarks]
-    if all(held.shape is None for held in checkpoint.tensors.values()):
+    only_names = not checkpoint.whole and all(held.shape is None for held in checkpoint.tensors.values())
+    if only_names:
         try:
             remarks.append(promise(matches, content, checkpoint))
         except ParamcountError as error:
@@ -139,6 +141,7 @@ def verification(model: Model, found: Compared) -> Verification:
         totals=content.totals,
         scheme=content.scheme,
         shapes_checked=checkpoint.whole,
+        only_names=only_names,
         by_shape=len(matches.by_shape),
     )
 
@@ -169,9 +172,11 @@ def expected_of(tensors: Sequence[Tensor]) -> dict[str, int]:
 
 
 def found_of(matches: Matches, content: Unpacked) -> dict[str, int]:
-    """Parameters that the file holds of each component."""
+    """Parameters that the files hold of each component; where no shape is known, those of the tensors that are named."""
     found = dict.fromkeys(COMPONENTS, 0)
-    copies = Counter((*matches.there.values(), *matches.by_shape.values()))
+    only_names = all(logical.shape is None for logical in content.tensors.values())
+    there = {**matches.there, **matches.by_shape}
+    copies = Counter(tensor for name, tensor in there.items() if only_names or content.tensors[name].shape is not None)
     for tensor, times in copies.items():
         if is_counted(tensor):
             for component, n in shares(tensor):

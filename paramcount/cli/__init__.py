@@ -57,11 +57,10 @@ class Commands(click.Group):
             return "compare"
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        from click.shell_completion import CompletionItem
-
         from paramcount.cli.options import complete_names
 
-        return [*super().shell_complete(ctx, incomplete), *map(CompletionItem, complete_names(ctx, None, incomplete))]
+        commands = super().shell_complete(ctx, incomplete)
+        return [*commands, *(item for item in complete_names(ctx, None, incomplete) if item.type != "file" or not commands)]
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -14,17 +14,22 @@ from paramcount.names import is_path, other_entry
 from paramcount.tables import FORMATS, Table, chosen_format, render, terminal_width, write_whole
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from paramcount.zoo import Model
 
 WIDTH_OF_A_FILE = 80  # the same file whatever terminal it is made in
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def complete_names(ctx: click.Context, param: click.Parameter | None, incomplete: str) -> list[str]:
-    """Ids and families that begin with what was typed."""
+def complete_names(ctx: click.Context, param: click.Parameter | None, incomplete: str) -> list[CompletionItem]:
+    """Ids and families that begin with what was typed; where there is none, the shell's own names of files."""
+    from click.shell_completion import CompletionItem
+
     from paramcount import zoo
 
-    return [name for name in (*zoo.families(), *zoo.ids()) if name.startswith(incomplete[:LONGEST])]
+    names = [] if is_path(incomplete) else [name for name in (*zoo.families(), *zoo.ids()) if name.startswith(incomplete[:LONGEST])]
+    return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
 
 
 def remark_on(words: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ import sys
 import click
 
 from paramcount.checking import Check, checks
-from paramcount.cli.options import Output, emit, load_changed, model_argument, noted, output_options, remark_on, set_option
+from paramcount.cli.options import File, Output, emit, load_changed, model_argument, noted, output_options, remark_on, set_option
 from paramcount.cli.progress import watching
 from paramcount.counting import SCHEMA_VERSION, counted
 from paramcount.errors import ParamcountError, printable
@@ -19,7 +19,7 @@ from paramcount.zoo import Model
 
 @click.command("verify", epilog="Example: paramcount verify gpt2-small")
 @model_argument
-@click.argument("checkpoint", required=False, type=click.Path())
+@click.argument("checkpoint", required=False, type=File())
 @set_option
 @output_options
 def command(name: str, checkpoint: str | None, changes: tuple[str, ...], output: Output) -> None:
@@ -42,7 +42,7 @@ def command(name: str, checkpoint: str | None, changes: tuple[str, ...], output:
 
 
 def holds_checkpoint(path: str) -> bool:
-    """Whether a path is a directory with more than a config.json."""
+    """Whether a path is a directory with more than a config.json, be it a pickle, of which nothing can be checked."""
     from paramcount.checkpoints.sources import is_checkpoint
     from paramcount.files import expanded
 
@@ -57,6 +57,8 @@ def against_files(model: Model, path: str, output: Output) -> None:
     from paramcount.checkpoints.verifying import compared, verification
     from paramcount.files import expanded
 
+    if path == "-":
+        raise ParamcountError("standard input is no checkpoint, as headers are picked out of files", accepted="the path of a checkpoint")
     if not is_path(path) and not os.path.lexists(path):
         raise ParamcountError("is no file here", where=printable(path), accepted="the path of a checkpoint; `paramcount diff` compares two models")
     with watching() as watch:
