@@ -76,6 +76,15 @@ def quoted(text: str) -> str:
     return printable(repr(text), 60)
 
 
+def as_list(values: Iterable[object]) -> str:
+    """Sizes as people write a shape.
+
+    >>> as_list((1024, 768))
+    '[1024, 768]'
+    """
+    return f"[{', '.join(map(str, values))}]"
+
+
 def shown(value: object) -> str:
     """A value from a file as an error message prints it: its type named where the text alone would mislead.
 

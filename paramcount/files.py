@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from paramcount.errors import ParamcountError, printable
 
@@ -20,6 +20,27 @@ KNOWN = (
     *((bytes([0x80, protocol]), "a pickle") for protocol in (2, 3, 4, 5)),
     (LFS, "a Git LFS pointer: the file itself was not fetched"),
 )
+
+
+class State(NamedTuple):
+    """Which file it is, and as of when."""
+
+    device: int
+    inode: int
+    size: int  # bytes
+    written: int  # nanoseconds
+
+
+def state_of(file: BinaryIO) -> State:
+    """Which file is open, how large it is and when it was last written."""
+    found = os.fstat(file.fileno())
+    return State(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def unchanged(path: Path, file: BinaryIO, state: State) -> None:
+    """Raises: ParamcountError where the file that is open is not the one that it was."""
+    if state_of(file) != state:
+        raise ParamcountError("is another file by now", where=printable(path), accepted="a file that stays as it is")
 
 
 @contextmanager

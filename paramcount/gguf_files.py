@@ -12,25 +12,22 @@ Source: github ggml-org/ggml, docs/gguf.md, and ggml-org/llama.cpp, ggml/src/ggu
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
 from struct import Struct, calcsize, unpack
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
-from paramcount.errors import ParamcountError, printable, quoted, shown
-from paramcount.files import KNOWN, regular
+from paramcount.errors import ParamcountError, as_list, printable, quoted, shown
+from paramcount.files import KNOWN, State, regular, state_of
+from paramcount.headers import LARGEST_HEADER, LARGEST_NUMBER, MOST_TENSORS, Stored, end_of, of_tensor
 
 WHAT = "a GGUF file"
-LARGEST_HEADER = 32 << 20  # bytes; of a vocabulary of 262,144 tokens with its merges 16 million
-MOST_TENSORS = 500_000
 MOST_METADATA = 65_536  # models have about fifty
 MOST_AXES = 4
 LONGEST_NAME = 64  # bytes of a tensor's name
 LONGEST_KEY = 65_535  # bytes
 LONGEST_TEXT = 1 << 20  # bytes; a chat template has some ten thousand
-LARGEST_NUMBER = 2**63  # where int64 ends
 WINDOW = 1 << 16  # bytes
 ALIGNMENT = "general.alignment"
 
@@ -73,15 +70,6 @@ FORMATS = {
 }  # fmt: skip
 
 
-class GgufTensor(NamedTuple):
-    """A tensor as a header describes it."""
-
-    dtype: str  # a key of BLOCKS
-    shape: tuple[int, ...]  # outermost axis first
-    start: int  # bytes behind where the values begin
-    stop: int
-
-
 class Array(NamedTuple):
     """An array of the metadata."""
 
@@ -101,13 +89,13 @@ class GgufHeader(NamedTuple):
     """What stands in a file before its values."""
 
     path: Path
-    tensors: Mapping[str, GgufTensor]  # in the header's order
+    tensors: Mapping[str, Stored]  # in the header's order
     metadata: Mapping[str, Single]  # those of a single value
     arrays: Mapping[str, Array]
     split: Split | None
     alignment: int
     begins: int  # the byte of the file where the values begin
-    state: tuple[int, ...]  # which file it was, how large, and when last written
+    state: State
 
 
 def read_gguf(path: Path) -> GgufHeader:
@@ -133,10 +121,10 @@ def values_size(dtype: str, shape: Sequence[int]) -> int:
     """
     values, size, _ = BLOCKS[dtype]
     if prod(n or 1 for n in shape) >= LARGEST_NUMBER:  # as the format's library counts, but where one is 0 too
-        raise ParamcountError(f"= {_listed(shape)}", where="shape", accepted="fewer than 2^63 values")
+        raise ParamcountError(f"= {as_list(shape)}", where="shape", accepted="fewer than 2^63 values")
     row = shape[-1] if shape else 1
     if row % values:
-        raise ParamcountError(f"= {_listed(shape)} of {dtype}", where="shape", accepted=f"rows, the last number, of a multiple of {values} values")
+        raise ParamcountError(f"= {as_list(shape)} of {dtype}", where="shape", accepted=f"rows, the last number, of a multiple of {values} values")
     return prod(shape) // values * size
 
 
@@ -195,8 +183,8 @@ class _Front:
 
 
 def _header(path: Path, file: BinaryIO) -> GgufHeader:
-    found = os.fstat(file.fileno())
-    size = found.st_size
+    state = state_of(file)
+    size = state.size
     front = _Front(file, size)
     front.order = _order(front)
     n_tensors, n_metadata = front.numbers("QQ")
@@ -206,13 +194,12 @@ def _header(path: Path, file: BinaryIO) -> GgufHeader:
     metadata, arrays = _metadata(front, n_metadata)
     alignment = _alignment(metadata)
     tensors = _tensors(front, n_tensors)
-    end = _end(tensors, alignment)
+    end = end_of(tensors, alignment)
     begins = _filled(front.at, alignment)
     least = begins + end if end else front.at
     if not least <= size <= begins + _filled(end, alignment):
         held = f"its tensors end at byte {least:,}, the file at byte {size:,}"
         raise ParamcountError(held, accepted=f"there, or filled up to a multiple of {alignment:,}")
-    state = (found.st_dev, found.st_ino, size, found.st_mtime_ns)
     return GgufHeader(path, tensors, metadata, arrays, _split(metadata), alignment, begins, state)
 
 
@@ -241,14 +228,14 @@ def _metadata(front: _Front, n: int) -> tuple[dict[str, Single], dict[str, Array
     for i in range(n):
         key = _name(front, f"metadata {i + 1:,}", LONGEST_KEY)
         if key in single or key in arrays:
-            raise ParamcountError("stands a second time", where=_place("metadata", key), accepted="every name once")
+            raise ParamcountError("stands a second time", where=_of_metadata(key), accepted="every name once")
         try:
             kind = _kind(front)
             if key == ALIGNMENT and kind != "UINT32":
                 raise ParamcountError(f"is of type {kind}", accepted="UINT32")
             value = _value(front, kind)
         except ParamcountError as error:
-            raise error.at(_place("metadata", key)) from None
+            raise error.at(_of_metadata(key)) from None
         if isinstance(value, Array):
             arrays[key] = value
         else:
@@ -317,20 +304,20 @@ def _filled(n: int, alignment: int) -> int:
     return -(-n // alignment) * alignment
 
 
-def _tensors(front: _Front, n: int) -> dict[str, GgufTensor]:
-    found: dict[str, GgufTensor] = {}
+def _tensors(front: _Front, n: int) -> dict[str, Stored]:
+    found: dict[str, Stored] = {}
     for i in range(n):
         name = _name(front, f"tensor {i + 1:,}", LONGEST_NAME)
         if name in found:
-            raise ParamcountError("stands a second time", where=_place("tensor", name), accepted="every name once")
+            raise ParamcountError("stands a second time", where=of_tensor(name), accepted="every name once")
         try:
             found[name] = _tensor(front)
         except ParamcountError as error:
-            raise error.at(_place("tensor", name)) from None
+            raise error.at(of_tensor(name)) from None
     return found
 
 
-def _tensor(front: _Front) -> GgufTensor:
+def _tensor(front: _Front) -> Stored:
     (axes,) = front.numbers("I")
     if axes > MOST_AXES:
         raise ParamcountError(f"has {axes:,} axes", accepted=f"at most {MOST_AXES}")
@@ -339,19 +326,7 @@ def _tensor(front: _Front) -> GgufTensor:
         removed = f", {REMOVED[kind]}, which GGUF has no more" if kind in REMOVED else ""
         raise ParamcountError(f"is of type {kind:,}{removed}", accepted=", ".join(f"{i} {name}" for i, name in sorted(TYPES.items())))
     shape = tuple(reversed(sizes))
-    return GgufTensor(TYPES[kind], shape, start, start + values_size(TYPES[kind], shape))
-
-
-def _end(tensors: Mapping[str, GgufTensor], alignment: int) -> int:
-    """How many bytes of values the tensors fill, from the first to the last without a gap that is not needed."""
-    end, before = 0, ""
-    for name, stored in sorted(tensors.items(), key=lambda item: item[1][2:]):
-        if stored.start != _filled(end, alignment):
-            behind = f"behind {quoted(before)}" if before else "at first"
-            begins = f"byte {_filled(end, alignment):,}, {behind}: a multiple of {alignment:,}, no gap, nothing twice"
-            raise ParamcountError(f"its values begin at byte {stored.start:,}", where=_place("tensor", name), accepted=begins)
-        end, before = stored.stop, name
-    return end
+    return Stored(TYPES[kind], shape, start, start + values_size(TYPES[kind], shape))
 
 
 def _split(metadata: Mapping[str, Single]) -> Split | None:
@@ -368,9 +343,5 @@ def _whole(metadata: Mapping[str, Single], key: str, below: int) -> int:
     return found
 
 
-def _place(what: str, name: str) -> str:
-    return f"{what} {printable(name, 100)}"
-
-
-def _listed(shape: Sequence[int]) -> str:
-    return f"[{', '.join(map(str, shape))}]"
+def _of_metadata(key: str) -> str:
+    return f"metadata {printable(key, 100)}"

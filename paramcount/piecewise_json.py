@@ -8,10 +8,11 @@ from json import JSONDecodeError, JSONDecoder
 from typing import TypeVar
 
 from paramcount.errors import ParamcountError, quoted
+from paramcount.headers import MOST_TENSORS
 
 T = TypeVar("T")
 
-MOST_MEMBERS = 500_000
+MOST_MEMBERS = MOST_TENSORS
 BLANKS = re.compile(r"[ \t\n\r]*")
 NEXT = re.compile(r"[ \t\n\r]*([,}])[ \t\n\r]*")
 HALVES = re.compile("[\ud800-\udfff]")

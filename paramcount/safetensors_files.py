@@ -9,15 +9,15 @@ Source: github huggingface/safetensors, README.md, section Format, and safetenso
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from paramcount.errors import ParamcountError, near, printable, quoted, shown
-from paramcount.files import KNOWN, regular
+from paramcount.errors import ParamcountError, as_list, near, printable, quoted, shown
+from paramcount.files import KNOWN, State, regular, state_of, unchanged
+from paramcount.headers import LARGEST_HEADER, LARGEST_NUMBER, Stored, end_of, of_tensor
 from paramcount.piecewise_json import ended, members, string
 from paramcount.strict_json import loads
 
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     Array: TypeAlias = NDArray[Any]
 
 WHAT = "a safetensors file"
-LARGEST_HEADER = 32 << 20  # bytes
 MOST_AXES = 32  # as many as every NumPy has
-LARGEST_NUMBER = 2**63  # where int64 ends
 LARGEST_ENTRY = 4000  # characters: all axes and both offsets, twenty digits each, with room for blanks
 
 # Bits of one value of each type.
@@ -53,15 +51,6 @@ SHAPE = f"(?:{NUMBER}(?:, ?{NUMBER}){{0,{MOST_AXES - 1}}})?"
 USUAL = re.compile(rf'"([^"\\\x00-\x1f]*+)": ?\{{"dtype": ?"(\w+)", ?"shape": ?\[({SHAPE})\], ?"data_offsets": ?\[({NUMBER}), ?({NUMBER})\]\}}')
 
 
-class Stored(NamedTuple):
-    """A tensor as a header describes it."""
-
-    dtype: str  # a key of BITS
-    shape: tuple[int, ...]
-    start: int  # bytes behind the header
-    stop: int
-
-
 class Header(NamedTuple):
     """What stands in a file before its values."""
 
@@ -69,7 +58,7 @@ class Header(NamedTuple):
     tensors: Mapping[str, Stored]  # in the header's order
     metadata: Mapping[str, str]
     begins: int  # the byte of the file where the values begin
-    state: tuple[int, ...]  # which file it was, how large, and when last written
+    state: State
 
 
 def read_header(path: Path) -> Header:
@@ -79,8 +68,8 @@ def read_header(path: Path) -> Header:
     """
     place = printable(path)
     with regular(path, WHAT) as file:
-        state = _state(file)
-        size = os.fstat(file.fileno()).st_size
+        state = state_of(file)
+        size = state.size
         data = file.read(8)
         length = _header_length(data, size, place)
         header = file.read(length)
@@ -148,13 +137,7 @@ def tensors_of(text: str) -> tuple[dict[str, Stored], dict[str, str], int]:
     except ParamcountError as error:
         raise error if error.where else error.at("header") from None
     tensors = {name: stored for name, stored in found.items() if stored is not None}
-    end, before = 0, ""
-    for name, stored in sorted(tensors.items(), key=lambda item: item[1][2:]):
-        if stored.start != end:
-            behind = f"behind {quoted(before)}" if before else "at first"
-            raise ParamcountError(f"its values begin at byte {stored.start:,}", where=_place(name), accepted=f"byte {end:,}, {behind}: no gap, nothing twice")
-        end, before = stored.stop, name
-    return tensors, metadata, end
+    return tensors, metadata, end_of(tensors)
 
 
 def _usual(text: str, at: int, shapes: dict[str, tuple[int, ...]]) -> tuple[str, Stored, int] | None:
@@ -177,19 +160,15 @@ def _usual(text: str, at: int, shapes: dict[str, tuple[int, ...]]) -> tuple[str,
     return name, Stored(DTYPES[dtype], shape, start, stop), usual.end()
 
 
-def _place(name: str) -> str:
-    return f"tensor {printable(name, 100)}"
-
-
 def _tensor(name: str, text: str, at: int) -> tuple[Stored, int]:
     """The entry of a tensor that begins at `at`, and where it ends."""
     entry = ENTRY.match(text, at)
     if entry is None:
-        raise ParamcountError("is described by something else", where=_place(name), accepted='{"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}')
+        raise ParamcountError("is described by something else", where=of_tensor(name), accepted='{"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}')
     try:
         return _stored(loads(entry[0])), entry.end()
     except ParamcountError as error:
-        raise error.at(_place(name)) from None
+        raise error.at(of_tensor(name)) from None
 
 
 def _stored(fields: Mapping[str, Any]) -> Stored:
@@ -221,12 +200,7 @@ def _is_size(value: object) -> bool:
 
 
 def _listed(value: object) -> str:
-    return printable(f"[{', '.join(map(shown, value))}]", 80) if isinstance(value, list) else shown(value)
-
-
-def _state(file: BinaryIO) -> tuple[int, ...]:
-    found = os.fstat(file.fileno())
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    return printable(as_list(map(shown, value)), 80) if isinstance(value, list) else shown(value)
 
 
 def bits(header: Header, name: str) -> Array:
@@ -237,12 +211,11 @@ def bits(header: Header, name: str) -> Array:
     import numpy as np
 
     stored = header.tensors[name]
-    place = f"{printable(header.path)}: {_place(name)}"
+    place = f"{printable(header.path)}: {of_tensor(name)}"
     if stored.dtype not in NUMPY:
         raise ParamcountError(f"its values are of type {stored.dtype}", where=place, accepted=", ".join(NUMPY))
     with regular(header.path, WHAT) as file:
-        if _state(file) != header.state:
-            raise ParamcountError("is another file by now", where=printable(header.path), accepted="a file that stays as it is")
+        unchanged(header.path, file, header.state)
         if stored.start == stored.stop:
             return np.empty(stored.shape, NUMPY[stored.dtype])  # NumPy before 2.2 maps no empty piece where a page begins
         return np.memmap(file, NUMPY[stored.dtype], "r", header.begins + stored.start, stored.shape).view(np.ndarray)

@@ -50,14 +50,19 @@ def scheme_from(said: Mapping[str, Any]) -> Scheme | None:
     method = said.get("quant_method")
     if method == "mxfp4":
         return SCHEMES["mxfp4"]
-    block = said.get("weight_block_size")
-    if method != "fp8" or not isinstance(block, (list, tuple)) or len(block) != 2:
-        return None
-    if any(type(n) is not int or not 1 <= n <= LARGEST_BLOCK for n in block):
+    block = block_of(said.get("weight_block_size"))
+    if method != "fp8" or block is None:
         return None
     kept = said.get("modules_to_not_convert")
     names = kept if isinstance(kept, (list, tuple)) else ()
-    return Scheme("fp8", (block[0], block[1]), tuple(name for name in names if isinstance(name, str) and name))
+    return Scheme("fp8", block, tuple(name for name in names if isinstance(name, str) and name))
+
+
+def block_of(value: object) -> tuple[int, int] | None:
+    """The outputs and the inputs that a config.json says share a scale; None where it says nothing that can be."""
+    if not isinstance(value, (list, tuple)) or len(value) != 2 or any(type(n) is not int or not 1 <= n <= LARGEST_BLOCK for n in value):
+        return None
+    return value[0], value[1]
 
 
 def scales_of(tensor: Tensor, scheme: Scheme) -> Tensor | None:

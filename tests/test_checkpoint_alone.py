@@ -489,6 +489,20 @@ def test_a_folder_with_a_config_is_still_its_config(run: Runner) -> None:
     assert "as GPT2LMHeadModel builds it" in run("./m/").out
 
 
+def test_an_adapter_is_called_one(run: Runner) -> None:
+    """As peft 0.21 saves LoRA of rank 8 on queries and values."""
+    layer = "base_model.model.model.layers.0.self_attn"
+    tensors: Tensors = {f"{layer}.{name}.lora_A.weight": ("F32", (8, 512)) for name in ("q_proj", "v_proj")}
+    tensors |= {f"{layer}.q_proj.lora_B.weight": ("F32", (512, 8)), f"{layer}.v_proj.lora_B.weight": ("F32", (256, 8))}
+    write_file(Path("adapter_model.safetensors"), tensors)
+    shown = run("./adapter_model.safetensors")
+    assert shown.out.startswith("adapter_model.safetensors   14,336 parameters (14.3 K)\n")
+    assert shown.err == "remark: 4 tensors are an adapter's: they change the weights of a model that is not here\n"
+    assert run("./adapter_model.safetensors", "--json").err == shown.err
+    small_gpt2()
+    assert run("./model.safetensors").err == ""
+
+
 def test_nothing_of_a_file_reaches_the_terminal_raw(run: Runner) -> None:
     path = Path("a\x1b[31m\u202eb.safetensors")
     small_gpt2().rename(path)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from paramcount.checkpoints.held import Checkpoint, File, Held
 from paramcount.checkpoints.layout_tables import ALIASES
-from paramcount.checkpoints.layouts import called, key
+from paramcount.checkpoints.layouts import aliased, called, joined_up, key, prefixed, taken_apart
 from paramcount.checkpoints.matching import names_of
 from paramcount.checkpoints.verifying import Verification, verified
 from paramcount.counting import count
+from paramcount.flow import Repeat
 from paramcount.names import load
+from paramcount.stored import Tensor
 from tests.cases import load as cases
 from tests.layout_forms import (
     FORMS,
@@ -142,6 +144,52 @@ def test_a_router_under_another_name_is_found_once() -> None:
     assert [(line.said.finding, line.pattern) for line in both.lines] == [("unexpected", "model.layers.{0-1}.mlp.gate.weight")]
 
 
+def tensor(name: str, *shape: int, splits: Sequence[int] = ()) -> Tensor:
+    layers = Repeat("layer", 2, 2, runs=((0, 2),))
+    return Tensor(name, shape, "mlp", "decoder", "parameter", (layers,), tuple(("mlp", width) for width in splits), None)
+
+
+def names(tensors: Sequence[Tensor]) -> list[str]:
+    return [each.name for each in tensors]
+
+
+def test_no_declared_name_becomes_anothers() -> None:
+    two = [tensor("layers.{layer}.mlp.linear_gate.weight", 8, 8), tensor("layers.{layer}.mlp.gate_proj.weight", 8, 8)]
+    assert names(aliased(two, {"layers.{}.mlp.gate_proj.weight"})) == names(two)
+    assert names(aliased(two, {"a.layers.{}.mlp.gate_proj.weight"}, {"layers.{}.mlp.gate_proj.weight"})) == names(two)
+    shared = [tensor("layers.{layer}.shared_expert.w.weight", 8, 8), tensor("layers.{layer}.shared_mlp.w.weight", 8, 8)]
+    assert names(aliased(shared, {"layers.{}.shared_experts.w.weight"})) == ["layers.{layer}.shared_experts.w.weight", "layers.{layer}.shared_mlp.w.weight"]
+    moving = [tensor(f"model.{name}.weight", 8) for name in "abc"] + [tensor("c.weight", 8)]
+    held = {"a.weight", "b.weight", "c.weight"}
+    begins = {f"{name}.weight": [""] for name in "abc"}
+    assert names(prefixed(moving, held, begins)) == ["a.weight", "b.weight", "model.c.weight", "c.weight"]
+    parts = [tensor(f"layers.{{layer}}.{name}_proj.weight", 8, 8) for name in ("gate", "up", "gate_up")]
+    assert names(joined_up(parts, {"layers.{}.gate_up_proj.weight"})) == names(parts)
+    assert names(joined_up(parts[:2], {"layers.{}.gate_up_proj.weight"})) == ["layers.{layer}.gate_up_proj.weight"]
+
+
+def test_pieces_may_have_other_names_than_the_whole() -> None:
+    whole = tensor("layers.{layer}.attn.gqkv_proj.weight", 26, 8, splits=(8, 8, 6, 4))
+    held = {f"layers.{{}}.self_attn.{name}_proj.weight" for name in ("gate", "q", "k", "v")}
+    assert {each.name: each.shape for each in taken_apart([whole], held)} == {
+        "layers.{layer}.self_attn.gate_proj.weight": (8, 8), "layers.{layer}.self_attn.q_proj.weight": (8, 8),
+        "layers.{layer}.self_attn.k_proj.weight": (6, 8), "layers.{layer}.self_attn.v_proj.weight": (4, 8),
+    }  # fmt: skip
+
+
+def test_what_is_there_whole_is_not_looked_for_in_pieces() -> None:
+    config, shapes = FORMS["phi3"]
+    found = checked(config, shapes | {"model.layers.1.self_attn.q_proj.weight": (8, 8)})
+    assert [(line.said.finding, line.pattern) for line in found.lines] == [("unexpected", "model.layers.1.self_attn.q_proj.weight")]
+
+
+def test_where_every_name_stands_behind_many_prefixes_none_of_them_is_chosen() -> None:
+    few, many = ({f"z{i}.{name}": shape for i in range(n) for name, shape in LLAMA_FILE.items()} for n in (2, 25))
+    assert {line.said.finding for line in checked(LLAMA, few).lines} == {"unexpected"}
+    assert checked(LLAMA, few).by_shape == 0
+    assert checked(LLAMA, many).by_shape == len(LLAMA_FILE)
+
+
 # ---- which way round
 
 
@@ -197,6 +245,8 @@ def test_t5_s_table_may_stand_under_any_of_its_names() -> None:
         shapes |= {f"{stack}.final_layer_norm.weight": (8,), f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": (32, 2)}
     for table in ("shared.weight", "decoder.embed_tokens.weight", "lm_head.weight"):
         assert checked(config, {**shapes, table: (16, 8)}).ok, table
+    (line,) = checked(config, {**shapes, "decoder.embed_tokens.weight": (16, 8), "lm_head.weight": (16, 8)}).lines
+    assert (line.pattern, line.said.note) == ("lm_head.weight", "of decoder.embed_tokens.weight, its values were not compared")
     assert not checked(config, shapes).ok
 
 
@@ -285,3 +335,12 @@ def test_a_file_of_many_strange_names_is_as_it_is() -> None:
     assert found.found == found.expected
     assert sum(line.tensors for line in found.lines) == len(shapes)
     assert {line.said.finding for line in found.lines} == {"unexpected"}
+
+
+def test_the_head_of_a_classifier_is_no_finding_where_the_config_has_it_and_one_where_it_does_not() -> None:
+    body = {name: shape for name, shape in LLAMA_FILE.items() if name != "lm_head.weight"} | {"score.weight": (3, 8)}
+    found = checked({**LLAMA, "architectures": ["LlamaForSequenceClassification"]}, body)
+    assert found.ok and found.beside == {"head of another task": 24}
+    assert [(line.said.finding, line.said.what) for line in checked(LLAMA, LLAMA_FILE | {"score.weight": (3, 8)}).lines] == [
+        ("unexpected", "head of another task")
+    ]

@@ -254,6 +254,13 @@ def test_shell_completion_offers_commands_families_and_models(shell: str) -> Non
     assert "_PARAMCOUNT_COMPLETE" in source
 
 
+@pytest.mark.parametrize(
+    "words", [["./mod"], ["verify", "./mod"], ["verify", "gpt2-small", "mod"], ["why", "gpt2-small", "./mod"], ["audit", "mod"], ["show", "mod"]]
+)
+def test_shell_completion_leaves_what_is_no_name_to_the_names_of_files(words: list[str]) -> None:
+    assert completed("bash", *words).split() == [f"file,{words[-1]}"]
+
+
 def test_a_pipe_gets_the_same_text_as_a_terminal_of_80_columns() -> None:
     done = subprocess.run([*SHELL, "gpt2-small"], capture_output=True, text=True, check=True, env={k: v for k, v in os.environ.items() if k != "COLUMNS"})
     assert done.stdout == GPT2

@@ -19,7 +19,8 @@ import pytest
 
 from paramcount import gguf_files
 from paramcount.errors import ParamcountError
-from paramcount.gguf_files import BLOCKS, KINDS, LARGEST_HEADER, REMOVED, Array, GgufTensor, Split, read_gguf, values_size
+from paramcount.gguf_files import BLOCKS, KINDS, REMOVED, Array, Split, read_gguf, values_size
+from paramcount.headers import LARGEST_HEADER, Stored
 from tests.refusing import assert_one_line
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "200"))
@@ -140,7 +141,7 @@ def test_a_tensor_of_every_type_is_read_as_the_package_reads_it(dtype: str, endi
     written(file, fill, endianess=endian)
     assert_read_alike(file)
     found = read_gguf(file).tensors
-    assert found["x"] == GgufTensor(dtype, (5, 2, 3 * block.values), 32, 32 + 30 * block.size)
+    assert found["x"] == Stored(dtype, (5, 2, 3 * block.values), 32, 32 + 30 * block.size)
     assert found["behind"].start == 32 + -(-30 * block.size // 32) * 32
 
 
@@ -182,7 +183,7 @@ def test_tensors_are_found_at_any_alignment(alignment: int, file: Path) -> None:
     assert_read_alike(file)
     header = read_gguf(file)
     assert (header.alignment, header.begins % alignment) == (alignment, 0)
-    assert header.tensors["t4"] == GgufTensor("F16", (5, 3), sum(-(-6 * n // alignment) * alignment for n in range(1, 5)), header.tensors["t4"].start + 30)
+    assert header.tensors["t4"] == Stored("F16", (5, 3), sum(-(-6 * n // alignment) * alignment for n in range(1, 5)), header.tensors["t4"].start + 30)
 
 
 def test_a_file_in_parts_says_which_it_is(file: Path) -> None:
@@ -218,8 +219,8 @@ def test_tensors_without_axes_and_without_values_are_read(file: Path) -> None:
     assert_read_alike(file)
     found = read_gguf(file).tensors
     assert found == {
-        "scalar": GgufTensor("F32", (), 0, 4), "none": GgufTensor("F16", (3, 0), 32, 32),
-        "first": GgufTensor("Q4_0", (0, 32), 32, 32), "x": GgufTensor("I8", (1, 2, 1, 1), 32, 34),
+        "scalar": Stored("F32", (), 0, 4), "none": Stored("F16", (3, 0), 32, 32),
+        "first": Stored("Q4_0", (0, 32), 32, 32), "x": Stored("I8", (1, 2, 1, 1), 32, 34),
     }  # fmt: skip
 
 
@@ -232,11 +233,11 @@ def test_tensors_may_be_told_of_in_any_order(file: Path) -> None:
 def test_the_last_values_may_be_filled_up_or_not(file: Path) -> None:
     for n in range(20, 33):
         file.write_bytes(made([], [info("x", [5])], n))
-        assert read_gguf(file).tensors == {"x": GgufTensor("F32", (5,), 0, 20)}
+        assert read_gguf(file).tensors == {"x": Stored("F32", (5,), 0, 20)}
     for data, end in ((begun(0, 0), 24), (begun(0, 0, bytes(5)), 29), (begun(0, 0, bytes(8)), 32)):
         file.write_bytes(data)
         header = read_gguf(file)
-        assert (header.tensors, header.begins, header.state[2]) == ({}, 32, end)
+        assert (header.tensors, header.begins, header.state.size) == ({}, 32, end)
 
 
 VOCABULARY = b"".join(text(b"word"[: n % 5] * (n % 4)) for n in range(150_000))
@@ -255,7 +256,7 @@ def test_a_vocabulary_is_passed_without_being_kept(file: Path) -> None:
         tracemalloc.stop()
     assert header.arrays == {f"tokenizer.ggml.{name}": Array(KINDS[kind], 150_000) for name, kind in zip(names, kinds)}
     assert header.metadata == {"tokenizer.ggml.eos_token_id": 2}
-    assert (header.begins, header.state[2]) == (file.stat().st_size - 32, file.stat().st_size)
+    assert (header.begins, header.state.size) == (file.stat().st_size - 32, file.stat().st_size)
 
 
 @pytest.mark.parametrize("window", [1, 7, 8, 9, 24, 100])
@@ -511,7 +512,7 @@ def test_the_header_of_a_terabyte_is_read_alone(file: Path) -> None:
     data = made([], [info("x", [1 << 18, 1 << 20])])
     file.write_bytes(data)
     os.truncate(file, len(data) + (1 << 40))
-    assert read_gguf(file).tensors == {"x": GgufTensor("F32", (1 << 20, 1 << 18), 0, 1 << 40)}
+    assert read_gguf(file).tensors == {"x": Stored("F32", (1 << 20, 1 << 18), 0, 1 << 40)}
 
 
 def test_what_is_no_regular_file_is_refused(tmp_path: Path, file: Path) -> None:

@@ -18,9 +18,9 @@ ROOT = Path(pc.__file__).parent
 # From the ground floor up; what stands on one floor may import only what stands below.
 FLOORS = [
     ["errors", "commands", "tokenizer_child"],
-    ["factoring", "flow", "sweeps", "figures", "files", "piecewise_json", "spans", "strict_json", "tables"],
-    ["gguf_files", "polynomials", "safetensors_files", "schema_errors", "strict_yaml", "tokenizer_files"],
-    ["sizes"],
+    ["factoring", "flow", "sweeps", "figures", "files", "headers", "spans", "strict_json", "tables"],
+    ["gguf_files", "piecewise_json", "polynomials", "schema_errors", "strict_yaml", "tokenizer_files"],
+    ["safetensors_files", "sizes"],
     ["rules", "values"],
     ["config_keys"],
     ["parts"],

@@ -19,7 +19,8 @@ from safetensors import SafetensorError
 
 from paramcount import piecewise_json, safetensors_files
 from paramcount.errors import ParamcountError
-from paramcount.safetensors_files import BITS, LARGEST_HEADER, NUMPY, Stored, array, bits, read_header, tensors_of
+from paramcount.headers import LARGEST_HEADER, Stored
+from paramcount.safetensors_files import BITS, NUMPY, array, bits, read_header, tensors_of
 from tests.refusing import assert_one_line
 
 deserialize: Any = safetensors.deserialize

@@ -333,6 +333,7 @@ def test_a_folder_with_a_config_json_is_a_model_in_front_and_a_checkpoint_behind
     (file,) = json.loads(done.out)["files"]
     assert (done.code, file["verdict"], file["files"]) == (0, "exact", 3)
     assert file["values"] == sum(prod(shape) for _, shape in saved(name).tensors.values())
+    assert json.loads(run("why", f"{tmp_path}/", "--json").out)["files"] == [file]
 
 
 def test_a_config_json_behind_a_model_is_another_model(run: Runner, tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def summed(what: Mapping[str, str], known: Mapping[str, int], content: Unpacked,
             beside[what[name]] += n
     for name, thing in content.beside.items():
         shape = checkpoint.tensors[name].shape
-        if thing != "packed weights" and shape is not None:  # these are the values themselves
+        if shape is not None:
             beside[thing] += prod(shape)
     return components, dict(beside)
 

@@ -65,8 +65,8 @@ def lacking(names: Iterable[str]) -> Iterator[tuple[int, Iterator[str]]]:
             yield n, (f"{some.around[0]}{i:0{some.width}}{some.around[1]}" for i in numbers if i not in places)
 
 
-def against(index: Index, tensors: dict[str, Held], gone: Mapping[str, str]) -> Iterator[str]:
-    """How the files contradict their index. The tensors of files that are not there are added by name."""
+def against(index: Index, tensors: Mapping[str, Held], gone: Mapping[str, str]) -> Iterator[str]:
+    """How the files contradict their index. Of files that are not there, the tensors are known by name."""
     left: dict[str, int] = {}
     moved: Names = {}
     nowhere: Names = {}
@@ -74,15 +74,14 @@ def against(index: Index, tensors: dict[str, Held], gone: Mapping[str, str]) -> 
     for tensor, held in tensors.items():
         if tensor not in index.weight_map:
             unnamed.setdefault((held.file,), []).append(tensor)
+        elif held.file in gone:
+            left[held.file] = left.get(held.file, 0) + 1
     for tensor, file in index.weight_map.items():
         found = tensors.get(tensor)
-        if found is not None and found.file != file:
-            moved.setdefault((found.file, file), []).append(tensor)
-        elif found is None and file in gone:
-            tensors[tensor] = Held(file)
-            left[file] = left.get(file, 0) + 1
-        elif found is None:
+        if found is None:
             nowhere.setdefault((file,), []).append(tensor)
+        elif found.file != file:
+            moved.setdefault((found.file, file), []).append(tensor)
     if len(gone) < len(index.files):
         yield from shortened([f"{printable(file)} {how}: {several(left.get(file, 0))} of it" for file, how in gone.items()])
     yield from lines(moved, "in {}, by the index in {}")

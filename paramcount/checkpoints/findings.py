@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
-from paramcount.checkpoints.classes import HARMLESS, NOT_COUNTED, class_of
+from paramcount.checkpoints.classes import HARMLESS, NOT_COUNTED, OTHER_HEAD, class_of
 from paramcount.checkpoints.folding import folded
 from paramcount.checkpoints.held import Checkpoint
 from paramcount.checkpoints.layouts import key
@@ -82,6 +82,7 @@ def _against(matches: Matches, content: Unpacked, count: Count) -> Iterator[tupl
             yield name, Finding("beside", "never read", None, shape)
             continue
         accounted = what in HARMLESS or (count.scope == "language_model" and what in NOT_COUNTED)
+        accounted |= what == OTHER_HEAD and any("head of" in part for part in count.not_counted)
         note = f"has the shape of the missing {likely[name]}" if name in likely else ""
         yield name, Finding("beside" if accounted else "unexpected", what, None, shape, note)
 
@@ -94,8 +95,7 @@ def _beside(matches: Matches, checkpoint: Checkpoint, content: Unpacked) -> Iter
         elif not is_counted(tensor):
             yield name, Finding("beside", "MTP layer" if tensor.part == "mtp" else component_of(tensor), tensor.shape, shape)
     for name, what in content.beside.items():
-        if what != "packed weights":  # these are the values themselves
-            yield name, Finding("beside", what, None, checkpoint.tensors[name].shape)
+        yield name, Finding("beside", what, None, checkpoint.tensors[name].shape)
 
 
 def _copy(name: str, tensor: Tensor, checkpoint: Checkpoint, shape: tuple[int, ...] | None) -> Finding:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from paramcount.checkpoints.foreign import Said
-from paramcount.checkpoints.packing import FP8, INTERLEAVED, MXFP4_BLOCK, WORD, WORDS, Packing, Piece, pieces
+from paramcount.checkpoints.packing import FP8, FP8_BLOCK, INTERLEAVED, MXFP4_BLOCK, WORD, WORDS, Packing, Piece, pieces
+from paramcount.errors import as_list
 from paramcount.scales import blocks
 
 Shape: TypeAlias = "tuple[int, ...]"
@@ -15,7 +16,7 @@ Found: TypeAlias = "tuple[Piece, ...]"  # what stands for a tensor, its values f
 
 MOST_BITS = 8
 GROUPS = (128, 64, 32, 0)  # those that AWQ's layout for products with vectors knows
-BLOCKS = ((128, 128), (1, 0), (0, 0), (1, 32))  # of FP8; the first is DeepSeek's
+FP8_BLOCKS = (FP8_BLOCK, (1, 0), (0, 0), MXFP4_BLOCK)  # MXFP8 shares scales as MXFP4 does
 SCALES = ("F16", "BF16", "F32", "F8_E8M0", "U8")  # types of scales
 
 
@@ -27,12 +28,7 @@ class Fit(NamedTuple):
     faults: tuple[tuple[int, str], ...] = ()  # which of its pieces is wrong, and how
 
 
-def sizes(shape: Shape) -> str:
-    """A shape as a fault shows it."""
-    return f"[{', '.join(map(str, shape))}]"
-
-
-def compared(found: Found, shape: Shape, packing: Packing) -> list[tuple[int, str]]:
+def misfits(found: Found, shape: Shape, packing: Packing) -> list[tuple[int, str]]:
     """The pieces that have another shape or type than they should."""
     expected = {piece.what: piece for piece in pieces(shape, packing)}
     faults = []
@@ -41,7 +37,7 @@ def compared(found: Found, shape: Shape, packing: Packing) -> list[tuple[int, st
             continue
         wanted = expected.get(piece.what, piece)
         if piece.shape != wanted.shape:
-            faults.append((i, f"{sizes(piece.shape)} where {_told(packing)} of {sizes(shape)} takes {sizes(wanted.shape)}"))
+            faults.append((i, f"{as_list(piece.shape)} where {_told(packing)} of {as_list(shape)} takes {as_list(wanted.shape)}"))
     return faults
 
 
@@ -81,7 +77,7 @@ def words_read(found: Found, said: Said, usual: Packing | None = None) -> Fit | 
             continue
         for group in _groups(layout, shape, scales.shape, hints):
             packing = Packing(layout, values.dtype, bits, (1, group), scales.dtype, 2, "zero point" in held, "group index" in held, _others(found))
-            if not compared(found, shape, packing):
+            if not misfits(found, shape, packing):
                 missing = ((0, "stands without its zero points"),) if "zero point" not in held else ()
                 return Fit(shape, packing, missing)
     return None
@@ -141,10 +137,10 @@ def _least_wrong(found: Found, usual: Packing) -> Fit:
         if beside and len(beside) > 1:
             inputs = index.shape[-1] if index and index.shape else beside[-2] * packing.block[1]
             shapes.append((*beside[:-2], beside[-1], inputs) if inputs else None)
-    wrong = [(shape, compared(found, shape, packing)) for shape in shapes if shape]
+    wrong = [(shape, misfits(found, shape, packing)) for shape in shapes if shape]
     missing = [(0, f"stands without its {what}") for what, piece in (("scales", scales), ("zero points", zeros)) if piece is None]
     if not wrong:
-        return Fit(None, None, (*missing, (0, f"{sizes(values.shape)} is no matrix in words")))
+        return Fit(None, None, (*missing, (0, f"{as_list(values.shape)} is no matrix in words")))
     shape, faults = min(wrong, key=lambda item: len(item[1]))
     return Fit(shape, packing, (*missing, *faults))
 
@@ -159,7 +155,7 @@ def _others(found: Found) -> tuple[Piece, ...]:
 def float_block(pairs: Mapping[tuple[Shape, Shape], int], said: tuple[int, int] | None) -> tuple[int, int] | None:
     """The block that most of the matrices with these scales share. `pairs`: how many have a shape and scales of a shape."""
     votes: Counter[tuple[int, int]] = Counter()
-    candidates = dict.fromkeys((said, *BLOCKS) if said else BLOCKS)
+    candidates = dict.fromkeys((said, *FP8_BLOCKS) if said else FP8_BLOCKS)
     for (shape, scales), _ in zip(pairs, range(100)):
         candidates |= dict.fromkeys(_possible(shape, scales))
     for (shape, scales), n in pairs.items():
@@ -188,24 +184,24 @@ def float_fit(found: Found, block: tuple[int, int], loose: bool) -> Fit:
     """A matrix of FP8. `loose`: one scale for each output or for all is right, too."""
     values, scales = found[0], found[1]
     if len(values.shape) < 2:
-        return Fit(values.shape, Packing("plain", values.dtype), ((0, f"{sizes(values.shape)} is no matrix"),))
-    for candidate in (block, *BLOCKS[1:3]) if loose else (block,):
+        return Fit(values.shape, Packing("plain", values.dtype), ((0, f"{as_list(values.shape)} is no matrix"),))
+    for candidate in (block, *FP8_BLOCKS[1:3]) if loose else (block,):
         packing = Packing("fp8", values.dtype, 8, candidate, scales.dtype, len(scales.shape), others=_others(found))
-        if not compared(found, values.shape, packing):
+        if not misfits(found, values.shape, packing):
             return Fit(values.shape, packing)
     packing = Packing("fp8", values.dtype, 8, block, scales.dtype, len(values.shape), others=_others(found))
-    return Fit(values.shape, packing, tuple(compared(found, values.shape, packing)))
+    return Fit(values.shape, packing, tuple(misfits(found, values.shape, packing)))
 
 
 def four_bit_fit(found: Found) -> Fit:
     """A matrix of FP4 whose bytes hold two values each, with a scale of 32: the experts of DeepSeek-V4."""
     values, scales = found[0], found[1]
     if len(values.shape) < 2:
-        return Fit(None, None, ((0, f"{sizes(values.shape)} is no matrix"),))
+        return Fit(None, None, ((0, f"{as_list(values.shape)} is no matrix"),))
     *before, outputs, held = values.shape
     shape = (*before, outputs, held if values.dtype == "F4" else 2 * held)
     packing = Packing("fp4", values.dtype, 4, MXFP4_BLOCK, scales.dtype, others=_others(found))
-    return Fit(shape, packing, tuple(compared(found, shape, packing)))
+    return Fit(shape, packing, tuple(misfits(found, shape, packing)))
 
 
 def blocks_fit(found: Found) -> Fit:
@@ -216,9 +212,9 @@ def blocks_fit(found: Found) -> Fit:
     shapes = [(*values.shape[:-2], values.shape[-2] * n)] if len(values.shape) > 2 and values.shape[-1] == size else []
     shapes += [(*scales.shape[:-1], scales.shape[-1] * n)] if len(scales.shape) > 1 else []
     if not shapes:
-        return Fit(None, None, ((0, f"{sizes(values.shape)} is no row of blocks of {size} bytes"),))
-    shape = min(shapes, key=lambda shape: len(compared(found, shape, packing)))
-    return Fit(shape, packing, tuple(compared(found, shape, packing)))
+        return Fit(None, None, ((0, f"{as_list(values.shape)} is no row of blocks of {size} bytes"),))
+    shape = min(shapes, key=lambda shape: len(misfits(found, shape, packing)))
+    return Fit(shape, packing, tuple(misfits(found, shape, packing)))
 
 
 def is_four_bit(values: str, scales: str) -> bool:

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from paramcount.checkpoints.held import Checkpoint, Held
-from paramcount.errors import ParamcountError, printable, quoted
-from paramcount.scales import LARGEST_BLOCK
+from paramcount.errors import ParamcountError, quoted
+from paramcount.headers import of_tensor
+from paramcount.scales import LARGEST_BLOCK, block_of
 
 READ = "GPTQ, AWQ, FP8, MXFP4, GGUF, or not quantised"
 NAMES = {
@@ -22,7 +23,6 @@ NAMES = {
     "modelopt": "ModelOpt", "exl2": "EXL2", "exl3": "EXL3", "quip": "QuIP#",
 }  # fmt: skip
 AWQ_LAYOUTS = {"gemm": "awq", "gemv": "awq gemv", "gemv_fast": "awq fast", "llm-awq": "awq fast"}
-GPTQ_FORMATS = ("gptq", "gptq_v2")
 UNKNOWN = (None,)  # names alone are known
 INTEGERS = ("I8", "U8", "I16", "I32", "U32")
 
@@ -97,9 +97,9 @@ def read(config: Mapping[str, Any]) -> Said:
         case "auto-round" if any(name in str(config.get("packing_format")) for name in ("gptq", "awq")):
             return _words("gptq" if "gptq" in str(config["packing_format"]) else "awq", config)._replace(various=True)
         case "fp8" | "fbgemm_fp8":
-            return Said("fp8", "FP8", block=_block(config.get("weight_block_size")))
+            return Said("fp8", "FP8", block=block_of(config.get("weight_block_size")))
         case "mxfp8":
-            return Said("fp8", "MXFP8", block=_block(config.get("weight_block_size")) or (1, 32))
+            return Said("fp8", "MXFP8", block=block_of(config.get("weight_block_size")) or (1, 32))
         case "mxfp4":
             return Said("mxfp4", "MXFP4")
         case "compressed-tensors" if _eight_bit_floats(config):
@@ -132,12 +132,6 @@ def _words(method: str, config: Mapping[str, Any]) -> Said:
     )
 
 
-def _block(value: object) -> tuple[int, int] | None:
-    if not isinstance(value, (list, tuple)) or len(value) != 2 or any(type(n) is not int or not 1 <= n <= LARGEST_BLOCK for n in value):
-        return None
-    return value[0], value[1]
-
-
 def _eight_bit_floats(config: Mapping[str, Any]) -> bool:
     """Whether compressed-tensors holds weights of FP8 and nothing else."""
     groups = config.get("config_groups")
@@ -155,7 +149,7 @@ def refuse_foreign(tensors: Mapping[str, Held]) -> None:
         for scheme, ends in MARKED.get(last, ()):
             if all(_is_there(tensors, f"{stem}{dot}{end}", dtypes) for end, dtypes in ends):
                 error = refused(scheme)
-                raise ParamcountError(error.found, where=f"tensor {printable(name, 100)}", accepted=READ)
+                raise ParamcountError(error.found, where=of_tensor(name), accepted=READ)
 
 
 def _is_there(tensors: Mapping[str, Held], name: str, dtypes: tuple[str | None, ...]) -> bool:

@@ -42,7 +42,7 @@ class Grouping(NamedTuple):
     """All of a checkpoint."""
 
     groups: tuple[Group, ...]
-    beside: Mapping[str, str]  # names that are no tensor of an unquantised file
+    beside: Mapping[str, str]  # names of what belongs to values: scales, zero points …
     faults: tuple[tuple[str, str], ...]  # (name, what is wrong)
 
 
@@ -54,7 +54,7 @@ def grouped(tensors: Mapping[str, Held], said: Said) -> Grouping:
     for name, held in tensors.items():
         if group := group_of(name, held, tensors, said, activations):
             groups.append(group)
-            beside |= zip(group.names[group.name == name :], group.whats[group.name == name :])
+            beside |= zip(group.names[1:], group.whats[1:])
     families = {group.family for group in groups}
     known = {group.names[0] for group in groups}
     faults = []

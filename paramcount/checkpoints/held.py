@@ -8,6 +8,8 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from paramcount.files import State
+
 
 class Held(NamedTuple):
     """A tensor as a file holds it. Of a tensor that only an index names, the name alone is known."""
@@ -26,7 +28,7 @@ class File(NamedTuple):
     path: Path
     size: int | None  # bytes; None where it is not there
     before: int = 0  # bytes that are no tensor's values: the header, and in GGUF what fills up between tensors
-    state: tuple[int, ...] = ()  # which file it was when its header was read
+    state: State | None = None  # when its header was read
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from paramcount.errors import ParamcountError, printable, quoted, shown
+from paramcount.headers import LARGEST_HEADER, of_tensor
 from paramcount.piecewise_json import DECODER, ended, members, string
 from paramcount.strict_json import loads
 
 WHAT = "the index of a checkpoint"
-LARGEST_INDEX = 32 << 20  # bytes
+LARGEST_INDEX = LARGEST_HEADER  # bytes
 LARGEST_METADATA = 64 << 10  # characters of everything but the map
 MOST_OTHERS = 16  # blocks that are not the map; known is one
 MOST_FILES = 10_000
@@ -121,5 +122,5 @@ def below(file: str, tensor: str) -> str:
     inside = file.isprintable() and "\\" not in file and not DRIVE.match(file) and not {"", ".", ".."} & set(parts)
     if not inside or not file.lower().endswith((".safetensors", *PICKLES)):
         accepted = "a .safetensors or .bin file beside the index or below it"
-        raise ParamcountError(f"is in the file {quoted(file)}", where=f"weight_map: tensor {printable(tensor, 100)}", accepted=accepted)
+        raise ParamcountError(f"is in the file {quoted(file)}", where=f"weight_map: {of_tensor(tensor)}", accepted=accepted)
     return file

@@ -47,7 +47,7 @@ def laid_out(tensors: Sequence[Tensor], held: Mapping[str, Logical], either_way:
     """
     in_file = [key(name) for name in held]
     bare = [unwrapped(name) for name in in_file]
-    wrapped = dict(zip(bare, in_file))
+    wrapped = dict(zip(bare, in_file)) | {name: name for name, same in zip(in_file, bare) if name == same}
     keys = wrapped.keys()
     begins = _beginnings({name for tensor in tensors for name in (tensor.name, *_others(tensor.name))}, keys)
     written = aliased(prefixed(aliased(tensors, keys, begins), keys, begins), keys)
@@ -56,7 +56,8 @@ def laid_out(tensors: Sequence[Tensor], held: Mapping[str, Logical], either_way:
     written = taken_apart(joined_up(written, keys), keys)
     written, copies = in_its_place(written, keys)
     written, other_way = as_they_stand(written, zip(bare, held.values()), tuple(either_way))
-    return [tensor._replace(name=_wrapped(tensor.name, wrapped)) for tensor in written], copies + other_way
+    found = [t._replace(name=_wrapped(t.name, wrapped), tied_to=t.tied_to and _wrapped(t.tied_to, wrapped)) for t in written]
+    return found, copies + other_way
 
 
 # ---- what modules are called

@@ -16,7 +16,7 @@ from paramcount.safetensors_files import BITS
 from paramcount.scales import SCHEMES, blocks, scales_shape
 
 WORD = 32  # bits of the words that GPTQ and AWQ fill
-MXFP4_BLOCK = SCHEMES["mxfp4"].block  # outputs and inputs that share a scale
+FP8_BLOCK, MXFP4_BLOCK = SCHEMES["fp8"].block, SCHEMES["mxfp4"].block  # outputs and inputs that share a scale
 INTERLEAVED = 4  # rows that AWQ's layout for fast products writes into one
 WORDS = {"gptq": "GPTQ", "awq": "AWQ", "awq gemv": "AWQ", "awq fast": "AWQ"}  # layouts that fill words, and the method of each
 FP8 = ("F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ")

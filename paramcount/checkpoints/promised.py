@@ -17,7 +17,7 @@ from paramcount.checkpoints.foreign import Said, said_of
 from paramcount.checkpoints.held import Checkpoint
 from paramcount.checkpoints.layouts import key
 from paramcount.checkpoints.matching import Matches
-from paramcount.checkpoints.packing import Packing, size_of
+from paramcount.checkpoints.packing import FP8_BLOCK, Packing, size_of
 from paramcount.checkpoints.quantised import Unpacked
 from paramcount.errors import ParamcountError
 from paramcount.stored import Tensor
@@ -153,5 +153,5 @@ def packing_of(names: tuple[str, ...], said: Said, scale: str) -> Packing | None
     if names[0].endswith("blocks"):
         return Packing("mxfp4", "U8", scale="U8")
     if len(names) == 2 and names[1].endswith("_scale_inv"):
-        return Packing("fp8", "F8_E4M3", 8, said.block or (128, 128), scale)
+        return Packing("fp8", "F8_E4M3", 8, said.block or FP8_BLOCK, scale)
     return None

@@ -15,12 +15,12 @@ from math import prod
 from typing import NamedTuple
 
 from paramcount.checkpoints import grouping
-from paramcount.checkpoints.fitting import Fit, blocks_fit, compared, float_block, float_fit, four_bit_fit, words_fit, words_read
+from paramcount.checkpoints.fitting import Fit, blocks_fit, float_block, float_fit, four_bit_fit, misfits, words_fit, words_read
 from paramcount.checkpoints.folding import folded
 from paramcount.checkpoints.foreign import Said, refuse_foreign, said_of
 from paramcount.checkpoints.grouping import Group, grouped
 from paramcount.checkpoints.held import Checkpoint, Held
-from paramcount.checkpoints.packing import WORDS, Packing, Piece, size_of
+from paramcount.checkpoints.packing import FP8_BLOCK, WORDS, Packing, Piece, size_of
 from paramcount.errors import ParamcountError, printable
 from paramcount.gguf_files import BLOCKS
 
@@ -76,7 +76,7 @@ class Unpacked:
 
     scheme: str | None  # "GPTQ, 4 bits, groups of 128"; None where nothing is quantised
     tensors: Mapping[str, Logical]  # by the name that an unquantised file would use, in the file's order
-    beside: Mapping[str, str]  # names in the file that are none of those: packed weights | scale | zero point | group index | activation scale
+    beside: Mapping[str, str]  # what belongs to their values, by name: scale | zero point | group index | activation scale
     faults: tuple[str, ...]  # a line each
     totals: Totals
 
@@ -165,7 +165,7 @@ def _float_blocks(groups: Iterable[Group], said: Said) -> dict[str, tuple[int, i
     for group in groups:
         if group.family == "fp8" and group.pieces and len(group.pieces[0].shape) > 1:
             pairs.setdefault(group.ending, Counter())[group.pieces[0].shape, group.pieces[1].shape] += 1
-    return {ending: float_block(found, said.block) or said.block or (128, 128) for ending, found in pairs.items()}
+    return {ending: float_block(found, said.block) or said.block or FP8_BLOCK for ending, found in pairs.items()}
 
 
 def _fit(group: Group, said: Said, usual: Packing | None, shared: Mapping[str, tuple[int, int]]) -> Fit:
@@ -179,7 +179,7 @@ def _fit(group: Group, said: Said, usual: Packing | None, shared: Mapping[str, t
         case grouping.FOUR_BITS:
             return four_bit_fit(group.pieces)
         case _:
-            return float_fit(group.pieces, shared.get(group.ending, (128, 128)), loose=not group.ending.endswith("inv"))
+            return float_fit(group.pieces, shared[group.ending], loose=not group.ending.endswith("inv"))
 
 
 def contradictions(packed: Sequence[tuple[Group, Fit]], said: Said) -> list[tuple[str, str]]:
@@ -212,11 +212,11 @@ def contradiction(group: Group, shape: tuple[int, ...], packing: Packing, said: 
             return ""
         if said.bits and said.bits != packing.bits:
             return f"holds {packing.bits} bits a value, where the configuration says {said.bits}"
-        if said.group is not None and compared(group.pieces, shape, packing._replace(block=(1, said.group))):
+        if said.group is not None and misfits(group.pieces, shape, packing._replace(block=(1, said.group))):
             return f"has groups of {packing.block[1] or shape[-1]}, where the configuration says {said.group or 'one group'}"
     if said.method != "fp8" or not said.block or packing.layout != "fp8" or not group.ending.endswith("inv"):
         return ""
-    if compared(group.pieces, shape, packing._replace(block=said.block)):
+    if misfits(group.pieces, shape, packing._replace(block=said.block)):
         return f"has a scale for each {_block(packing.block)}, where the configuration says {_block(said.block)}"
     return ""
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import BinaryIO
 
-from paramcount.checkpoints.held import Checkpoint, File
-from paramcount.errors import ParamcountError, printable
-from paramcount.files import regular
+from paramcount.checkpoints.held import Checkpoint
+from paramcount.files import regular, unchanged
 
 PIECES = 64
 PIECE = 4096  # bytes
@@ -23,15 +21,15 @@ def same_values(checkpoint: Checkpoint, a: str, b: str) -> bool | None:
     first, second = checkpoint.tensors[a], checkpoint.tensors[b]
     files = {file.name: file for file in checkpoint.files}
     left, right = files.get(first.file), files.get(second.file)
-    if left is None or right is None or left.size is None:
+    if left is None or right is None or left.state is None or right.state is None:
         return None
     if first.start is None or second.start is None or first.size is None:
         return None
     if (first.dtype, first.shape, first.size) != (second.dtype, second.shape, second.size):
         return False
     with regular(left.path, "a checkpoint") as one, regular(right.path, "a checkpoint") as other:
-        _unchanged(left, one)
-        _unchanged(right, other)
+        unchanged(left.path, one, left.state)
+        unchanged(right.path, other, right.state)
         return all(_read(one, first.start + at, n) == _read(other, second.start + at, n) for at, n in pieces(first.size))
 
 
@@ -51,9 +49,3 @@ def pieces(size: int) -> list[tuple[int, int]]:
 def _read(file: BinaryIO, at: int, n: int) -> bytes:
     file.seek(at)
     return file.read(n)
-
-
-def _unchanged(file: File, opened: BinaryIO) -> None:
-    found = os.fstat(opened.fileno())
-    if (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) != file.state:
-        raise ParamcountError("is another file by now", where=printable(file.path), accepted="a file that stays as it is")

@@ -13,9 +13,9 @@ from paramcount.checkpoints.indices import Index
 from paramcount.errors import ParamcountError, printable
 from paramcount.files import LFS, regular
 from paramcount.gguf_files import GgufHeader, Split, read_gguf
-from paramcount.safetensors_files import LARGEST_HEADER, WHAT, Header, read_header
+from paramcount.headers import LARGEST_HEADER, MOST_TENSORS
+from paramcount.safetensors_files import WHAT, Header, read_header
 
-MOST_TENSORS = 500_000
 MOST_HEADERS = 4 * LARGEST_HEADER  # bytes of all headers together; those of DeepSeek-V3 have a tenth of it
 LARGEST_POINTER = 1024  # bytes: Git LFS writes fewer
 
@@ -53,8 +53,8 @@ def gathered(folder: Path, names: Sequence[str], format: str, index: Index | Non
             files.append(File(name, folder / name, None))
         else:
             header = read(folder / name)
-            before = header.state[2] - sum(at.stop - at.start for at in header.tensors.values())
-            files.append(File(name, folder / name, header.state[2], before, header.state))
+            before = header.state.size - sum(at.stop - at.start for at in header.tensors.values())
+            files.append(File(name, folder / name, header.state.size, before, header.state))
             for tensor, at in header.tensors.items():
                 first = tensors.get(tensor)
                 if first is not None:
@@ -72,8 +72,9 @@ def gathered(folder: Path, names: Sequence[str], format: str, index: Index | Non
         raise ParamcountError(f"none of its {len(names):,} files can be read: {printable(names[0])} {gone[names[0]]}", accepted="files that are there")
     faults = [*incomplete(names, gone, index), *of_splits(splits, len(tensors))]
     if index:
-        faults += against(index, tensors, gone)
+        tensors |= {tensor: Held(file) for tensor, file in placed.items() if file in gone and tensor not in tensors}
         _bounded(len(tensors), headers)
+        faults += against(index, tensors, gone)
     return Gathered(tensors, tuple(files), (*faults, *tensors_twice(twice)), metadata)
 
 

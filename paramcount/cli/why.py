@@ -44,7 +44,8 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
 
     NUMBER is met by rounding or cutting off where it is short (3.6B, ~1.04T) and exactly where it is whole (137022720). CHECKPOINT is a
     .safetensors or .gguf file, an index, a directory of shards or a saved header, as for `paramcount verify`. A model without either:
-    every figure that its entry lists as published. Exit code 1 where a figure is not reproducible, or a file not accounted for.
+    every figure that its entry lists as published, or of a directory the files beside its config.json. Exit code 1 where a figure is
+    not reproducible, or a file not accounted for.
     """
     asked = words(names)
     remark_on(one.name for one in asked)
@@ -84,6 +85,9 @@ def words(names: Sequence[str]) -> list[Asked]:
         if not asked:
             raise ParamcountError(f"{quoted(word)} stands before any model", accepted=f"MODEL {'NUMBER' if is_figure else 'CHECKPOINT'}")
         (asked[-1].figures if is_figure else asked[-1].files).append(word)
+    for one in asked:
+        if not one.figures and not one.files and names_files(one.name, behind=True):
+            one.files.append(one.name)  # a folder that holds a checkpoint beside its config.json
     return asked
 
 

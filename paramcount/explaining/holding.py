@@ -150,7 +150,7 @@ def contents_of(model: Model, checkpoint: Checkpoint) -> Contents:
 def values_of(found: Compared) -> int | None:
     """All values of the file; None where of some tensors only the names are known."""
     shapes = [logical.shape for logical in found.content.tensors.values()]
-    shapes += [found.checkpoint.tensors[name].shape for name, what in found.content.beside.items() if what != "packed weights"]
+    shapes += [found.checkpoint.tensors[name].shape for name in found.content.beside]
     return None if None in shapes else sum(prod(shape or ()) for shape in shapes)
 
 
@@ -183,8 +183,8 @@ def parts_of(found: Compared) -> Iterator[Part]:
             yield Part(MISSHAPEN, "as declared", -1, name, tensor.shape)
         for other in held[name].held[1:]:
             yield of_packing(found, name, other, tensor)
-    for name, what in found.content.beside.items():
-        if what != "packed weights" and packed.get(name) not in declared:
+    for name in found.content.beside:
+        if packed.get(name) not in declared:
             yield of_packing(found, packed.get(name), name, None)
     for name in matches.unexpected:
         said = found.said[name]

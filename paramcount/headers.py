@@ -1,0 +1,44 @@
+"""What the headers of checkpoint files have in common, whatever their format: how much of one is read, and tensors without gaps between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from paramcount.errors import ParamcountError, printable, quoted
+
+LARGEST_HEADER = 32 << 20  # bytes; of a GGUF vocabulary of 262,144 tokens with its merges 16 million
+MOST_TENSORS = 500_000
+LARGEST_NUMBER = 2**63  # where int64 ends
+
+
+class Stored(NamedTuple):
+    """A tensor as a header describes it."""
+
+    dtype: str  # as its format writes it
+    shape: tuple[int, ...]  # outermost axis first
+    start: int  # bytes behind where the values begin
+    stop: int
+
+
+def end_of(tensors: Mapping[str, Stored], alignment: int = 1) -> int:
+    """How many bytes of values tensors fill, from the first to the last without a gap but what fills up to a multiple of the alignment.
+
+    Units: bytes
+    Raises: ParamcountError that names the tensor where there is a gap, or two overlap.
+    """
+    end, before = 0, ""
+    for name, stored in sorted(tensors.items(), key=lambda item: item[1][2:]):
+        begins = -(-end // alignment) * alignment
+        if stored.start != begins:
+            behind = f"behind {quoted(before)}" if before else "at first"
+            multiple = f"a multiple of {alignment:,}, " if alignment > 1 else ""
+            accepted = f"byte {begins:,}, {behind}: {multiple}no gap, nothing twice"
+            raise ParamcountError(f"its values begin at byte {stored.start:,}", where=of_tensor(name), accepted=accepted)
+        end, before = stored.stop, name
+    return end
+
+
+def of_tensor(name: str) -> str:
+    """Where an error about a tensor is."""
+    return f"tensor {printable(name, 100)}"

@@ -1,0 +1,135 @@
+"""`paramcount verify MODEL CHECKPOINT` as it is printed: a tiny Mixtral as the reference saves it, whole, in pieces and damaged."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from math import prod
+from pathlib import Path
+
+import pytest
+
+from paramcount.counting import COMPONENTS
+from tests.headers import Tensors, as_header, bytes_of, saved, spread, write_file, write_index, write_shards
+from tests.refusing import command_refusal
+from tests.running import Runner
+
+TENSORS = saved("mixtral").tensors
+TOTAL = sum(prod(shape) for _, shape in TENSORS.values())  # nothing but parameters, each once
+ACCEPTED = "(accepted: a .safetensors or .gguf file, the index of several, a saved header, or a folder with one of them)"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_with_the_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m").mkdir()
+    Path("m/config.json").write_text(json.dumps(saved("mixtral").config), encoding="utf-8")
+
+
+def values(tensors: Tensors) -> int:
+    return sum(prod(shape) for _, shape in tensors.values())
+
+
+def row(out: str, name: str) -> list[str]:
+    """The numbers of a component."""
+    return next(line for line in out.splitlines() if line.startswith(f"{name} ")).split()[1:]
+
+
+def test_a_folder_that_holds_its_model_is_accounted_for(run: Runner) -> None:
+    write_shards(Path("m"), TENSORS)
+    done = run("verify", "./m")
+    assert (done.code, done.err) == (0, "")
+    headline, headings, *_ = done.out.splitlines()
+    assert headline == f"m in m: 3 files, {len(TENSORS)} tensors   everything is accounted for"
+    assert headings.split() == ["component", "expected", "found", "difference"]
+    assert row(done.out, "total") == [f"{TOTAL:,}", f"{TOTAL:,}", "0"]
+    assert done.out.endswith("\n") and f"size: {bytes_of(TENSORS):,} bytes" in done.out
+    assert run("verify", "./m/config.json", "m/model.safetensors.index.json").code == run("verify", "./m", "m").code == 0
+
+
+def damaged() -> tuple[Tensors, str, str]:
+    """The tensors without one, with one of another shape and a strange one: with the names of the first two."""
+    tensors = dict(TENSORS)
+    lost, odd = "lm_head.weight", "model.norm.weight"
+    del tensors[lost]
+    tensors[odd] = (TENSORS[odd][0], (7,))
+    tensors["strange"] = ("F32", (2, 3))
+    return tensors, lost, odd
+
+
+def test_what_does_not_fit_is_named_and_counted(run: Runner) -> None:
+    tensors, lost, odd = damaged()
+    write_file(Path("m/model.safetensors"), tensors)
+    done = run("verify", "./m")
+    assert done.code == 1
+    assert done.out.startswith(f"m in m: {len(TENSORS)} tensors   3 findings\n")
+    shape, norm = TENSORS[lost][1], TENSORS[odd][1]
+    assert f"missing: {lost} {[*shape]} (lm head)\n" in done.out
+    assert f"wrong shape: {odd} [7], declared {[*norm]} (norm)\n" in done.out
+    assert "unexpected: strange [2, 3] (unknown)\n" in done.out
+    assert row(done.out, "lm_head") == [f"{prod(shape):,}", "0", f"−{prod(shape):,}"]
+    assert row(done.out, "not declared") == ["declared", "0", "6", "+6"]
+    assert row(done.out, "total")[:2] == [f"{TOTAL:,}", f"{values(tensors):,}"]
+
+
+def test_data_hold_what_is_printed(run: Runner) -> None:
+    tensors, lost, odd = damaged()
+    write_file(Path("m/model.safetensors"), tensors)
+    found = json.loads(run("verify", "./m", "--json").out)
+    assert (found["ok"], found["shapes_checked"], found["only_names"]) == (False, True, False)
+    assert sum(found["expected"].values()) == TOTAL and sum(found["found"].values()) + 6 == values(tensors)
+    assert [(line["finding"], line["pattern"]) for line in found["lines"] if not line["ok"]] == [
+        ("missing", lost), ("wrong shape", odd), ("unexpected", "strange"),
+    ]  # fmt: skip
+    rows = list(csv.DictReader(io.StringIO(run("verify", "./m", "--csv").out)))
+    assert [row["what"] for row in rows if row["finding"] == "component"] == list(COMPONENTS)
+    assert [row["finding"] for row in rows if row["finding"] != "component"] == ["missing", "wrong shape", "unexpected"]
+    assert run("verify", "./m", "-o", "out.md").code == 1
+    assert Path("out.md").read_text(encoding="utf-8") == run("verify", "./m", "--markdown").out
+
+
+def test_of_many_findings_the_first_are_printed_and_where_all_of_them_are(run: Runner) -> None:
+    write_file(Path("m/model.safetensors"), TENSORS | {f"strange.a{'b' * i}": ("F32", (1,)) for i in range(30)})
+    done = run("verify", "./m")
+    assert done.out.startswith(f"m in m: {len(TENSORS) + 30} tensors   30 findings\n")
+    assert done.out.count("\nunexpected: ") == 20 and "\n… and 10 more: --json has all of them\n" in done.out
+    assert len([line for line in json.loads(run("verify", "./m", "--json").out)["lines"] if not line["ok"]]) == 30
+
+
+def test_of_an_index_alone_names_are_compared_and_that_is_said(run: Runner) -> None:
+    write_index(Path("m/model.safetensors.index.json"), spread(TENSORS, 3), bytes_of(TENSORS))
+    done = run("verify", "./m")
+    assert done.code == 0
+    headline, headings, *_ = done.out.splitlines()
+    assert headline.endswith("   everything is accounted for by name")
+    assert headings.split() == ["component", "expected", "by", "name", "difference"]
+    assert "\nshapes were not checked: only names are known\n" in done.out
+    found = json.loads(run("verify", "./m", "--json").out)
+    assert (found["ok"], found["shapes_checked"], found["only_names"]) == (True, False, True)
+
+
+def test_what_a_missing_shard_would_hold_is_not_found(run: Runner) -> None:
+    write_shards(Path("m"), TENSORS)
+    Path("m/model-00002-of-00003.safetensors").unlink()
+    there = {name: tensor for name, tensor in TENSORS.items() if spread(TENSORS, 3)[name] != "model-00002-of-00003.safetensors"}
+    done = run("verify", "./m")
+    assert done.code == 1
+    assert row(done.out, "total")[:2] == [f"{TOTAL:,}", f"{values(there):,}"]
+    assert f"model-00002-of-00003.safetensors is missing: {len(TENSORS) - len(there)} tensors of it" in done.out
+    assert "\nshapes were not checked: of some tensors only the name is known\n" in done.out
+
+
+def test_a_folder_with_a_pickle_is_not_taken_for_its_config_alone(run: Runner, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("verify", "./m").code == 0  # there is nothing to compare with
+    Path("m/pytorch_model.bin").write_bytes(b"cos\nsystem\n")
+    expected = f"m: holds no checkpoint, only pytorch_model.bin: a pickle is never loaded {ACCEPTED}"
+    assert command_refusal(capsys, "verify", "./m") == expected
+    assert command_refusal(capsys, "verify", "mixtral-8x7b", "m") == expected
+    Path("m/header.json").write_text(json.dumps(as_header(TENSORS)), encoding="utf-8")
+    assert run("verify", "./m", "m/header.json").code == 0
+
+
+def test_standard_input_is_a_config_and_no_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
+    message = command_refusal(capsys, "verify", "gpt2-small", "-")
+    assert message == "standard input is no checkpoint, as headers are picked out of files (accepted: the path of a checkpoint)"
