@@ -10,6 +10,7 @@ from paramcount.names import folded, spellings
 
 Grid = list[tuple[int, list[str]]]  # lines with their numbers, the headings first
 MODEL = Heading("", "model")
+FEW = 2  # columns that have to be understood before a table is taken to be laid out in one way or another
 
 
 def arranged(grid: Grid) -> tuple[tuple[Heading, ...], Grid]:
@@ -26,13 +27,23 @@ def arranged(grid: Grid) -> tuple[tuple[Heading, ...], Grid]:
     kinds = {heading.kind for heading in headings}
     if {*kinds} <= {"model", None} and (turned := by_columns(number, texts, lines)):
         return turned
-    if "model" not in kinds and headings and not headings[0].text and any(names_something(cells) for _, cells in lines):
-        headings = (MODEL, *headings[1:])
+    if headings and "model" not in kinds and begins_with_models(headings, lines):
+        headings = (headings[0]._replace(kind="model"), *headings[1:])
     return headings, lines
 
 
+def begins_with_models(headings: Sequence[Heading], lines: Grid) -> bool:
+    """Whether a first column that is not named model names what the claims are about: models of the zoo, or anything in words where its
+    heading says nothing else and others are understood."""
+    names = [cleaned(cells[0]) for _, cells in lines]
+    if any(map(is_model, names)):
+        return True
+    known = sum(heading.kind is not None for heading in headings)
+    return headings[0].kind is None and known >= FEW and any(character.isalpha() for name in names for character in name)
+
+
 def over_two_lines(upper: Sequence[Heading], texts: Sequence[str]) -> tuple[Heading, ...]:
-    """The headings where the second line has some too: Size over Params (B) and FP16 (GB). None where it is a line of claims."""
+    """The headings where the second line has some too: Size over Params (B) and FP16 (GB). Nothing where it is a line of claims."""
     if not any(text.strip() and not above.text for above, text in zip(upper, texts)):
         return ()
     found: list[Heading] = []
@@ -44,10 +55,8 @@ def over_two_lines(upper: Sequence[Heading], texts: Sequence[str]) -> tuple[Head
             found.append(above)
             continue
         together = understood(f"{text} {group}")
-        if together.kind is None and below.kind is None:
-            return ()
         found.append((below if together.kind is None else together)._replace(text=f"{group} {below.text}".strip()))
-    return tuple(found)
+    return tuple(found) if sum(heading.kind is not None for heading in found if heading not in upper) >= FEW else ()
 
 
 def by_columns(number: int, texts: Sequence[str], lines: Grid) -> tuple[tuple[Heading, ...], Grid] | None:
@@ -65,8 +74,3 @@ def by_columns(number: int, texts: Sequence[str], lines: Grid) -> tuple[tuple[He
 def is_model(text: str) -> bool:
     """Whether a heading is a spelling of a model of the zoo."""
     return folded(cleaned(text[:LONGEST])) in spellings()
-
-
-def names_something(cells: Sequence[str]) -> bool:
-    """Whether a line begins with more than its number."""
-    return any(character.isalpha() for character in cells[0])

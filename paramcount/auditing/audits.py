@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +19,11 @@ from paramcount.auditing.headings import COUNTS, Heading
 from paramcount.auditing.judging import Judgement, convention, judged, tally, worst, written
 from paramcount.auditing.truths import truths
 from paramcount.counting import SCHEMA_VERSION
-from paramcount.errors import ParamcountError, printable
+from paramcount.errors import ParamcountError, near, printable
 from paramcount.files import expanded
 from paramcount.names import find, folded, other_entry, spellings
 
+WORD = re.compile("[a-z]+")
 MOST_EXPLAINED = 200  # names and numbers of a table that get more than a verdict
 NOT_THERE = "not in the zoo"
 ACCEPTED = "the path of a CSV or Markdown file, or rows: mappings of columns to values, a DataFrame"
@@ -238,6 +240,13 @@ def unknown(name: str) -> str:
     try:
         find(cleaned(name))
     except ParamcountError as error:
-        nearest = [id for id in error.nearest if zoo.path_of(id)]
+        nearest = [id for id in error.nearest if zoo.path_of(id) and has_word_of(name, id)]
         return f"{NOT_THERE}; did you mean {' or '.join(nearest)}?" if nearest else NOT_THERE
     return NOT_THERE
+
+
+def has_word_of(name: str, id: str) -> bool:
+    """Whether a word of a name is nearly the first of an id, which tells the family."""
+    first, *_ = WORD.findall(id)
+    words = [word for word in WORD.findall(name[:LONGEST].casefold()) if len(word) > 1]
+    return any(word.startswith(first) or first.startswith(word) for word in words) or bool(near(first, words))

@@ -20,7 +20,7 @@ DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")  # 1.557.611.200
 MARKED = r"(?<![\d.,])(?:\d+{point}(?!\d{{3}}(?!\d))\d+|0{point}\d+|\d{{1,3}}(?:{comma}\d{{3}})+{point}\d+|\d{{1,3}}(?:{comma}\d{{3}}){{2,}})(?![\d.,])"
 DECIMAL_COMMA, DECIMAL_POINT = (re.compile(MARKED.format(point=point, comma=comma)) for point, comma in ((",", r"\."), (r"\.", ",")))
 EXCHANGED = str.maketrans(",.", ".,")
-MARKUP = re.compile(r"\*+|`+|__|~~|</?[a-zA-Z][^<>]*>|(?<=\S)\[\^?\w{1,8}\](?!\()|[†‡§]|(?<=[^\W\d_])[¹²³]")
+MARKUP = re.compile(r"\*+|`+|__|~~|</?[a-zA-Z][^<>]*>|(?<=\S)\[\^?\w{1,8}\](?!\()|[†‡§]|\\(?=[^\w\s])|(?<=[^\W\d_])[¹²³]")
 LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
 LARGEST = 10**30
 NO_CLAIM = "no claim"

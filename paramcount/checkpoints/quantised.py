@@ -179,7 +179,7 @@ def _fit(group: Group, said: Said, usual: Packing | None, shared: Mapping[str, t
         case grouping.FOUR_BITS:
             return four_bit_fit(group.pieces)
         case _:
-            return float_fit(group.pieces, shared[group.ending], loose=not group.ending.endswith("inv"))
+            return float_fit(group.pieces, shared.get(group.ending, FP8_BLOCK), loose=not group.ending.endswith("inv"))
 
 
 def contradictions(packed: Sequence[tuple[Group, Fit]], said: Said) -> list[tuple[str, str]]:

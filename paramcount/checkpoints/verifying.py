@@ -68,9 +68,9 @@ class Verification:
         plain = ("id", "name", "path", "format", "ok", "files", "tensors", "scheme", "shapes_checked", "only_names", "by_shape", "beside", "faults", "remarks")
         lines = [line.said._asdict() | {"pattern": line.pattern, "tensors": line.tensors, "values": line.values, "ok": line.said.ok} for line in self.lines]
         counts = {"expected": dict(self.expected), "found": dict(self.found)}
-        counts |= {f"{name}_total": sum(components.values()) for name, components in counts.items()}
+        totals = {f"{name}_total": sum(components.values()) for name, components in counts.items()}
         sizes = {"size": self.size._asdict(), "totals": self.totals._asdict()}
-        return {"schema_version": SCHEMA_VERSION} | {name: getattr(self, name) for name in plain} | counts | sizes | {"lines": lines}
+        return {"schema_version": SCHEMA_VERSION} | {name: getattr(self, name) for name in plain} | counts | totals | sizes | {"lines": lines}
 
 
 def verify(model: object, checkpoint: str | Path, *, watch: Callable[[int, int], object] | None = None) -> Verification:
