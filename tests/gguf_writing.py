@@ -175,8 +175,13 @@ def write(
             writer.add_tensor(name, values.view(np.float32 if kind.name == "F32" else np.float16))
         else:
             writer.add_tensor(name, values, raw_dtype=kind)
+    finish(writer)
+    return path if not per_file else next(iter(sorted(path.parent.glob(f"{path.stem}-00001-of-*.gguf"))))
+
+
+def finish(writer: gguf.GGUFWriter) -> None:
+    """Write the file of all that was added."""
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return path if not per_file else next(iter(sorted(path.parent.glob(f"{path.stem}-00001-of-*.gguf"))))

@@ -8,6 +8,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 
+from tests.gguf_writing import finish
 from tests.headers import Tensors, write_shards
 from tests.released import released
 
@@ -48,8 +49,5 @@ def write_llama(folder: Path) -> Path:
         shapes |= {f"blk.{i}.ffn_gate.weight": (ff, d), f"blk.{i}.ffn_up.weight": (ff, d), f"blk.{i}.ffn_down.weight": (d, ff)}
     for name, shape in shapes.items():
         writer.add_tensor(name, np.zeros(shape, dtype=np.float16))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     return folder / "model.gguf"

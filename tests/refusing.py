@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 import paramcount as pc
 from paramcount.cli import main
 
+Read = TypeVar("Read")
 READERS: tuple[Callable[[Any], object], ...] = (pc.load, pc.count, lambda spec: pc.compare([spec]))
 
 
@@ -25,6 +26,23 @@ def refusal(spec: object) -> str:
     (message,) = messages
     assert_one_line(message)
     return message
+
+
+def refused_by(read: Callable[..., object], *given: Any) -> str:
+    """The one line with which `read` refuses what it is given."""
+    with pytest.raises(pc.ParamcountError) as caught:
+        read(*given)
+    assert_one_line(str(caught.value))
+    return str(caught.value)
+
+
+def unless_refused(read: Callable[..., Read], *given: Any) -> Read | None:
+    """What `read` makes of what it is given; None where it refuses it in one line. Any other exception goes through."""
+    try:
+        return read(*given)
+    except pc.ParamcountError as error:
+        assert_one_line(str(error))
+        return None
 
 
 def command_refusal(capsys: pytest.CaptureFixture[str], *args: str) -> str:

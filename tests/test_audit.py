@@ -236,7 +236,10 @@ def test_a_heading_means_what_its_words_say(kind: str | None, text: str) -> None
     [
         ("params", {"7B": 7 * 10**9, "7.61B": 7_610_000_000, "~1.8T (estimated)": 1_800 * 10**9, "124,439,808": 124439808, "124 439 808": 124439808}),
         ("params", {"1,5B": 1_500_000_000, "1.557.611.200": 1557611200, "1.5e9": 1_500_000_000, "175 billion": 175 * 10**9, "**7B**": 7 * 10**9}),
-        ("params", {"[7B](https://a.b/c)": 7 * 10**9, "7B[1]": 7 * 10**9, "7B†": 7 * 10**9, "7_000_000_000": 7 * 10**9, "≈13B": 13 * 10**9}),
+        (
+            "params",
+            {"[7B](https://a.b/c)": 7 * 10**9, "7B[1]": 7 * 10**9, "7B†": 7 * 10**9, r"\~7B\*": 7 * 10**9, "7_000_000_000": 7 * 10**9, "≈13B": 13 * 10**9},
+        ),
         ("Params (M)", {"124": 124 * 10**6, "1,558": 1558 * 10**6, "7.5B": 7_500_000_000}),
         ("layers", {"32": 32, "32.0": 32, "60 (estimated)": 60, "32 layers": 32}),
         ("context", {"128k": 128_000, "128K tokens": 128_000, "131,072": 131072, "1M": 10**6, ">128k (guessed)": 128_000}),
@@ -407,6 +410,8 @@ def test_a_wrong_number_of_parameters_says_what_it_counts_instead(model: str, cl
         ({"model": "DeepSeek-V3.1", "params": "671B"}, "deepseek-v3", "the sizes of deepseek-v3, whose entry this is"),
         ({"model": "Lama-3.1-8B", "params": "8B"}, None, "not in the zoo; did you mean llama-3.1-8b or llama-3-8b or llama-3.1-70b?"),
         ({"model": "GPT-3 or GPT-2", "params": "3B"}, None, "not in the zoo; did you mean gpt-3-large?"),
+        ({"model": "phi-3-mini-4k-instruct", "params": "3.8B"}, None, "not in the zoo"),  # kimi-k2 is the nearest spelling
+        ({"model": "25M", "layers": "8"}, None, "not in the zoo"),
         ({"model": "", "params": "8B"}, None, "no model is named"),
     ],
 )
@@ -595,6 +600,31 @@ def test_a_line_of_claims_below_a_blank_heading_is_no_line_of_headings() -> None
     assert [line.cells for line in table.lines] == [("gpt2-xl", "x", "48")]
     (table,) = from_text("model,params\n,total\ngpt2-xl,1.5B\n", "f").claims  # nor where every column has its own
     assert [line.cells for line in table.lines] == [("", "total"), ("gpt2-xl", "1.5B")]
+    for line in (("gpt2-xl", "no", "no", "x"), ("gpt2-xl", "-", "-", "no"), ("", "-", "-", "x"), ("", "12", "-", "no heads")):
+        (table,) = from_text(f"model,layers,heads,\n{','.join(line)}\n", "f").claims
+        assert [line.cells for line in table.lines] == [line]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        # the model card of EleutherAI/pythia-12b-deduped
+        ("| Pythia model | Layers | Model Dim |\n|-|-|-|\n| 70M | 6 | 512 |\n", ["70M"]),
+        # the model card of allenai/OLMo-2-0425-1B
+        ("| Size | Layers | Hidden Size |\n|-|-|-|\n| [OLMo 2-1B](https://a.b) | 16 | 2048 |\n| [OLMo 2-7B](https://a.b) | 32 | 4096 |\n", ["OLMo 2-1B", "OLMo 2-7B"]),
+        # "Small-to-Large Generalization: Data Influences Models Consistently Across Scale", table 10, as it comes out of its HTML
+        ("| | | |\n|-|-|-|\n| | Model Dim | Heads |\n| MPT-80M (small) | 640 | 10 |\n", ["MPT-80M (small)"]),
+        ("preset,params,layers\ntiny,13.0M,6\n", ["tiny"]),
+    ],
+)  # fmt: skip
+def test_a_first_column_of_another_name_names_the_models_too(text: str, names: list[str]) -> None:
+    assert [row.model for row in audited([from_text(text, "f")]).rows] == names
+
+
+@pytest.mark.parametrize("text", ["Component,Params\nembedding,38M\n", "Case,Layers,Model dim\n1,4,128\n", "Params,Layers,d_model\n7B,30,4096\n"])
+def test_a_first_column_of_something_else_names_no_models(text: str) -> None:
+    with pytest.raises(pc.ParamcountError, match="holds no table of claims"):
+        from_text(text, "f")
 
 
 def test_a_first_column_without_a_heading_names_the_models() -> None:

@@ -27,11 +27,12 @@ from paramcount.checkpoints.folding import MOST_INDICES, folded
 from paramcount.checkpoints.gguf_names import gguf_tensors
 from paramcount.checkpoints.held import Checkpoint, File, Held
 from paramcount.checkpoints.matching import named
-from paramcount.checkpoints.naming import meaning, meanings
+from paramcount.checkpoints.name_meanings import meaning, meanings
 from paramcount.checkpoints.showing import arithmetic
 from paramcount.counting import COMPONENTS, Count, counted
 from paramcount.stored import Tensor, place
 from tests.comparison import expected_names, reference, reference_names
+from tests.gguf_writing import finish
 from tests.headers import NAMES, Tensors, saved, spread, write_file, write_header, write_shards
 from tests.model_types import MODEL_TYPES
 from tests.refusing import command_refusal, refusal
@@ -334,10 +335,7 @@ def test_a_gguf_file_is_counted_too() -> None:
             writer.add_tensor(name, array)
         else:
             writer.add_tensor(name, gguf.quants.quantize(array, gguf.GGMLQuantizationType.Q8_0), raw_dtype=gguf.GGMLQuantizationType.Q8_0)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     found = pc.stored_in("model.gguf")
     assert {name: n for name, n in found.components.items() if n} == {"embedding": 2048, "qkv": 4096, "mlp": 6144, "norm": 64, "lm_head": 2048}
     assert (found.format, found.elements, found.bytes) == ("gguf", 14_400, 14_336 // 32 * 34 + 256)

@@ -481,7 +481,7 @@ def test_what_a_config_says_of_quantisation_is_told_printable(said: object, fold
         assert len(done.out + done.err) < 6000
 
 
-MANY = 400_000 if "EXAMPLES" in os.environ else 20_000
+MANY = 400_000 if "EXAMPLES" in os.environ else 5_000
 
 
 def test_ever_so_many_strange_tensors_are_cut_for_people_and_all_in_json_and_csv(folder: Path, run: Runner) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 import paramcount as pc
 from paramcount.checkpoints.held import Checkpoint, File, Held
-from paramcount.explaining.holding import Contents, contents, contents_of
+from paramcount.checkpoints.sources import opened
+from paramcount.explaining.file_contents import Contents, contents_of
 from tests.damaging import DAMAGES, a_few
 from tests.gguf_layouts import entries
 from tests.headers import NAMES, Tensors, bytes_of, saved, size_of, spread, write_file, write_header, write_index, write_shards
@@ -253,7 +254,7 @@ def test_with_a_shard_missing_no_number_of_values_is_told(tmp_path: Path) -> Non
     tensors = saved("qwen2_moe").tensors
     index = write_shards(tmp_path, tensors)
     (tmp_path / "model-00002-of-00003.safetensors").unlink()
-    found = contents(saved("qwen2_moe").config, index)
+    found = contents_of(pc.load(saved("qwen2_moe").config), opened(index))
     assert (found.values, found.verdict, found.ok) == (None, "not accounted for", False)
 
 
@@ -266,14 +267,15 @@ def test_the_bytes_come_about_as_values_by_their_width_and_headers(tmp_path: Pat
     c = saved("gpt2").config
     tensors[f"{prefix}h.0.attn.bias"] = ("F32", (1, 1, c["n_positions"], c["n_positions"]))
     path = write_file(tmp_path / "model.safetensors", tensors)
-    found = contents(c, path)
+    model = pc.load(c)
+    found = contents_of(model, opened(path))
     masks = c["n_positions"] ** 2
     n, size = found.account.count, path.stat().st_size
     all = 2 * n + 4 * masks
     assert 4 * masks < 2 * n
     assert found.stored[0] == f"bytes: {n:,} × 2 (BF16) + {masks:,} × 4 (F32) = {all:,}"
     assert found.stored[1:] == [f"files: {size:,} bytes = values {all:,} + headers {size - all:,}"]
-    assert contents(c, write_header(tmp_path / "saved.json", tensors)).stored == found.stored[:1]  # a saved header has no file
+    assert contents_of(model, opened(write_header(tmp_path / "saved.json", tensors))).stored == found.stored[:1]  # a saved header has no file
 
 
 # ---- the command

@@ -43,20 +43,22 @@ def begins_with_models(headings: Sequence[Heading], lines: Grid) -> bool:
 
 
 def over_two_lines(upper: Sequence[Heading], texts: Sequence[str]) -> tuple[Heading, ...]:
-    """The headings where the second line has some too: Size over Params (B) and FP16 (GB). Nothing where it is a line of claims."""
-    if not any(text.strip() and not above.text for above, text in zip(upper, texts)):
+    """The headings where the second line has some too, below that of the models nothing: Size over Params (B) and FP16 (GB). None where it is
+    a line of claims."""
+    if not any(text.strip() and not above.text for above, text in zip(upper, texts)) or texts[0].strip():
         return ()
     found: list[Heading] = []
-    group = ""
+    group, known = "", 0
     for above, text in zip(upper, texts):
         group = above.text or group
         below = understood(text)
-        if not below.text:
+        if not any(map(str.isalpha, text)):
             found.append(above)
             continue
         together = understood(f"{text} {group}")
         found.append((below if together.kind is None else together)._replace(text=f"{group} {below.text}".strip()))
-    return tuple(found) if sum(heading.kind is not None for heading in found if heading not in upper) >= FEW else ()
+        known += found[-1].kind is not None
+    return tuple(found) if known >= FEW else ()
 
 
 def by_columns(number: int, texts: Sequence[str], lines: Grid) -> tuple[tuple[Heading, ...], Grid] | None:

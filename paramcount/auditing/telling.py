@@ -17,7 +17,7 @@ Paint = Callable[[str], str]
 
 def table(audit: Audit, format: str, paint: Paint | None = None) -> Table:
     """The table for one of the formats. `paint`: what a terminal does to a verdict."""
-    made = {"table": for_people(audit, paint), "csv": for_programs(audit)}.get(format) or for_documents(audit)
+    made = for_people(audit, paint) if format == "table" else for_programs(audit) if format == "csv" else for_documents(audit)
     return made._replace(data=audit.to_dict(), below=below(audit))
 
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from paramcount.checkpoints.classes import class_of
 from paramcount.checkpoints.folding import folded
 from paramcount.checkpoints.held import Checkpoint, Type, types_of
 from paramcount.checkpoints.matching import shares
-from paramcount.checkpoints.naming import Meanings, meanings
+from paramcount.checkpoints.name_meanings import Meanings, meanings
 from paramcount.checkpoints.quantised import Unpacked, unpacked
-from paramcount.checkpoints.recognising import Nearest, Recognised, recognised
+from paramcount.checkpoints.recognising import Nearest, recognised
 from paramcount.checkpoints.sampling import same_values
 from paramcount.checkpoints.sources import opened
+from paramcount.checkpoints.undeclared import class_of
 from paramcount.checkpoints.verifying import Compared
 from paramcount.counting import COMPONENTS, SCHEMA_VERSION
-from paramcount.files import expanded
 from paramcount.stored import place
 
 MOST_TABLES = 16  # that are compared with the token table
@@ -102,7 +101,7 @@ def stored_in(path: str | Path, *, watch: Callable[[int, int], object] | None = 
 
     Raises: ParamcountError where it cannot be read.
     """
-    return stored(opened(expanded(str(path)), watch))
+    return stored(opened(path, watch))
 
 
 def stored(checkpoint: Checkpoint) -> StoredCount:
@@ -139,7 +138,7 @@ def stored(checkpoint: Checkpoint) -> StoredCount:
         experts=told.experts,
         copies=copies,
         faults=(*checkpoint.faults, *content.faults),
-        remarks=(*(found.verification or checkpoint).remarks, *remarks(len(known), content, found, patterns)),
+        remarks=(*(found.verification or checkpoint).remarks, *remarks(len(known), content, found.ids, patterns)),
         patterns=patterns,
         shapes=shapes_of(what, content),
     )
@@ -217,13 +216,11 @@ def learned(names: Iterable[str], what: str, known: Mapping[str, int]) -> int | 
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def remarks(known: int, content: Unpacked, found: Recognised, patterns: Iterable[Pattern]) -> list[str]:
-    """What of the tensors was not counted, what was matched without its name, and what is no model by itself."""
+def remarks(known: int, content: Unpacked, ids: Sequence[str], patterns: Iterable[Pattern]) -> list[str]:
+    """What of the tensors was not counted, and what is no model by itself. `ids`: of the models that it holds."""
     lines, all = [], len(content.tensors)
     if known < all:
         lines.append(f"of {f'{all - known:,} of {all:,}' if known else 'all'} tensors the shape is not known: they are not counted")
-    if found.verification and found.verification.by_shape:
-        lines.append(f"the names are strange: {found.verification.by_shape:,} tensors were matched by their shape alone")
-    if not found.ids and (n := sum(pattern.tensors for pattern in patterns if class_of(pattern.pattern, pattern.shape) == "adapter")):
+    if not ids and (n := sum(pattern.tensors for pattern in patterns if class_of(pattern.pattern, pattern.shape) == "adapter")):
         lines.append(f"{n:,} tensors are an adapter's: they change the weights of a model that is not here")
     return lines

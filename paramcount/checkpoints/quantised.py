@@ -14,13 +14,14 @@ from itertools import islice
 from math import prod
 from typing import NamedTuple
 
-from paramcount.checkpoints import grouping
-from paramcount.checkpoints.fitting import Fit, blocks_fit, float_block, float_fit, four_bit_fit, misfits, words_fit, words_read
+from paramcount.checkpoints import packed_groups
 from paramcount.checkpoints.folding import folded
-from paramcount.checkpoints.foreign import Said, refuse_foreign, said_of
-from paramcount.checkpoints.grouping import Group, grouped
+from paramcount.checkpoints.foreign import refuse_foreign
 from paramcount.checkpoints.held import Checkpoint, Held
+from paramcount.checkpoints.packed_groups import Group, grouped
+from paramcount.checkpoints.packed_shapes import Fit, blocks_fit, float_block, float_fit, four_bit_fit, misfits, words_fit, words_read
 from paramcount.checkpoints.packing import FP8_BLOCK, WORDS, Packing, Piece, size_of
+from paramcount.checkpoints.quantisation_configs import Said, said_of
 from paramcount.errors import ParamcountError, printable
 from paramcount.gguf_files import BLOCKS
 
@@ -176,7 +177,7 @@ def _fit(group: Group, said: Said, usual: Packing | None, shared: Mapping[str, t
             return words_fit(group.pieces, said, usual)
         case "mxfp4":
             return blocks_fit(group.pieces)
-        case grouping.FOUR_BITS:
+        case packed_groups.FOUR_BITS:
             return four_bit_fit(group.pieces)
         case _:
             return float_fit(group.pieces, shared.get(group.ending, FP8_BLOCK), loose=not group.ending.endswith("inv"))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from paramcount import zoo
 from paramcount.checkpoints.held import Checkpoint
-from paramcount.checkpoints.naming import Meanings, meanings
+from paramcount.checkpoints.name_meanings import Meanings, meanings
 from paramcount.checkpoints.quantised import Unpacked
 from paramcount.checkpoints.verifying import Compared, Verification, compared, verification
 from paramcount.counting import counted

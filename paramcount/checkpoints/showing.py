@@ -8,7 +8,7 @@ from math import prod
 from pathlib import Path
 
 from paramcount.checkpoints.alone import Copy, Pattern, StoredCount
-from paramcount.checkpoints.telling import shape
+from paramcount.checkpoints.telling import beside, bits, shape
 from paramcount.counting import COMPONENTS
 from paramcount.errors import printable
 from paramcount.figures import short, short_bytes
@@ -84,7 +84,7 @@ def below(found: StoredCount) -> list[str]:
     """How it is stored, what stands beside the parameters, and what speaks against the files."""
     lines = [" · ".join([*amounts(found), *structure(found)])]
     if found.beside:
-        lines.append(f"beside the parameters: {' · '.join(what if n is None else f'{what} {n:,}' for what, n in found.beside.items())}")
+        lines.append(beside(found.beside))
     lines += [told(copy) for copy in found.copies]
     if found.by == "names" or found.total is None:
         untold = f"; of {found.untold:,} tensor{'s' if found.untold > 1 else ''} they tell none: other" if found.untold else ""
@@ -109,11 +109,7 @@ def amounts(found: StoredCount) -> list[str]:
     bytes = sum(type.bytes for type in found.types)
     types = [type.dtype if len(found.types) == 1 else f"{type.dtype} {share(type.bytes, bytes) or '0.0%'}" for type in found.types]
     texts += [", ".join(cut(types))] if types else []
-    if found.bits is not None:
-        hundredths = round(found.bits * 100)
-        decimals = f"{hundredths // 100}.{hundredths % 100:02}".rstrip("0").rstrip(".")
-        texts.append(f"{decimals} bits a value")
-    return texts
+    return texts + bits(found.bits)
 
 
 def structure(found: StoredCount) -> list[str]:

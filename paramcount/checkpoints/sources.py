@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from paramcount.checkpoints.beside import quantization_config
 from paramcount.checkpoints.contradictions import lacking, place_of
 from paramcount.checkpoints.held import Checkpoint, File, Held
 from paramcount.checkpoints.indices import LARGEST_INDEX, MOST_FILES, PICKLES, Index, index_of
+from paramcount.checkpoints.quantisation_configs import quantization_config
 from paramcount.checkpoints.shards import Watch, gathered, only_names
 from paramcount.errors import ParamcountError, printable
-from paramcount.files import KNOWN, read_text, regular
+from paramcount.files import KNOWN, expanded, read_text, regular
 from paramcount.safetensors_files import tensors_of
 
 ACCEPTED = "a .safetensors or .gguf file, the index of several, a saved header, or a folder with one of them"
@@ -40,7 +40,7 @@ class Source:
     remarks: tuple[str, ...] = ()
 
 
-def opened(path: Path, watch: Watch | None = None) -> Checkpoint:
+def opened(path: str | Path, watch: Watch | None = None) -> Checkpoint:
     """What the headers of a checkpoint's files say. No value is read, and a pickle is never opened.
 
     `path` is a file, a numbered one of several, which stands for all of them, an index, a saved header, or a folder with one of these.
@@ -48,6 +48,7 @@ def opened(path: Path, watch: Watch | None = None) -> Checkpoint:
 
     Raises: ParamcountError where it is no checkpoint, a folder holds several, or a file is damaged.
     """
+    path = expanded(str(path))
     try:
         if os.path.isdir(path):
             return _read(path, in_folder(path), watch)
@@ -59,14 +60,15 @@ def opened(path: Path, watch: Watch | None = None) -> Checkpoint:
         raise error if error.where else error.at(printable(path)) from None
 
 
-def is_checkpoint(path: Path, *, with_config: bool = False) -> bool:
+def is_checkpoint(path: str | Path, *, with_config: bool = False) -> bool:
     """Whether a path names a checkpoint rather than a config, by its looks: a .json by how it begins, a folder where it has no config.json.
     `with_config`: a folder that has one as well.
 
-    >>> is_checkpoint(Path("model-00001-of-00002.safetensors")), is_checkpoint(Path("config.json"))
+    >>> is_checkpoint("model-00001-of-00002.safetensors"), is_checkpoint("config.json")
     (True, False)
     """
     try:
+        path = expanded(str(path))
         if os.path.isdir(path):
             names = listing(path)
             if "config.json" in names and not with_config:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 from paramcount.checkpoints.findings import Line
 from paramcount.checkpoints.verifying import Verification
-from paramcount.errors import printable
+from paramcount.errors import as_list, printable
 from paramcount.figures import short_bytes
 from paramcount.tables import Column, Table
 
@@ -77,12 +78,10 @@ def told(line: Line) -> str:
 def notes(found: Verification) -> list[str]:
     """What stands beside the parameters, the size, and what was not checked."""
     found_lines = []
-    if beside := found.beside:
-        found_lines.append(f"beside the parameters: {' · '.join(what if n is None else f'{what} {n:,}' for what, n in beside.items())}")
+    if found.beside:
+        found_lines.append(beside(found.beside))
     noted = [line for line in found.lines if line.said.ok and line.said.note][:MOST_LINES]
     found_lines += [f"{printable(line.pattern)}: {line.said.what} {printable(line.said.note)}" for line in noted]
-    if found.by_shape:
-        found_lines.append(f"the names are strange: {found.by_shape:,} tensors were matched by their shape alone")
     if not found.shapes_checked:
         found_lines.append("shapes were not checked: " + ("only names are known" if found.only_names else "of some tensors only the name is known"))
     return [*found_lines, *stored(found), *found.remarks]
@@ -99,14 +98,25 @@ def stored(found: Verification) -> list[str]:
         if size.predicted is not None:
             same = size.predicted == size.found
             text = f"size: {text} predicted and found" if same else f"size: {text} found, {size.predicted:,} predicted"
-        told.append(f"{text}{f' · {bits(found)} bits a value' if totals.bits is not None else ''}")
+        told.append(" · ".join((text, *bits(totals.bits))))
     return told
 
 
-def bits(found: Verification) -> str:
-    """Bits of a value in two decimals at most."""
-    hundredths = round((found.totals.bits or 0) * 100)
-    return f"{hundredths // 100}.{hundredths % 100:02}".rstrip("0").rstrip(".")
+def beside(values: Mapping[str, int | None]) -> str:
+    """What stands beside the parameters, by what it is."""
+    return f"beside the parameters: {' · '.join(what if n is None else f'{what} {n:,}' for what, n in values.items())}"
+
+
+def bits(each: Fraction | None) -> list[str]:
+    """Bits of a value in two decimals at most; nothing where they are not known.
+
+    >>> bits(Fraction(9, 2)), bits(None)
+    (['4.5 bits a value'], [])
+    """
+    if each is None:
+        return []
+    hundredths = round(each * 100)
+    return [f"{hundredths // 100}.{hundredths % 100:02}".rstrip("0").rstrip(".") + " bits a value"]
 
 
 def shape(sizes: tuple[int, ...] | None) -> str:
@@ -115,7 +125,7 @@ def shape(sizes: tuple[int, ...] | None) -> str:
     >>> shape((1024, 768)), shape(None)
     ('[1024, 768]', '')
     """
-    return "" if sizes is None else f"[{', '.join(map(str, sizes))}]"
+    return "" if sizes is None else as_list(sizes)
 
 
 def signed(n: int) -> str:

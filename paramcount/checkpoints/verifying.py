@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 
 from paramcount.checkpoints.findings import Finding, Line, findings, lines_of, sums
 from paramcount.checkpoints.held import Checkpoint
+from paramcount.checkpoints.index_sizes import promise
 from paramcount.checkpoints.layouts import key, laid_out
 from paramcount.checkpoints.matching import Matches, is_counted, matched, named, shares
-from paramcount.checkpoints.promised import promise
 from paramcount.checkpoints.quantised import Totals, Unpacked, unpacked
 from paramcount.checkpoints.sources import opened
 from paramcount.counting import COMPONENTS, SCHEMA_VERSION, Count, counted
 from paramcount.errors import ParamcountError, printable
-from paramcount.files import expanded
 from paramcount.names import load
 from paramcount.stored import Tensor, place
 from paramcount.zoo import Model
@@ -81,7 +80,7 @@ def verify(model: object, checkpoint: str | Path, *, watch: Callable[[int, int],
 
     Raises: ParamcountError where one of them cannot be read.
     """
-    return verified(load(model), opened(expanded(str(checkpoint)), watch))
+    return verified(load(model), opened(checkpoint, watch))
 
 
 @dataclass(frozen=True)
@@ -120,6 +119,8 @@ def verification(model: Model, found: Compared) -> Verification:
     checkpoint, content, matches = found.checkpoint, found.content, found.matches
     size = Size(predicted(found), held_bytes(checkpoint))
     faults, remarks = [*checkpoint.faults, *content.faults], [*found.remarks]
+    if matches.by_shape:
+        remarks.append(f"the names are strange: {len(matches.by_shape):,} tensors were matched by their shape alone")
     only_names = not checkpoint.whole and all(held.shape is None for held in checkpoint.tensors.values())
     if only_names:
         try:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import click
 
+from paramcount.cli.checkpoints import names_checkpoint, read_checkpoint
 from paramcount.cli.options import Output, download_option, emit, load_changed, model_argument, noted, output_options, remark, remark_on, set_option
 from paramcount.counting import counted
 from paramcount.errors import ParamcountError
-from paramcount.files import expanded
-from paramcount.names import YAML_ENDS, is_path
 from paramcount.overview import claims, table
 
 
@@ -58,25 +57,14 @@ def command(
         emit(lambda chosen: noted(table(model, count), model), output)
 
 
-def names_checkpoint(name: str) -> bool:
-    """Whether a word is the path of a checkpoint."""
-    if name == "-" or not is_path(name) or name.lower().endswith(YAML_ENDS):
-        return False
-    from paramcount.checkpoints.sources import is_checkpoint
-
-    return is_checkpoint(expanded(name))
-
-
 def show_checkpoint(path: str, refused: Sequence[str], by: str | None, output: Output) -> None:
     """What a checkpoint stores. `refused`: options that were given and ask for what no checkpoint says."""
     if refused:
         raise ParamcountError(f"{refused[0]} with a checkpoint", accepted="--by tensor; a config.json or a model has the others")
     from paramcount.checkpoints import showing
-    from paramcount.checkpoints.alone import stored_in
-    from paramcount.cli.progress import watching
+    from paramcount.checkpoints.alone import stored
 
-    with watching() as watch:
-        found = stored_in(path, watch=watch)
+    found = stored(read_checkpoint(path))
     for text in found.remarks:
         remark(text)
     emit(lambda chosen: showing.by_tensor(found, full=chosen in ("csv", "json")) if by else showing.table(found), output)

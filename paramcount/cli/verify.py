@@ -8,8 +8,8 @@ import sys
 import click
 
 from paramcount.checking import Check, checks
+from paramcount.cli.checkpoints import names_checkpoint, read_checkpoint
 from paramcount.cli.options import File, Output, emit, load_changed, model_argument, noted, output_options, remark_on, set_option
-from paramcount.cli.progress import watching
 from paramcount.counting import SCHEMA_VERSION, counted
 from paramcount.errors import ParamcountError, printable
 from paramcount.names import is_path
@@ -33,7 +33,7 @@ def command(name: str, checkpoint: str | None, changes: tuple[str, ...], output:
     """
     remark_on([name])
     model = load_changed(name, changes)
-    if checkpoint is None and is_path(name) and holds_checkpoint(name):
+    if checkpoint is None and names_checkpoint(name, with_config=True):
         checkpoint = name
     if checkpoint is None:
         against_figures(model, output)
@@ -41,28 +41,16 @@ def command(name: str, checkpoint: str | None, changes: tuple[str, ...], output:
         against_files(model, checkpoint, output)
 
 
-def holds_checkpoint(path: str) -> bool:
-    """Whether a path is a directory with more than a config.json, be it a pickle, of which nothing can be checked."""
-    from paramcount.checkpoints.sources import is_checkpoint
-    from paramcount.files import expanded
-
-    folder = expanded(path)
-    return folder.is_dir() and is_checkpoint(folder, with_config=True)
-
-
 def against_files(model: Model, path: str, output: Output) -> None:
     from paramcount.checkpoints import telling
     from paramcount.checkpoints.recognising import zoo_models
-    from paramcount.checkpoints.sources import opened
     from paramcount.checkpoints.verifying import compared, verification
-    from paramcount.files import expanded
 
     if path == "-":
         raise ParamcountError("standard input is no checkpoint, as headers are picked out of files", accepted="the path of a checkpoint")
     if not is_path(path) and not os.path.lexists(path):
         raise ParamcountError("is no file here", where=printable(path), accepted="the path of a checkpoint; `paramcount diff` compares two models")
-    with watching() as watch:
-        checkpoint = opened(expanded(path), watch)
+    checkpoint = read_checkpoint(path)
     tensors = compared(model, checkpoint)
     found = verification(model, tensors)
     others = () if found.ok else zoo_models(checkpoint, tensors.content)

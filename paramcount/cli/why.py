@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from paramcount.changing import recorded, said
+from paramcount.cli.checkpoints import names_checkpoint, read_checkpoint
 from paramcount.cli.options import Output, download_option, emit, load_changed, models_argument, output_options, remark, remark_on, set_option
 from paramcount.counting import SCHEMA_VERSION, counted
 from paramcount.errors import ParamcountError, printable, quoted
 from paramcount.explaining.published import Account, Why, explained
 from paramcount.figures import parse
-from paramcount.names import PATH_ENDS, is_path
+from paramcount.names import PATH_ENDS
 from paramcount.tables import Column, Table
 from paramcount.zoo import Model
 
 if TYPE_CHECKING:
-    from paramcount.explaining.holding import Contents
+    from paramcount.explaining.file_contents import Contents
 
 FIGURE_LIKE = re.compile(r"\s*[~≈+]?\s*\d[^/]*")  # no name of a model begins so
 MOST_SHOWN = 5  # explanations of one figure, none of them claimed; findings in a file
@@ -54,7 +55,7 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
     for model in models:
         for text in model.reading.remarks:
             remark(f"{model.id}: {text}")
-    files = [[held_in(model, path) for path in one.files] for model, one in zip(models, asked)]
+    files = [contents_in(model, one.files) for model, one in zip(models, asked)]
     found: list[Why | Contents] = [*chain(*answers), *chain(*files)]
     alone = len(asked) == 1 == len(asked[0].figures) + len(asked[0].files)
     emit(lambda chosen: one_answer(models[0], found[0]) if alone and chosen not in ("csv", "json") else table(models, answers, files), output)
@@ -79,38 +80,25 @@ def words(names: Sequence[str]) -> list[Asked]:
         is_figure = FIGURE_LIKE.fullmatch(word) and not word.lower().endswith(PATH_ENDS)
         if is_figure:
             parse(word)
-        elif not names_files(word, behind=bool(asked)):
+        elif not names_checkpoint(word, with_config=bool(asked)):
             asked.append(Asked(word, [], []))
             continue
         if not asked:
             raise ParamcountError(f"{quoted(word)} stands before any model", accepted=f"MODEL {'NUMBER' if is_figure else 'CHECKPOINT'}")
         (asked[-1].figures if is_figure else asked[-1].files).append(word)
     for one in asked:
-        if not one.figures and not one.files and names_files(one.name, behind=True):
+        if not one.figures and not one.files and names_checkpoint(one.name, with_config=True):
             one.files.append(one.name)  # a folder that holds a checkpoint beside its config.json
     return asked
 
 
-def names_files(word: str, *, behind: bool) -> bool:
-    """Whether a word is the path of a checkpoint. `behind` a model, so is a folder that holds a config.json with it."""
-    if not is_path(word) or word == "-":
-        return False
-    from paramcount.checkpoints.sources import is_checkpoint
-    from paramcount.files import expanded
+def contents_in(model: Model, paths: Sequence[str]) -> list[Contents]:
+    """What files hold, by their paths."""
+    if not paths:
+        return []
+    from paramcount.explaining.file_contents import contents_of
 
-    return is_checkpoint(expanded(word), with_config=behind)
-
-
-def held_in(model: Model, path: str) -> Contents:
-    """What the files hold that a path names."""
-    from paramcount.checkpoints.sources import opened
-    from paramcount.cli.progress import watching
-    from paramcount.explaining.holding import contents_of
-    from paramcount.files import expanded
-
-    with watching() as watch:
-        checkpoint = opened(expanded(path), watch)
-    return contents_of(model, checkpoint)
+    return [contents_of(model, read_checkpoint(path)) for path in paths]
 
 
 def one_answer(model: Model, answer: Why | Contents) -> Table:

@@ -13,11 +13,11 @@ from itertools import combinations
 from math import prod
 from typing import NamedTuple
 
-from paramcount.checkpoints.foreign import Said, said_of
 from paramcount.checkpoints.held import Checkpoint
 from paramcount.checkpoints.layouts import key
 from paramcount.checkpoints.matching import Matches
 from paramcount.checkpoints.packing import FP8_BLOCK, Packing, size_of
+from paramcount.checkpoints.quantisation_configs import Said, said_of
 from paramcount.checkpoints.quantised import Unpacked
 from paramcount.errors import ParamcountError
 from paramcount.stored import Tensor

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from paramcount.checkpoints.fitting import SCALES, is_float, is_four_bit
-from paramcount.checkpoints.foreign import Said
 from paramcount.checkpoints.held import Held
+from paramcount.checkpoints.packed_shapes import SCALES, is_float, is_four_bit
 from paramcount.checkpoints.packing import FP8, Piece
+from paramcount.checkpoints.quantisation_configs import Said
 
 WORD_TYPES = (None, "I32", "U32", "I16")
 BYTE_TYPES = (None, "U8")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from paramcount.arithmetic import arithmetic, as_sum
@@ -14,14 +13,11 @@ from paramcount.checkpoints.findings import BIAS_OF_PACKED
 from paramcount.checkpoints.folding import parted
 from paramcount.checkpoints.held import Checkpoint, Type, types_of
 from paramcount.checkpoints.matching import is_counted
-from paramcount.checkpoints.sources import opened
 from paramcount.checkpoints.verifying import Compared, Verification, compared, expected_of, verification
 from paramcount.explaining.causes import Cause, Item, mtp_name
 from paramcount.explaining.published import Account, plain
-from paramcount.files import expanded
 from paramcount.flow import Repeat
 from paramcount.gguf_files import BLOCKS
-from paramcount.names import load
 from paramcount.stored import Tensor, place
 from paramcount.zoo import Model
 
@@ -114,19 +110,11 @@ def width(type: Type) -> str:
     return f"{type.bytes:,} ({type.dtype})"
 
 
-def contents(model: object, checkpoint: str | Path, *, watch: Callable[[int, int], object] | None = None) -> Contents:
+def contents_of(model: Model, checkpoint: Checkpoint) -> Contents:
     """Why a checkpoint holds as many values as it does: a model's total and what the file leaves out or holds besides, tensor by tensor.
 
-    `model`, `checkpoint` and `watch`: as for `paramcount.verify`. Units: values, each of those behind the packing of a quantised file,
-    its scales and what else stands beside them as stored.
-
-    Raises: ParamcountError where one of them cannot be read.
+    Units: values, each of those behind the packing of a quantised file, its scales and what else stands beside them as stored.
     """
-    return contents_of(load(model), opened(expanded(str(checkpoint)), watch))
-
-
-def contents_of(model: Model, checkpoint: Checkpoint) -> Contents:
-    """The same of a loaded model and an opened checkpoint."""
     found = compared(model, checkpoint)
     parts = list(parts_of(found))
     causes = (*left_out(found), *made(found, parts))

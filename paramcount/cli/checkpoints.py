@@ -1,0 +1,28 @@
+"""Checkpoints on the command line: which words name one, and reading its headers where somebody may be waiting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from paramcount.cli.progress import watching
+from paramcount.names import is_path
+
+if TYPE_CHECKING:
+    from paramcount.checkpoints.held import Checkpoint
+
+
+def names_checkpoint(word: str, *, with_config: bool = False) -> bool:
+    """Whether a word is the path of a checkpoint. `with_config`: so is that of a folder with one beside its config.json."""
+    if word == "-" or not is_path(word):
+        return False
+    from paramcount.checkpoints.sources import is_checkpoint
+
+    return is_checkpoint(word, with_config=with_config)
+
+
+def read_checkpoint(path: str) -> Checkpoint:
+    """The checkpoint that a path names."""
+    from paramcount.checkpoints.sources import opened
+
+    with watching() as watch:
+        return opened(path, watch)
