@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from paramcount.flow import Repeat
 from paramcount.names import load
 from paramcount.stored import Tensor
 from tests.cases import load as cases
+from tests.headers import saved
 from tests.layout_forms import (
     FORMS,
     GPT2,
@@ -344,3 +346,14 @@ def test_the_head_of_a_classifier_is_no_finding_where_the_config_has_it_and_one_
     assert [(line.said.finding, line.said.what) for line in checked(LLAMA, LLAMA_FILE | {"score.weight": (3, 8)}).lines] == [
         ("unexpected", "head of another task")
     ]
+
+
+def test_the_copies_of_its_table_in_an_older_file_of_t5_are_no_findings() -> None:
+    header = saved("t5")
+    table = header.tensors["shared.weight"][1]
+    copies = {f"{name}.weight": table for name in ("encoder.embed_tokens", "decoder.embed_tokens", "lm_head")}
+    tensors = {name: shape for name, (_, shape) in header.tensors.items()}
+    found = checked(header.config, tensors | copies)
+    assert found.ok and found.beside == {"tied duplicate": 3 * prod(table)}
+    turned = checked(header.config, tensors | {"encoder.embed_tokens.weight": table[::-1]})
+    assert [(line.said.finding, line.pattern) for line in turned.lines] == [("unexpected", "encoder.embed_tokens.weight")]

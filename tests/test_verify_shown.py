@@ -133,3 +133,10 @@ def test_a_folder_with_a_pickle_is_not_taken_for_its_config_alone(run: Runner, c
 def test_standard_input_is_a_config_and_no_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     message = command_refusal(capsys, "verify", "gpt2-small", "-")
     assert message == "standard input is no checkpoint, as headers are picked out of files (accepted: the path of a checkpoint)"
+
+
+def test_that_not_one_tensor_of_the_model_is_there_is_said_before_the_findings(run: Runner) -> None:
+    write_file(Path("other.safetensors"), {"unet.weight": ("F32", (2, 3))})
+    shown = run("verify", "./m/config.json", "./other.safetensors")
+    assert shown.code == 1
+    assert "\nof the tensors of m not one is there\nmissing: " in shown.out

@@ -16,6 +16,7 @@ from paramcount.checkpoints.undeclared import HARMLESS, NOT_COUNTED, OTHER_HEAD,
 from paramcount.counting import Count
 from paramcount.stored import Tensor
 
+COPIES = {"encoder.embed_tokens.weight": "shared.weight"}  # of the table that T5's encoder and decoder share, in older files
 BIAS_OF_PACKED = "zero bias of packed weights"
 
 
@@ -45,7 +46,7 @@ class Line(NamedTuple):
 
 def findings(matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count) -> dict[str, Finding]:
     """What is to be said of tensors that are not simply there, by their names in the file."""
-    return dict((*_against(matches, content, count), *_beside(matches, checkpoint, content)))
+    return dict((*_against(matches, checkpoint, content, count), *_beside(matches, checkpoint, content)))
 
 
 def lines_of(said_of: Mapping[str, Finding]) -> tuple[Line, ...]:
@@ -61,7 +62,7 @@ def lines_of(said_of: Mapping[str, Finding]) -> tuple[Line, ...]:
     return tuple(sorted(lines, key=lambda line: line.said.ok))
 
 
-def _against(matches: Matches, content: Unpacked, count: Count) -> Iterator[tuple[str, Finding]]:
+def _against(matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count) -> Iterator[tuple[str, Finding]]:
     held = content.tensors
     for name, tensor in matches.missing.items():
         yield name, Finding("missing", component_of(tensor), tensor.shape)
@@ -69,22 +70,26 @@ def _against(matches: Matches, content: Unpacked, count: Count) -> Iterator[tupl
         yield name, Finding("wrong shape", component_of(tensor), tensor.shape, held[name].shape)
     likely = renamed(matches, held)
     for name in matches.unexpected:
-        shape = held[name].shape
-        if shape is not None and 0 in shape:
-            yield name, Finding("beside", "empty", None, shape)
-            continue
-        what = class_of(key(name), shape)
-        weight = held.get(f"{name.removesuffix('.bias')}.weight")
-        if what == "unknown" and name.endswith(".bias") and weight and len(weight.held) > 1:
-            yield name, Finding("beside", BIAS_OF_PACKED, None, shape)
-            continue
-        if name.startswith(count.sizes.unreached):
-            yield name, Finding("beside", "never read", None, shape)
-            continue
-        accounted = what in HARMLESS or (count.scope == "language_model" and what in NOT_COUNTED)
-        accounted |= what == OTHER_HEAD and any("head of" in part for part in count.not_counted)
-        note = f"has the shape of the missing {likely[name]}" if name in likely else ""
-        yield name, Finding("beside" if accounted else "unexpected", what, None, shape, note)
+        said = _undeclared(name, matches, checkpoint, content, count)
+        yield name, said._replace(note=f"has the shape of the missing {likely[name]}") if name in likely and not said.ok else said
+
+
+def _undeclared(name: str, matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count) -> Finding:
+    """What a tensor is that nobody declared."""
+    shape = content.tensors[name].shape
+    if shape is not None and 0 in shape:
+        return Finding("beside", "empty", None, shape)
+    if (original := matches.there.get(COPIES.get(name, ""))) and shape in (None, original.shape):
+        return _copy(name, original._replace(tied_to=COPIES[name]), checkpoint, shape)
+    what = class_of(key(name), shape)
+    weight = content.tensors.get(f"{name.removesuffix('.bias')}.weight")
+    if what == "unknown" and name.endswith(".bias") and weight and len(weight.held) > 1:
+        return Finding("beside", BIAS_OF_PACKED, None, shape)
+    if name.startswith(count.sizes.unreached):
+        return Finding("beside", "never read", None, shape)
+    accounted = what in HARMLESS or (count.scope == "language_model" and what in NOT_COUNTED)
+    accounted |= what == OTHER_HEAD and any("head of" in part for part in count.not_counted)
+    return Finding("beside" if accounted else "unexpected", what, None, shape)
 
 
 def _beside(matches: Matches, checkpoint: Checkpoint, content: Unpacked) -> Iterator[tuple[str, Finding]]:

@@ -25,7 +25,12 @@ def table(found: Verification, others: Sequence[str] = ()) -> Table:
     rows = [[name, expected, held, held - expected] for name, (expected, held) in counts.items()]
     columns = [Column("component", "component", right=False), Column("expected", "expected"), Column("found", "by name" if found.only_names else "found")]
     columns.append(Column("difference", "difference", show=signed))
-    return Table(columns, rows, found.to_dict() | {"zoo": list(others)}, above=[headline(found)], below=[*lines(found), *held_instead(others), *notes(found)])
+    below = [*nothing(found), *lines(found), *held_instead(others), *notes(found)]
+    return Table(columns, rows, found.to_dict() | {"zoo": list(others)}, above=[headline(found)], below=below)
+
+
+def nothing(found: Verification) -> list[str]:
+    return [] if any(found.found.values()) else [f"of the tensors of {found.name} not one is there"]
 
 
 def held_instead(models: Sequence[str]) -> list[str]:
