@@ -48,6 +48,14 @@ def test_a_folder_that_holds_its_model_is_accounted_for(run: Runner) -> None:
     assert run("verify", "./m/config.json", "m/model.safetensors.index.json").code == run("verify", "./m", "m").code == 0
 
 
+def test_that_names_are_strange_is_told_by_every_command(run: Runner) -> None:
+    write_file(Path("m/model.safetensors"), {f"t{i}": tensor for i, tensor in enumerate(TENSORS.values())})
+    for command in ("verify", "why"):
+        done = run(command, "./m")
+        assert done.code == 0
+        assert done.out.count(f"the names are strange: {len(TENSORS)} tensors were matched by their shape alone") == 1
+
+
 def damaged() -> tuple[Tensors, str, str]:
     """The tensors without one, with one of another shape and a strange one: with the names of the first two."""
     tensors = dict(TENSORS)
