@@ -24,11 +24,11 @@ import paramcount as pc
 from paramcount import zoo
 from paramcount.checkpoints.alone import StoredCount, stored
 from paramcount.checkpoints.folding import MOST_INDICES, folded
-from paramcount.checkpoints.gguf_names import gguf_tensors
 from paramcount.checkpoints.held import Checkpoint, File, Held
 from paramcount.checkpoints.matching import named
 from paramcount.checkpoints.name_meanings import meaning, meanings
-from paramcount.checkpoints.showing import arithmetic
+from paramcount.checkpoints.telling_alone import arithmetic
+from paramcount.checkpoints.writers.gguf_names import gguf_tensors
 from paramcount.counting import COMPONENTS, Count, counted
 from paramcount.stored import Tensor, place
 from tests.comparison import expected_names, reference, reference_names

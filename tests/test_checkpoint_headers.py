@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from paramcount.checkpoints.sources import opened
+from paramcount.checkpoints.opening.sources import opened
 from paramcount.checkpoints.verifying import Verification, verified
 from paramcount.names import load
 from tests.damaging import DAMAGES, Said, a_few, against, told

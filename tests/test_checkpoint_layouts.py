@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from paramcount.checkpoints.folding import key
 from paramcount.checkpoints.held import Checkpoint, File, Held
-from paramcount.checkpoints.layout_tables import ALIASES
-from paramcount.checkpoints.layouts import aliased, called, joined_up, key, prefixed, taken_apart
 from paramcount.checkpoints.matching import names_of
 from paramcount.checkpoints.verifying import Verification, verified
+from paramcount.checkpoints.writers.layout_tables import ALIASES
+from paramcount.checkpoints.writers.layouts import aliased, called, joined_up, prefixed, taken_apart
 from paramcount.counting import count
 from paramcount.flow import Repeat
 from paramcount.names import load

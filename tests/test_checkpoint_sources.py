@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from paramcount.checkpoints import indices, sampling, shards, sources
 from paramcount.checkpoints.held import Checkpoint
-from paramcount.checkpoints.indices import index_of
-from paramcount.checkpoints.sampling import same_values
-from paramcount.checkpoints.sources import is_checkpoint, opened
+from paramcount.checkpoints.opening import indices, sampling, shards, sources
+from paramcount.checkpoints.opening.indices import index_of
+from paramcount.checkpoints.opening.sampling import same_values
+from paramcount.checkpoints.opening.sources import is_checkpoint, opened
 from paramcount.errors import ParamcountError
 from tests.gguf_writing import finish
 from tests.refusing import assert_one_line, refused_by, unless_refused

@@ -14,7 +14,7 @@ import pytest
 
 from paramcount import zoo
 from paramcount.checkpoints.held import Checkpoint, File, Held
-from paramcount.checkpoints.sources import opened
+from paramcount.checkpoints.opening.sources import opened
 from paramcount.checkpoints.verifying import Verification, verified
 from paramcount.names import load
 from tests.comparison import expected_names, reference_names

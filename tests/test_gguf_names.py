@@ -15,10 +15,10 @@ from gguf.tensor_mapping import TensorNameMap
 import paramcount as pc
 from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES
-from paramcount.checkpoints.gguf_names import ADDED, gguf_name, gguf_tensors, layout_of, left_out
-from paramcount.checkpoints.gguf_tables import LAYOUTS as KNOWN
-from paramcount.checkpoints.gguf_tables import NO_TOKEN, ROBERTA
 from paramcount.checkpoints.matching import named
+from paramcount.checkpoints.writers.gguf_names import ADDED, gguf_name, gguf_tensors, layout_of, left_out
+from paramcount.checkpoints.writers.gguf_tables import LAYOUTS as KNOWN
+from paramcount.checkpoints.writers.gguf_tables import NO_TOKEN, ROBERTA
 from paramcount.counting import count, counted
 from paramcount.names import load
 from paramcount.stored import TOWERS, Tensor

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import paramcount as pc
-from paramcount.checkpoints.gguf_names import ADDED
-from paramcount.checkpoints.gguf_tables import NO_TOKEN, ROBERTA
 from paramcount.checkpoints.held import Checkpoint, File, Held
 from paramcount.checkpoints.verifying import Verification, verified, verify
+from paramcount.checkpoints.writers.gguf_names import ADDED
+from paramcount.checkpoints.writers.gguf_tables import NO_TOKEN, ROBERTA
 from paramcount.names import load
 from tests.damaging import DAMAGES, Damaged, Said, a_few, against, told
 from tests.gguf_writing import LAYOUTS, Layout, Shapes, write

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 import safetensors
 
-from paramcount.checkpoints.foreign import MARKS
 from paramcount.checkpoints.held import Checkpoint, Held
-from paramcount.checkpoints.packing import size_of
-from paramcount.checkpoints.quantised import Unpacked, unpacked
-from paramcount.checkpoints.sources import opened
+from paramcount.checkpoints.opening.sources import opened
+from paramcount.checkpoints.packed.foreign import MARKS
+from paramcount.checkpoints.packed.packing import size_of
+from paramcount.checkpoints.packed.quantised import Unpacked, unpacked
 from paramcount.counting import count
 from paramcount.errors import ParamcountError
 from paramcount.gguf_files import BLOCKS

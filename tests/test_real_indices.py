@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from paramcount.checkpoints.sources import opened
+from paramcount.checkpoints.opening.sources import opened
 from paramcount.checkpoints.verifying import Verification, verified
 from paramcount.errors import ParamcountError
 from paramcount.names import load

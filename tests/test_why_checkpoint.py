@@ -13,7 +13,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.checkpoints.held import Checkpoint, File, Held
-from paramcount.checkpoints.sources import opened
+from paramcount.checkpoints.opening.sources import opened
 from paramcount.explaining.file_contents import Contents, contents_of
 from tests.damaging import DAMAGES, a_few
 from tests.gguf_layouts import entries

@@ -14,10 +14,10 @@ from paramcount.checkpoints.folding import folded
 from paramcount.checkpoints.held import Checkpoint, Type, types_of
 from paramcount.checkpoints.matching import shares
 from paramcount.checkpoints.name_meanings import Meanings, meanings
-from paramcount.checkpoints.quantised import Unpacked, unpacked
+from paramcount.checkpoints.opening.sampling import same_values
+from paramcount.checkpoints.opening.sources import opened
+from paramcount.checkpoints.packed.quantised import Unpacked, unpacked
 from paramcount.checkpoints.recognising import Nearest, recognised
-from paramcount.checkpoints.sampling import same_values
-from paramcount.checkpoints.sources import opened
 from paramcount.checkpoints.undeclared import class_of
 from paramcount.checkpoints.verifying import Compared
 from paramcount.counting import COMPONENTS, SCHEMA_VERSION

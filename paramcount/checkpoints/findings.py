@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
-from paramcount.checkpoints.folding import folded
+from paramcount.checkpoints.folding import folded, key
 from paramcount.checkpoints.held import Checkpoint
-from paramcount.checkpoints.layouts import key
 from paramcount.checkpoints.matching import Matches, is_counted, renamed
-from paramcount.checkpoints.quantised import Unpacked
-from paramcount.checkpoints.sampling import same_values
+from paramcount.checkpoints.opening.sampling import same_values
+from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.checkpoints.undeclared import HARMLESS, NOT_COUNTED, OTHER_HEAD, class_of
 from paramcount.counting import Count
 from paramcount.stored import Tensor

@@ -10,11 +10,21 @@ from typing import TypeAlias
 from paramcount.spans import joined, spelled
 
 INDEX = re.compile(r"(?<![^.])(0|[1-9][0-9]{0,8})(?![^.])")  # a word between dots; a longer number is a word like others
+VARYING = re.compile(r"(?<![^.])(?:\d+|\{\w+\})(?![^.])")  # any index, or what stands for one in a declared name
 MOST_INDICES = 4  # in a name; one of more stands for itself
 LONGEST_NAME = 1000  # characters that are looked at for indices
 
 Indices: TypeAlias = tuple[int, ...]
 Block: TypeAlias = tuple[Indices, ...]  # a set of indices in each place: every combination of them
+
+
+def key(name: str) -> str:
+    """A name without its indices.
+
+    >>> key("model.layers.3.mlp.experts.17.w1.weight"), key("model.layers.{layer}.mlp.experts.{expert}.w1.weight")
+    ('model.layers.{}.mlp.experts.{}.w1.weight', 'model.layers.{}.mlp.experts.{}.w1.weight')
+    """
+    return VARYING.sub("{}", name)
 
 
 def folded(names: Iterable[str]) -> list[tuple[str, list[str]]]:

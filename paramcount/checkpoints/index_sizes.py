@@ -13,12 +13,12 @@ from itertools import combinations
 from math import prod
 from typing import NamedTuple
 
+from paramcount.checkpoints.folding import key
 from paramcount.checkpoints.held import Checkpoint
-from paramcount.checkpoints.layouts import key
 from paramcount.checkpoints.matching import Matches
-from paramcount.checkpoints.packing import FP8_BLOCK, Packing, size_of
-from paramcount.checkpoints.quantisation_configs import Said, said_of
-from paramcount.checkpoints.quantised import Unpacked
+from paramcount.checkpoints.packed.packing import FP8_BLOCK, Packing, size_of
+from paramcount.checkpoints.packed.quantisation_configs import Said, said_of
+from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.errors import ParamcountError
 from paramcount.stored import Tensor
 

@@ -12,7 +12,7 @@ from paramcount.errors import ParamcountError
 from paramcount.stored import Tensor
 
 if TYPE_CHECKING:
-    from paramcount.checkpoints.quantised import Logical
+    from paramcount.checkpoints.packed.quantised import Logical
 
 Names: TypeAlias = "Mapping[str, Logical]"
 MOST_DECLARED = 1_000_000  # twice what any file may hold

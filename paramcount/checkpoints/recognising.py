@@ -10,7 +10,7 @@ from typing import NamedTuple
 from paramcount import zoo
 from paramcount.checkpoints.held import Checkpoint
 from paramcount.checkpoints.name_meanings import Meanings, meanings
-from paramcount.checkpoints.quantised import Unpacked
+from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.checkpoints.verifying import Compared, Verification, compared, verification
 from paramcount.counting import counted
 from paramcount.errors import ParamcountError

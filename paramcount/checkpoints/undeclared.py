@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from paramcount.checkpoints.folding import LONGEST_NAME
-from paramcount.checkpoints.gguf_tables import ADDED
+from paramcount.checkpoints.writers.gguf_tables import ADDED
 
 OTHER_HEAD = "head of another task"
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paramcount.checkpoints.findings import Finding, Line, findings, lines_of, sums
+from paramcount.checkpoints.folding import key
 from paramcount.checkpoints.held import Checkpoint
 from paramcount.checkpoints.index_sizes import promise
-from paramcount.checkpoints.layouts import key, laid_out
 from paramcount.checkpoints.matching import Matches, is_counted, matched, named, shares
-from paramcount.checkpoints.quantised import Totals, Unpacked, unpacked
-from paramcount.checkpoints.sources import opened
+from paramcount.checkpoints.opening.sources import opened
+from paramcount.checkpoints.packed.quantised import Totals, Unpacked, unpacked
+from paramcount.checkpoints.writers.layouts import laid_out
 from paramcount.counting import COMPONENTS, SCHEMA_VERSION, Count, counted
 from paramcount.errors import ParamcountError, printable
 from paramcount.names import load
@@ -152,7 +153,7 @@ def written(checkpoint: Checkpoint, content: Unpacked, count: Count) -> tuple[Se
     """The declared tensors as this checkpoint's writer names and shapes them, and what is to be said of it."""
     if checkpoint.format != "gguf":
         return laid_out(count.tensors, content.tensors, count.sizes.either_way)
-    from paramcount.checkpoints.gguf_names import gguf_tensors, left_out, rows_left_out
+    from paramcount.checkpoints.writers.gguf_names import gguf_tensors, left_out, rows_left_out
 
     parts = left_out(count.tensors)
     remarks = [f"{', '.join(parts)}: in an mmproj file of its own, not checked"] if parts else []

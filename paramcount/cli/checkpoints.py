@@ -15,14 +15,14 @@ def names_checkpoint(word: str, *, with_config: bool = False) -> bool:
     """Whether a word is the path of a checkpoint. `with_config`: so is that of a folder with one beside its config.json."""
     if word == "-" or not is_path(word):
         return False
-    from paramcount.checkpoints.sources import is_checkpoint
+    from paramcount.checkpoints.opening.sources import is_checkpoint
 
     return is_checkpoint(word, with_config=with_config)
 
 
 def read_checkpoint(path: str) -> Checkpoint:
     """The checkpoint that a path names."""
-    from paramcount.checkpoints.sources import opened
+    from paramcount.checkpoints.opening.sources import opened
 
     with watching() as watch:
         return opened(path, watch)

@@ -61,10 +61,10 @@ def show_checkpoint(path: str, refused: Sequence[str], by: str | None, output: O
     """What a checkpoint stores. `refused`: options that were given and ask for what no checkpoint says."""
     if refused:
         raise ParamcountError(f"{refused[0]} with a checkpoint", accepted="--by tensor; a config.json or a model has the others")
-    from paramcount.checkpoints import showing
+    from paramcount.checkpoints import telling_alone
     from paramcount.checkpoints.alone import stored
 
     found = stored(read_checkpoint(path))
     for text in found.remarks:
         remark(text)
-    emit(lambda chosen: showing.by_tensor(found, full=chosen in ("csv", "json")) if by else showing.table(found), output)
+    emit(lambda chosen: telling_alone.by_tensor(found, full=chosen in ("csv", "json")) if by else telling_alone.table(found), output)

@@ -42,7 +42,7 @@ def command(name: str, checkpoint: str | None, changes: tuple[str, ...], output:
 
 
 def against_files(model: Model, path: str, output: Output) -> None:
-    from paramcount.checkpoints import telling
+    from paramcount.checkpoints import telling_verified
     from paramcount.checkpoints.recognising import zoo_models
     from paramcount.checkpoints.verifying import compared, verification
 
@@ -54,7 +54,7 @@ def against_files(model: Model, path: str, output: Output) -> None:
     tensors = compared(model, checkpoint)
     found = verification(model, tensors)
     others = () if found.ok else zoo_models(checkpoint, tensors.content)
-    emit(lambda chosen: noted(telling.rows(found) if chosen == "csv" else telling.table(found, others), model), output)
+    emit(lambda chosen: noted(telling_verified.rows(found) if chosen == "csv" else telling_verified.table(found, others), model), output)
     sys.exit(not found.ok)
 
 

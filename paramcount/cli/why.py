@@ -123,12 +123,12 @@ def detail(model: Model, why: Why) -> Table:
 
 def content(model: Model, found: Contents) -> Table:
     """What files hold: the sum that it is, each term with its arithmetic, and how their bytes come about."""
-    from paramcount.checkpoints import telling
+    from paramcount.checkpoints import telling_verified
 
     account, checked = found.account, found.verification
     values = f"{account.value:,} values" if found.values is not None else f"as far as names tell, {account.value:,} values as declared"
     above = [f"{printable(found.path)}: {values} = {equation(account)}", *said(model)]
-    below = [found.verdict, *telling.lines(checked, MOST_SHOWN, "paramcount verify"), *found.stored, *checked.remarks]
+    below = [found.verdict, *telling_verified.lines(checked, MOST_SHOWN, "paramcount verify"), *found.stored, *checked.remarks]
     below += [f"{cause}: how many, no name tells" for cause in found.unknown]
     return summed(account, above, below)
 

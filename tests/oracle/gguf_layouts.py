@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from paramcount.checkpoints.matching import named
-from paramcount.checkpoints.rewriting import turned
+from paramcount.checkpoints.writers.rewriting import turned
 from paramcount.counting import count
 from paramcount.stored import Tensor
 from tests.gguf_layouts import FILE, entries, grouped

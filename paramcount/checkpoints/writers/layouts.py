@@ -3,37 +3,27 @@ round, experts in one tensor, a copy in the place of what it is a copy of."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, TypeAlias
 
-from paramcount.checkpoints.layout_tables import ALIASES, EXPERTS, SWITCHED, TOGETHER, WRAPPERS
-from paramcount.checkpoints.rewriting import fused, split, together, turned
+from paramcount.checkpoints.folding import key
+from paramcount.checkpoints.writers.layout_tables import ALIASES, EXPERTS, SWITCHED, TOGETHER, WRAPPERS
+from paramcount.checkpoints.writers.rewriting import fused, split, together, turned
 from paramcount.stored import Tensor
 
 if TYPE_CHECKING:
-    from paramcount.checkpoints.quantised import Logical
+    from paramcount.checkpoints.packed.quantised import Logical
 
 Keys: TypeAlias = AbstractSet[str]  # names without their indices
 Makes: TypeAlias = Callable[[Sequence[Tensor], str], Tensor | None]
 
-INDEX = re.compile(r"(?<![^.])(?:\d+|\{\w+\})(?![^.])")
 LEAST_VOTES = 2  # a prefix that only one tensor has is a name of its own
 MOST_PREFIXES = 16  # in a file
 MOST_WORDS = 8  # of a prefix
 MOST_BEGINNINGS = 200  # of names with the same ending that are looked at
 MOST_ALIKE = 20  # names with the same ending, before they say nothing about a prefix
-
-
-def key(name: str) -> str:
-    """A name without its indices.
-
-    >>> key("model.layers.3.mlp.experts.17.w1.weight"), key("model.layers.{layer}.mlp.experts.{expert}.w1.weight")
-    ('model.layers.{}.mlp.experts.{}.w1.weight', 'model.layers.{}.mlp.experts.{}.w1.weight')
-    """
-    return INDEX.sub("{}", name)
 
 
 def keys_of(tensors: Sequence[Tensor]) -> set[str]:

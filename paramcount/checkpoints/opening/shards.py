@@ -7,9 +7,9 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, NamedTuple, TypeAlias
 
-from paramcount.checkpoints.contradictions import Names, against, incomplete, of_splits, tensors_twice
 from paramcount.checkpoints.held import File, Held
-from paramcount.checkpoints.indices import Index
+from paramcount.checkpoints.opening.contradictions import Names, against, incomplete, of_splits, tensors_twice
+from paramcount.checkpoints.opening.indices import Index
 from paramcount.errors import ParamcountError, printable
 from paramcount.files import LFS, regular
 from paramcount.gguf_files import GgufHeader, Split, read_gguf

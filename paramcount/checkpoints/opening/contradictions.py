@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from paramcount.checkpoints.folding import folded
 from paramcount.checkpoints.held import Held
-from paramcount.checkpoints.indices import Index
+from paramcount.checkpoints.opening.indices import Index
 from paramcount.errors import printable
 from paramcount.gguf_files import Split
 

@@ -8,7 +8,7 @@ from math import prod
 from pathlib import Path
 
 from paramcount.checkpoints.alone import Copy, Pattern, StoredCount
-from paramcount.checkpoints.telling import beside, bits, shape
+from paramcount.checkpoints.telling_verified import beside, bits, shape
 from paramcount.counting import COMPONENTS
 from paramcount.errors import printable
 from paramcount.figures import short, short_bytes

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.checkpoints.foreign import NAMES, refused
 from paramcount.checkpoints.held import Checkpoint
+from paramcount.checkpoints.packed.foreign import NAMES, refused
 from paramcount.errors import ParamcountError, printable, quoted, shown
 from paramcount.files import read_text
 from paramcount.scales import LARGEST_BLOCK, block_of

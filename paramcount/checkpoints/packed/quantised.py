@@ -14,14 +14,14 @@ from itertools import islice
 from math import prod
 from typing import NamedTuple
 
-from paramcount.checkpoints import packed_groups
 from paramcount.checkpoints.folding import folded
-from paramcount.checkpoints.foreign import refuse_foreign
 from paramcount.checkpoints.held import Checkpoint, Held
-from paramcount.checkpoints.packed_groups import Group, grouped
-from paramcount.checkpoints.packed_shapes import Fit, blocks_fit, float_block, float_fit, four_bit_fit, misfits, words_fit, words_read
-from paramcount.checkpoints.packing import FP8_BLOCK, WORDS, Packing, Piece, size_of
-from paramcount.checkpoints.quantisation_configs import Said, said_of
+from paramcount.checkpoints.packed import packed_groups
+from paramcount.checkpoints.packed.foreign import refuse_foreign
+from paramcount.checkpoints.packed.packed_groups import Group, grouped
+from paramcount.checkpoints.packed.packed_shapes import Fit, blocks_fit, float_block, float_fit, four_bit_fit, misfits, words_fit, words_read
+from paramcount.checkpoints.packed.packing import FP8_BLOCK, WORDS, Packing, Piece, size_of
+from paramcount.checkpoints.packed.quantisation_configs import Said, said_of
 from paramcount.errors import ParamcountError, printable
 from paramcount.gguf_files import BLOCKS
 

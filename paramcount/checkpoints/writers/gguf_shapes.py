@@ -10,8 +10,8 @@ from itertools import groupby
 from math import prod
 from typing import Any
 
-from paramcount.checkpoints import gguf_tables as tables
-from paramcount.checkpoints.rewriting import together, turned
+from paramcount.checkpoints.writers import gguf_tables as tables
+from paramcount.checkpoints.writers.rewriting import together, turned
 from paramcount.stored import Tensor
 
 

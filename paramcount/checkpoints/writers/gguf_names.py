@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from paramcount.checkpoints import gguf_tables as tables
-from paramcount.checkpoints.gguf_shapes import shaped
 from paramcount.checkpoints.matching import names_of
-from paramcount.checkpoints.rewriting import apart, fused
+from paramcount.checkpoints.writers import gguf_tables as tables
+from paramcount.checkpoints.writers.gguf_shapes import shaped
+from paramcount.checkpoints.writers.rewriting import apart, fused
 from paramcount.errors import ParamcountError, near, quoted
 from paramcount.stored import TOWERS, Tensor
 
