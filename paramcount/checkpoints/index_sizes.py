@@ -16,8 +16,8 @@ from typing import NamedTuple
 from paramcount.checkpoints.folding import key
 from paramcount.checkpoints.held import Checkpoint
 from paramcount.checkpoints.matching import Matches
+from paramcount.checkpoints.packed.configs import Said, said_of
 from paramcount.checkpoints.packed.packing import FP8_BLOCK, Packing, size_of
-from paramcount.checkpoints.packed.quantisation_configs import Said, said_of
 from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.errors import ParamcountError
 from paramcount.stored import Tensor

@@ -13,7 +13,7 @@ from paramcount.checkpoints.held import Checkpoint, File, Held
 from paramcount.checkpoints.opening.contradictions import lacking, place_of
 from paramcount.checkpoints.opening.indices import LARGEST_INDEX, MOST_FILES, PICKLES, Index, index_of
 from paramcount.checkpoints.opening.shards import Watch, gathered, only_names
-from paramcount.checkpoints.packed.quantisation_configs import quantization_config
+from paramcount.checkpoints.packed.configs import quantization_config
 from paramcount.errors import ParamcountError, printable
 from paramcount.files import KNOWN, expanded, read_text, regular
 from paramcount.safetensors_files import tensors_of

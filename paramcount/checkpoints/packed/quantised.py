@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 from paramcount.checkpoints.folding import folded
 from paramcount.checkpoints.held import Checkpoint, Held
-from paramcount.checkpoints.packed import packed_groups
+from paramcount.checkpoints.packed import groups
+from paramcount.checkpoints.packed.configs import Said, said_of
 from paramcount.checkpoints.packed.foreign import refuse_foreign
-from paramcount.checkpoints.packed.packed_groups import Group, grouped
-from paramcount.checkpoints.packed.packed_shapes import Fit, blocks_fit, float_block, float_fit, four_bit_fit, misfits, words_fit, words_read
+from paramcount.checkpoints.packed.groups import Group, grouped
 from paramcount.checkpoints.packed.packing import FP8_BLOCK, WORDS, Packing, Piece, size_of
-from paramcount.checkpoints.packed.quantisation_configs import Said, said_of
+from paramcount.checkpoints.packed.shapes import Fit, blocks_fit, float_block, float_fit, four_bit_fit, misfits, words_fit, words_read
 from paramcount.errors import ParamcountError, printable
 from paramcount.gguf_files import BLOCKS
 
@@ -177,7 +177,7 @@ def _fit(group: Group, said: Said, usual: Packing | None, shared: Mapping[str, t
             return words_fit(group.pieces, said, usual)
         case "mxfp4":
             return blocks_fit(group.pieces)
-        case packed_groups.FOUR_BITS:
+        case groups.FOUR_BITS:
             return four_bit_fit(group.pieces)
         case _:
             return float_fit(group.pieces, shared.get(group.ending, FP8_BLOCK), loose=not group.ending.endswith("inv"))

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from paramcount.checkpoints.packed.configs import Said
 from paramcount.checkpoints.packed.packing import FP8, FP8_BLOCK, INTERLEAVED, MXFP4_BLOCK, WORD, WORDS, Packing, Piece, pieces
-from paramcount.checkpoints.packed.quantisation_configs import Said
 from paramcount.errors import as_list
 from paramcount.scales import blocks
 
