@@ -19,6 +19,7 @@ TABLE = "zoo.csv"
 STRANGE = 10  # times the tensors of a model: what a file holds of which it is a small part
 NEAR = 20  # of so many tensors, one at most may differ in the nearest model
 WIDTHS = (2, 4)  # bytes of a value, where an index alone tells the size
+MOST_TENSORS = 100_000  # more than any model of the zoo has: Qwen3-Next has 74,391
 COUNTS = ("total", "language_model", "buffers", "mtp", "n_layers", "d_model", "vocab_size")
 
 
@@ -65,6 +66,8 @@ def recognised(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Rec
 
 def zoo_models(checkpoint: Checkpoint, content: Unpacked) -> tuple[str, ...]:
     """Ids of the models of the zoo that a checkpoint holds. `content`: the same without its packing."""
+    if len(content.tensors) > MOST_TENSORS:
+        return ()
     return recognised(checkpoint, content, meanings({name: logical.shape for name, logical in content.tensors.items()})).ids
 
 

@@ -22,6 +22,7 @@ WORDS = (
     ("projector", (r"projector|multi_?modal|connector|aligner", r"(^|\.)(mlp1|patch_merge_mlp|resampler)\.")),
 )
 BY_NAME = tuple((re.compile("|".join(patterns)), what) for what, patterns in WORDS)
+ANY = re.compile("|".join(pattern for _, patterns in WORDS for pattern in patterns))  # told at once of names that have none
 
 HARMLESS = ("buffer",)  # nobody declared them and nothing in them is learned
 NOT_COUNTED = ("vision tower", "audio tower", "projector")  # beside a model of which only the language model is counted
@@ -39,4 +40,4 @@ def class_of(name: str, shape: tuple[int, ...] | None) -> str:
     if name.endswith(MASKS) and shape is not None and len(shape) == 4:
         return "buffer"
     end = name[-LONGEST_NAME:].lower()
-    return next((what for pattern, what in BY_NAME if pattern.search(end)), "unknown")
+    return next(what for pattern, what in BY_NAME if pattern.search(end)) if ANY.search(end) else "unknown"
