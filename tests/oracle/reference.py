@@ -31,6 +31,8 @@ def config_json(sizes: Sizes) -> dict[str, Any]:
         config |= jamba_keys(sizes)
     elif sizes.reference == "T5ForConditionalGeneration":
         config |= {"feed_forward_proj": "gated-gelu" if sizes.gated else "relu"}  # type: ignore[attr-defined]
+    elif "cross_attention_layers" in type(sizes).model_fields:
+        config |= {"cross_attention_layers": list(sizes.cross_attention_layers)}  # type: ignore[attr-defined]
     elif "dense_layers" in type(sizes).model_fields:
         config |= {"mlp_only_layers": list(sizes.dense_layers), "decoder_sparse_step": 1}  # type: ignore[attr-defined]
     if hasattr(sizes, "vision"):

@@ -43,6 +43,7 @@ DIFFERENT = {
     "longt5.LongT5EncoderModel": "blocks of tokens",
     "minimax": "its reference shows patterns of attention without a softmax too",
     "mllama": "without a picture the reference leaves layers out; its language model is among CONFIGS",
+    "mllama_text_model": "its first layer may look at a picture, and the reference asks that one how much is kept; MllamaForCausalLM is among CONFIGS",
     "openai-gpt": "the reference keeps nothing: every token sends the whole text through again",
     "prophetnet": "streams, which the trace leaves as a word",
     "prophetnet.ProphetNetForCausalLM": "streams",
@@ -164,8 +165,9 @@ def test_modules_read_and_give_what_the_trace_says(name: str, asked: Asked) -> N
 
 
 def patterns(trace: Trace, *parts: str) -> list[tuple[Step, Step]]:
-    """(softmax, what it reads) of every attention in the order of the layers."""
-    found = [(indices, step) for step in trace.steps if step.op == "softmax" and step.part in parts and step.heads for indices, _ in copies(step)]
+    """(softmax, what it reads) of every attention in the order of the layers; the softmax of a router reads a matrix's output."""
+    soft = [step for step in trace.steps if step.op == "softmax" and step.part in parts and step.heads]
+    found = [(indices, step) for step in soft if trace.steps[step.reads[0]].op != "linear" for indices, _ in copies(step)]
     return [(step, trace.steps[step.reads[0]]) for _, step in sorted(found, key=lambda pair: pair[0])]
 
 
