@@ -15,7 +15,7 @@ import pytest
 from paramcount.checkpoints.opening.sources import opened
 from paramcount.checkpoints.verifying import Verification, verified
 from paramcount.names import load
-from tests.damaging import DAMAGES, Said, a_few, against, told
+from tests.damaging import DAMAGES, Damaged, Said, a_few, against, told
 from tests.headers import HEADERS, NAMES, Tensors, bytes_of, saved, spread, write_file, write_header, write_index, write_shards
 
 TABLE = re.compile(r"(^shared|wte|word_embeddings|embed_tokens|embed_in|backbone\.embeddings)\.weight$")
@@ -46,6 +46,13 @@ def beside(found: Verification) -> int:
 
 def by_one_name(says: Iterable[Said]) -> set[Said]:
     return {said._replace(name=ONE_NAME.get(said.name, said.name)) for said in says}
+
+
+def with_damage(name: str, damage: str, few: int) -> Iterable[Damaged]:
+    """A damage done to each of a few of its tensors."""
+    tensors = saved(name).tensors
+    chosen = list(tensors) if MANY else a_few(list(tensors), few)
+    return itertools.chain.from_iterable(DAMAGES[damage](tensors, tensor) for tensor in chosen)
 
 
 def in_folder(name: str, folder: Path, path: Path) -> Verification:
@@ -88,9 +95,7 @@ def test_the_scheme_of_a_quantised_one_is_told(name: str, scheme: str | None, ve
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", PLAIN)
 def test_every_damage_to_a_tensor_is_found_and_named(name: str, damage: str, verify: Verify) -> None:
-    tensors = saved(name).tensors
-    chosen = list(tensors) if MANY else a_few(list(tensors), 4)
-    for case in itertools.chain.from_iterable(DAMAGES[damage](tensors, tensor) for tensor in chosen):
+    for case in with_damage(name, damage, 4):
         found = verify(name, case.tensors)
         assert by_one_name(against(found)) == by_one_name(case.says)
         assert (found.ok, found.faults) == (False, ())
@@ -99,9 +104,7 @@ def test_every_damage_to_a_tensor_is_found_and_named(name: str, damage: str, ver
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", PACKED)
 def test_every_damage_to_a_packed_tensor_is_found_and_its_module_named(name: str, damage: str, verify: Verify) -> None:
-    tensors = saved(name).tensors
-    chosen = list(tensors) if MANY else a_few(list(tensors), 8)
-    for case in itertools.chain.from_iterable(DAMAGES[damage](tensors, tensor) for tensor in chosen):
+    for case in with_damage(name, damage, 8):
         found = verify(name, case.tensors)
         assert not found.ok
         assert case.module in told(found)

@@ -358,3 +358,9 @@ def test_the_copies_of_its_table_in_an_older_file_of_t5_are_no_findings() -> Non
     assert found.ok and found.beside == {"tied duplicate": 3 * prod(table)}
     turned = checked(header.config, tensors | {"encoder.embed_tokens.weight": table[::-1]})
     assert [(line.said.finding, line.pattern) for line in turned.lines] == [("unexpected", "encoder.embed_tokens.weight")]
+
+
+def test_a_scalar_beside_the_parameters_is_one_value() -> None:
+    shapes = FORMS["gpt2"][1] | {"h.0.attn.masked_bias": (), "h.1.attn.masked_bias": ()}
+    found = checked(GPT2, shapes)
+    assert found.ok and found.beside == {"buffer": 2}

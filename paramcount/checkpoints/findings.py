@@ -54,7 +54,7 @@ def lines_of(said_of: Mapping[str, Finding]) -> tuple[Line, ...]:
     for name, said in said_of.items():
         found.setdefault(said, []).append(name)
     lines = [
-        Line(said, pattern, len(names), None if (shape := said.held or said.declared) is None else prod(shape) * len(names))
+        Line(said, pattern, len(names), None if (shape := said.declared if said.held is None else said.held) is None else prod(shape) * len(names))
         for said, alike in found.items()
         for pattern, names in folded(alike)
     ]

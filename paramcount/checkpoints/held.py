@@ -50,6 +50,11 @@ class Checkpoint:
         """Whether every tensor's shape is known."""
         return all(held.shape is not None for held in self.tensors.values())
 
+    @property
+    def only_names(self) -> bool:
+        """Whether no tensor's shape is known: an index says no more than names."""
+        return not self.whole and all(held.shape is None for held in self.tensors.values())
+
 
 class Type(NamedTuple):
     """What is stored in one type of values."""

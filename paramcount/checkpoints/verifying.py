@@ -122,8 +122,7 @@ def verification(model: Model, found: Compared) -> Verification:
     faults, remarks = [*checkpoint.faults, *content.faults], [*found.remarks]
     if matches.by_shape:
         remarks.append(f"the names are strange: {len(matches.by_shape):,} tensors were matched by their shape alone")
-    only_names = not checkpoint.whole and all(held.shape is None for held in checkpoint.tensors.values())
-    if only_names:
+    if checkpoint.only_names:
         try:
             remarks.append(promise(matches, content, checkpoint))
         except ParamcountError as error:
@@ -136,7 +135,7 @@ def verification(model: Model, found: Compared) -> Verification:
         files=len(checkpoint.files),
         tensors=len(checkpoint.tensors),
         expected=expected_of(found.tensors),
-        found=found_of(matches, content),
+        found=found_of(found),
         lines=lines_of(found.said),
         faults=tuple(faults),
         remarks=(*checkpoint.remarks, *filter(None, remarks)),
@@ -144,7 +143,7 @@ def verification(model: Model, found: Compared) -> Verification:
         totals=content.totals,
         scheme=content.scheme,
         shapes_checked=checkpoint.whole,
-        only_names=only_names,
+        only_names=checkpoint.only_names,
         by_shape=len(matches.by_shape),
     )
 
@@ -174,20 +173,20 @@ def expected_of(tensors: Sequence[Tensor]) -> dict[str, int]:
     return found
 
 
-def found_of(matches: Matches, content: Unpacked) -> dict[str, int]:
+def found_of(found: Compared) -> dict[str, int]:
     """Parameters that the files hold of each component; where no shape is known, those of the tensors that are named."""
-    found = dict.fromkeys(COMPONENTS, 0)
-    only_names = all(logical.shape is None for logical in content.tensors.values())
+    sums = dict.fromkeys(COMPONENTS, 0)
+    matches, held, only_names = found.matches, found.content.tensors, found.checkpoint.only_names
     there = {**matches.there, **matches.by_shape}
-    copies = Counter(tensor for name, tensor in there.items() if only_names or content.tensors[name].shape is not None)
+    copies = Counter(tensor for name, tensor in there.items() if only_names or held[name].shape is not None)
     for tensor, times in copies.items():
         if is_counted(tensor):
             for component, n in shares(tensor):
-                found[place(tensor.part, component)[0]] += n * times
+                sums[place(tensor.part, component)[0]] += n * times
     for name, tensor in matches.misshapen.items():
         if is_counted(tensor):
-            found[place(tensor.part, tensor.component)[0]] += prod(content.tensors[name].shape or ())
-    return found
+            sums[place(tensor.part, tensor.component)[0]] += prod(held[name].shape or ())
+    return sums
 
 
 def predicted(found: Compared) -> int | None:
