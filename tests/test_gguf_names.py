@@ -89,6 +89,7 @@ ALIKE = {
     "glm4v_moe_text": "glm4_moe",
     "glm4v_text": "glm4",
     "internlm": "llama",
+    "kimi_k2": "deepseek_v3",
     "llama4.Llama4ForCausalLM": "llama4_text",
     "qwen2_5_vl_text": "qwen2_5_vl",
     "qwen2_vl_text": "qwen2_vl",

@@ -36,7 +36,12 @@ def difference(name: str, **changes: Any) -> int:
 def test_a_released_model_has_its_independent_total_and_every_tensor_shape(name: str) -> None:
     expected = MODELS[name]
     count = pc.count(expected["config"])
-    assert (count.total, count.embedding, count.lm_head, count.buffers) == (expected["total"], expected["embedding"], expected["lm_head"], 0)
+    assert (count.total, count.embedding, count.lm_head, count.buffers) == (
+        expected["total"],
+        expected["embedding"],
+        expected["lm_head"],
+        expected.get("buffers", 0),
+    )
     assert shapes(count) == expected["shapes"]
     assert expected["source"]
 
@@ -141,6 +146,9 @@ def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, An
         (config("Baichuan2-7B-Base", vocab_size=...), "vocab_size"),
         (config("Baichuan2-7B-Base", num_attention_heads=24), "n_heads × d_head"),
         (config("MiniCPM4-8B", num_experts=8), "num_experts"),
+        (config("Kimi-K2-Instruct", moe_layer_freq=2), "moe_layer_freq"),
+        (config("Kimi-K2-Instruct", topk_method="greedy"), "topk_method"),
+        (config("Kimi-K2-Instruct", n_group=5), "n_group"),
         (config("Orion-14B-Base", num_local_experts=8), "num_local_experts"),
         (config("XVERSE-7B", num_experts=64), "num_experts"),
         (config("Aquila2-34B", vocab_size=...), "vocab_size"),
@@ -167,6 +175,17 @@ def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, An
 )
 def test_what_other_code_would_build_or_none_could_is_refused(document: dict[str, Any], where: str) -> None:
     assert where in refusal(document).partition(":")[0]
+
+
+@pytest.mark.parametrize("model_type", ["kimi_k2", "deepseek_v3"])
+def test_kimi_k2_is_counted_alone_as_the_zoo_has_it_and_as_the_language_model_of_k2_5(model_type: str) -> None:
+    alone = config("Kimi-K2-Instruct", model_type=model_type)
+    count, entry = pc.count(alone), pc.count("kimi-k2")
+    assert (count.components, count.active, count.buffers) == (entry.components, entry.active, entry.buffers)
+    around = {"model_type": "kimi_k25", "architectures": ["KimiK25ForConditionalGeneration"], "tie_word_embeddings": False, "text_config": alone}
+    language = pc.count(around)
+    assert (language.total, language.scope) == (entry.total, "language_model")
+    assert language.not_counted == ("vision_config", "projector")
 
 
 def test_mimos_layers_for_the_next_token_are_what_its_files_hold_beside_the_model() -> None:

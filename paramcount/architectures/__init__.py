@@ -131,6 +131,7 @@ ARCHITECTURES = {
     "jais2": ("jais2", "Jais2"),
     "jamba": ("jamba", "Jamba"),
     "jetmoe": ("jetmoe", "JetMoe"),
+    "kimi_k2": ("deepseek_v3", "KimiK2"),
     "kimi_linear": ("kimi_linear", "KimiLinear"),
     "kolibri1": ("kolibri1", "Kolibri1"),
     "laguna": ("laguna", "Laguna"),

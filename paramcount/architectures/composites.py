@@ -90,7 +90,7 @@ COMPOSITES = {
     "idefics2": Composite("mistral", beside=("vision_config", "perceiver_config")),
     "idefics3": Composite("llama"),
     "internvl": Composite("qwen2", tied=True),
-    "kimi_k25": Composite("deepseek_v3", tied=True),
+    "kimi_k25": Composite("deepseek_v3", tied=True, old="kimi_k2"),
     "lfm2_vl": Composite("lfm2", tied=True),
     "lighton_ocr": Composite("qwen3", tied=True, missing=LIGHTON),
     "llava": Composite("llama", tie="either", tower="clip_vision_model", no_tower=CLIP),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
+from paramcount.config_keys.conditions import experts_in_every_layer, grouped_routing, latent_heads_stay_whole, one_of, padding_in_table
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
@@ -55,6 +55,15 @@ class DeepseekV3(Sizes):
         Source: github NVIDIA-NeMo/Megatron-Bridge@0fe9cb1dd9b1:src/megatron/bridge/models/deepseek/deepseek_v3_bridge.py.
         """
         return (("model.layers.{layer}.self_attn.rotary_emb.inv_freq", (c.d_model // c.n_heads // 2,), c.n_layers),)
+
+
+class KimiK2(DeepseekV3):
+    """Source: configuration_deepseek.py and modeling_deepseek.py of moonshotai/Kimi-K2-Instruct: DeepSeek-V3's own code."""
+
+    reference: ClassVar[str] = "DeepseekV3ForCausalLM of moonshotai/Kimi-K2-Instruct"
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        grouped_routing(8, 4), one_of("topk_method", ("noaux_tc",), "noaux_tc"), experts_in_every_layer, padding_in_table(None),
+    )  # fmt: skip
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

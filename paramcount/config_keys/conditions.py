@@ -150,3 +150,9 @@ def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     for key in ("num_experts", "num_local_experts"):
         if js.get(key):
             raise ParamcountError("is of a mixture of experts under this model type, which is not supported", where=key, accepted="0, or no such key")
+
+
+def experts_in_every_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """DeepSeek's own code can leave experts out of some layers behind the dense ones, which no release does."""
+    if js.get("moe_layer_freq", 1) != 1:
+        raise ParamcountError(f"= {shown(js['moe_layer_freq'])} is not supported", where="moe_layer_freq", accepted="1")

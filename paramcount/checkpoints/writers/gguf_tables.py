@@ -75,6 +75,7 @@ LAYOUTS = {
     "iquestcoder": "llama",
     "jais2": "jais2",
     "jamba": "jamba",
+    "kimi_k2": "deepseek2",
     "kimi_linear": "kimi-linear",
     "laguna": "laguna",
     "lfm2": "lfm2",
