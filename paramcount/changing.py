@@ -50,14 +50,14 @@ def what_if(spec: object, /, **changes: object) -> zoo.Model:
     reading, original = model.reading, model.original or model
     if reading.origin:  # of a zoo entry nothing was read
         origin = {name: "set" if name in wanted else key for name, key in reading.origin.items()}
-        new._reading = reading._replace(origin=origin, remarks=(*reading.remarks, *staying(sizes, config, origin)))
+        new._reading = reading._replace(origin=origin, notes=(*reading.notes, *staying(sizes, config, origin)))
     names = dict.fromkeys((*model.changes, *wanted))
     new._original, new._changes = original, {name: (at(original.sizes, name), at(config, name)) for name in names}
     return new
 
 
 def staying(before: Sizes, after: Sizes, origin: Mapping[str, str]) -> Iterator[str]:
-    """Remarks on what a config.json left to be derived, and would be another number were it derived from the changed sizes."""
+    """Notes on what a config.json left to be derived, and would be another number were it derived from the changed sizes."""
     derived: dict[str, dict[str, Any]] = {}  # of each inner config, its sizes as they would be
     for path, key in origin.items():
         block, _, field = path.rpartition(".")

@@ -11,7 +11,7 @@ from paramcount.architectures import architecture as architecture_of
 from paramcount.architectures.composites import COMPOSITES, TOWERS, Composite, tower_named
 from paramcount.config_keys.single_layers import PER_LAYER, not_declared
 from paramcount.errors import ParamcountError, near, printable, shown
-from paramcount.reading import left_unread, read, read_language, remarks
+from paramcount.reading import left_unread, read, read_language, unread_warnings
 from paramcount.rules import validated
 from paramcount.sizes import LARGEST, Sizes
 from paramcount.zoo import Model, Reading
@@ -102,7 +102,7 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     except ParamcountError as error:
         raise in_keys(error, origin) from None
     own = architecture.reference.partition(" ")[0]
-    notes = tuple(text for field, text in architecture.noted.items() if origin[field].startswith(("default", "derived")))
+    warnings = tuple(text for field, text in architecture.noted.items() if origin[field].startswith(("default", "derived")))
     reference, head = own, True
     left_out: tuple[str, ...] = ()
     if cls in architecture.same:
@@ -112,7 +112,7 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     elif cls and cls != own and cls in [stem(architecture) + ending for ending in OTHER_HEADS]:
         reference, head, left_out = cls, False, ("lm_head",) if cls.endswith(("Model", "Encoder")) else (f"head of {cls}",)
     untraced = ("use_sliding_window = true",) if document.get("use_sliding_window") is True and "window" not in architecture.model_fields else ()
-    return config, Reading(reference, head, "model", left_out, (*notes, *remarks(unread)), origin, unread, untraced), registered
+    return config, Reading(reference, head, "model", left_out, (*warnings, *unread_warnings(unread, own)), (), origin, unread, untraced), registered
 
 
 def language_model(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:
@@ -122,7 +122,8 @@ def language_model(document: Mapping[str, Any], composite: Composite, cls: str) 
     head = not cls.endswith("Model")
     left_out = (*composite.beside, "projector", *([] if head else ["lm_head"]))
     reference = cls or f"{document['model_type']}, its language model as {config.reference}"
-    return config, Reading(reference, head, "language_model", left_out, remarks(unread), origin, unread), registered
+    warnings = unread_warnings(unread, config.reference.partition(" ")[0])
+    return config, Reading(reference, head, "language_model", left_out, warnings, (), origin, unread), registered
 
 
 def in_keys(error: ParamcountError, origin: Mapping[str, str]) -> ParamcountError:

@@ -53,11 +53,17 @@ class Count:
     not_counted: tuple[str, ...] = ()
     release: Mapping[str, int] = field(default_factory=dict)  # what the released files hold, item by item; empty where nobody said
     quantisation: str | None = None  # of the released files
-    remarks: tuple[str, ...] = ()  # what looks odd in a config.json, and keys named like sizes that nothing reads
+    warnings: tuple[str, ...] = ()  # the count may not be what was meant: a key that looks like a size is ignored, for example
+    notes: tuple[str, ...] = ()  # harmless, but worth knowing
     architecture: str = ""
     reference: str = ""  # the class whose parameters these are
     sizes: Any = field(default=None, repr=False, compare=False)
     head: bool = field(default=True, repr=False, compare=False)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Warnings and notes together. Deprecated: use `warnings` and `notes`; it goes away in 0.3."""
+        return (*self.warnings, *self.notes)
 
     @property
     def embedding(self) -> int:
@@ -119,6 +125,8 @@ class Count:
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in names},
             "not_counted": list(self.not_counted),
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
             "remarks": list(self.remarks),
             **{name: dict(getattr(self, name)) for name in nested},
         }
@@ -150,7 +158,8 @@ def counted(model: Model) -> Count:
         reading.head,
         scope=reading.scope,
         not_counted=reading.not_counted,
-        remarks=reading.remarks,
+        warnings=reading.warnings,
+        notes=reading.notes,
         architecture=model.architecture or "",
         reference=reading.reference,
     )

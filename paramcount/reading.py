@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ LAYER_TYPES = (
 
 
 TIE = "tie_word_embeddings"
+MOST_LISTED = 5  # keys that one warning names
 
 
 class Values(NamedTuple):
@@ -309,7 +310,16 @@ def worked_out(derivation: Derivation | Condition, config: Watched, values: Mapp
         raise ParamcountError(f"cannot be worked out from {looked_at}", where=field, accepted="a config that the reference can build") from None
 
 
-def remarks(unread: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a reader of the count should know: numbers that are named like sizes and were not read."""
+def unread_warnings(unread: Mapping[str, Any], reference: str) -> tuple[str, ...]:
+    """A warning about unread keys that look like sizes. `reference`: the class that does not use them."""
     odd = [key for key, value in unread.items() if type(value) is int and value > 1 and like_a_size(key.rpartition(".")[2])]
-    return (f"not read, though named like sizes: {', '.join(printable(key, 60) for key in odd)}",) if odd else ()
+    if not odd:
+        return ()
+    looks = "looks like a size" if len(odd) == 1 else "look like sizes"
+    return (f"ignored {listed(odd)} ({looks}, but {reference} does not use {'it' if len(odd) == 1 else 'them'})",)
+
+
+def listed(keys: Sequence[str]) -> str:
+    """Keys of a file in one line, a long list cut: "a, b and 3 more"."""
+    names = ", ".join(printable(key, 60) for key in keys[:MOST_LISTED])
+    return f"{names} and {len(keys) - MOST_LISTED:,} more" if len(keys) > MOST_LISTED else names

@@ -105,7 +105,8 @@ class Reading(NamedTuple):
     head: bool = True  # whether it has the language model's head
     scope: str = "model"  # model | language_model
     not_counted: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # the result may not be what was meant
+    notes: tuple[str, ...] = ()  # harmless
     origin: Mapping[str, str] = {}  # {field: the key it was read from, "default", or "derived" and from which keys}
     unread: Mapping[str, Any] = {}
     untraced: tuple[str, ...] = ()  # what the config says of the flow that no field knows, nor any weight depends on

@@ -96,7 +96,7 @@ def test_a_what_if_is_the_entry_with_that_size_written_in_it(id: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(MODEL_TYPES))
-def test_of_a_config_json_it_is_the_one_with_another_key_but_for_what_is_remarked_on(name: str) -> None:
+def test_of_a_config_json_it_is_the_one_with_another_key_but_for_what_is_noted(name: str) -> None:
     """Every number of every architecture doubled, here and in its config.json."""
     document = default(name)
     model = pc.load(document)
@@ -107,8 +107,8 @@ def test_of_a_config_json_it_is_the_one_with_another_key_but_for_what_is_remarke
             with contextlib.suppress(pc.ParamcountError):
                 found, expected = pc.what_if(model, **{field: 2 * value}), pc.load({**document, key: 2 * value})
                 followed = {name: now for name, now in expected.sizes.__dict__.items() if now != getattr(found.sizes, name)}
-                remarks = [remark for remark in found.reading.remarks if "it would be" in remark]
-                assert remarks == [
+                notes = [note for note in found.reading.notes if "it would be" in note]
+                assert notes == [
                     f"{name} stays {written(getattr(model.sizes, name))}; derived from the changed sizes it would be {written(now)}"
                     for name, now in followed.items()
                 ]
@@ -200,14 +200,14 @@ def test_a_mapping_and_its_reading_stay_what_they_are() -> None:
     model = pc.what_if(classifier, n_layers=3)
     count = pc.count(model)
     assert (count.reference, count.lm_head, count.not_counted) == ("OlmoeForSequenceClassification", 0, ("head of OlmoeForSequenceClassification",))
-    assert count.remarks == ("not read, though named like sizes: conv_kernel_size",)
+    assert count.warnings == ("ignored conv_kernel_size (looks like a size, but OlmoeForCausalLM does not use it)",)
     assert model.reading.origin["n_layers"] == "set"
 
 
-def test_what_would_follow_if_it_were_derived_is_remarked_on() -> None:
+def test_what_would_follow_if_it_were_derived_is_a_note() -> None:
     model = pc.what_if({"model_type": "llama", "hidden_size": 2048, "num_attention_heads": 16}, d_model=4096)
-    assert pc.count(model).remarks == ("d_head stays 128; derived from the changed sizes it would be 256",)
-    assert pc.count(pc.what_if({"model_type": "llama", "head_dim": 128}, d_model=2048)).remarks == ()
+    assert pc.count(model).notes == ("d_head stays 128; derived from the changed sizes it would be 256",)
+    assert pc.count(pc.what_if({"model_type": "llama", "head_dim": 128}, d_model=2048)).notes == ()
 
 
 # ---- what cannot be

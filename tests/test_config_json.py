@@ -138,16 +138,31 @@ def test_a_quantised_config_counts_the_logical_parameters() -> None:
 # ---- what is left unread
 
 
-def test_an_unread_key_that_looks_like_a_size_is_remarked_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unread_key_that_looks_like_a_size_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = QWEN | {"num_experts": 64, "conv_kernel_size": 4, "max_position_embeddings": 40960, "bos_token_id": 151643, "use_cache": True, "num_x": 1}
-    remark = "not read, though named like sizes: num_experts, conv_kernel_size"
-    assert pc.count(document).remarks == (remark,)
-    assert pc.count(document).to_dict()["remarks"] == [remark]
-    assert pc.count(QWEN).remarks == ()
+    warning = "ignored num_experts, conv_kernel_size (look like sizes, but Qwen3ForCausalLM does not use them)"
+    count = pc.count(document)
+    assert (count.warnings, count.notes, count.remarks) == ((warning,), (), (warning,))
+    plain = count.to_dict()
+    assert (plain["warnings"], plain["notes"], plain["remarks"]) == ([warning], [], [warning])
+    assert pc.count(QWEN).warnings == pc.count(QWEN).notes == ()
     path = tmp_path / "config.json"
     path.write_text(json.dumps(document), encoding="utf-8")
-    assert lines(capsys, str(path))[1] == f"remark: {remark}\n"
-    assert lines(capsys, "compare", str(path), "--csv")[1] == f"remark: {path}: {remark}\n"
+    assert lines(capsys, str(path))[1] == f"warning: {warning}\n"
+    assert lines(capsys, "compare", str(path), "--csv")[1] == f"warning: {path}: {warning}\n"
+
+
+@pytest.mark.parametrize("command", ["show", "compare", "explain", "trace", "why", "verify"])
+def test_every_command_prints_warnings_on_stderr_or_in_its_json(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(QWEN | {"conv_kernel_size": 4}), encoding="utf-8")
+    warning = "ignored conv_kernel_size (looks like a size, but Qwen3ForCausalLM does not use it)"
+    start = f"{path}: " if command in ("compare", "why") else ""  # which of several models it is about
+    figure = ["8190735360"] if command == "why" else []
+    assert lines(capsys, command, str(path), *figure)[1] == f"warning: {start}{warning}\n"
+    out, err = lines(capsys, command, str(path), *figure, "--json")
+    assert err == ""
+    assert [json.loads(out)[kind] for kind in ("warnings", "notes")] == [[f"{start}{warning}"], []]
 
 
 def test_the_keys_say_where_every_size_came_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

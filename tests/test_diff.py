@@ -235,12 +235,12 @@ def test_every_format_tells_the_same(run: Runner) -> None:
     assert (sizes["d_ff"], sizes["d_expert"], sizes["attention_bias"]) == (("11008", ""), ("", "2880"), ("false", "true"))
 
 
-def test_paths_and_names_are_compared_and_remarks_are_told(run: Runner, tmp_path: Path) -> None:
+def test_paths_and_names_are_compared_and_warnings_are_printed(run: Runner, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text('{"model_type": "gpt2", "n_layer": 13, "num_towers": 3}', encoding="utf-8")
     done = run("diff", "gpt2-small", str(path))
     assert [line.split() for line in done.out.splitlines() if "→" in line][1:] == [["n_layers", "12", "→", "13"]]
-    assert done.err.startswith("remark: ") and "num_towers" in done.err
+    assert done.err.startswith("warning: ") and "num_towers" in done.err
 
 
 def test_hostile_names_become_no_markup(run: Runner, tmp_path: Path) -> None:

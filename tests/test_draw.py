@@ -500,10 +500,10 @@ def test_a_what_if_is_drawn(run: Runner) -> None:
     assert any(text.startswith("what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248") for text in texts)
 
 
-def test_remarks_go_to_stderr(run: Runner, tmp_path: Path) -> None:
+def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "llama", "num_hidden_layers": 1, "conv_kernel_size": 3}', encoding="utf-8")
     done = run("draw", str(tmp_path / "config.json"), "-o", str(tmp_path / "out.svg"))
-    assert (done.code, done.err) == (0, "remark: not read, though named like sizes: conv_kernel_size\n")
+    assert (done.code, done.err) == (0, "warning: ignored conv_kernel_size (looks like a size, but LlamaForCausalLM does not use it)\n")
 
 
 @pytest.mark.parametrize(

@@ -246,8 +246,8 @@ def test_a_wildcard_matches_ids_as_they_are_written_and_loosely_only_where_none_
     assert expand(pattern) == ids
 
 
-def test_another_release_of_the_same_sizes_is_answered_with_a_remark(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, remark in (("deepseek-v2.5", "remark: deepseek-v2.5 has the sizes of deepseek-v2, whose entry this is\n"), ("gpt2", ""), ("GPT-2 small", "")):
+def test_another_release_of_the_same_sizes_is_answered_with_a_note(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, note in (("deepseek-v2.5", "note: deepseek-v2.5 has the sizes of deepseek-v2, whose entry this is\n"), ("gpt2", ""), ("GPT-2 small", "")):
         with pytest.raises(SystemExit):
             main([name])
-        assert capsys.readouterr().err == remark
+        assert capsys.readouterr().err == note

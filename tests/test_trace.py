@@ -172,10 +172,10 @@ def test_weights_of_another_architecture_are_refused(capsys: pytest.CaptureFixtu
     assert message == "--weights: of llama (accepted: a model of architecture gpt2, whose forward pass is written in NumPy)"
 
 
-def test_more_tokens_than_the_context_that_was_published_are_remarked_on(run: Runner) -> None:
+def test_more_tokens_than_the_context_that_was_published_are_a_warning(run: Runner) -> None:
     done = run("trace", "llama-3.1-8b", "--tokens", "131073")
     assert done.code == 0
-    assert done.err == "remark: 131,073 tokens, the published context length is 131,072\n"
+    assert done.err == "warning: 131,073 tokens, the published context length is 131,072\n"
 
 
 def test_a_what_if_says_what_was_changed(run: Runner) -> None:

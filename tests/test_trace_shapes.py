@@ -190,10 +190,10 @@ def test_scores_get_their_biases_between_queries_and_keys_and_the_mask() -> None
     assert table == "decoder.block.{layer}.layer.0.SelfAttention.relative_attention_bias"
 
 
-def test_a_window_that_a_config_asks_for_and_no_field_knows_is_remarked_on() -> None:
-    remark = "use_sliding_window = true is not described: every layer is traced as looking back on the whole text"
-    assert trace({"model_type": "qwen2", "use_sliding_window": True}).remarks == (remark,)
-    assert trace({"model_type": "qwen2"}).remarks == trace("mistral-7b-v0.1").remarks == ()
+def test_a_window_that_a_config_asks_for_and_no_field_knows_is_a_warning() -> None:
+    warning = "use_sliding_window = true is not described: every layer is traced as looking back on the whole text"
+    assert trace({"model_type": "qwen2", "use_sliding_window": True}).warnings == (warning,)
+    assert trace({"model_type": "qwen2"}).warnings == trace("mistral-7b-v0.1").warnings == ()
 
 
 def test_grouped_queries_share_their_keys_while_decoding() -> None:

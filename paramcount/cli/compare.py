@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from paramcount.cli.options import File, Output, changed, download_option, emit, models_argument, output_options, picking_options, remark, remark_on, set_option
+from paramcount.cli.options import File, Output, changed, collect_messages, download_option, emit, models_argument, output_options, picking_options, set_option
 from paramcount.errors import ParamcountError
 from paramcount.tables import Table, write_whole
 
@@ -44,11 +44,7 @@ def command(
         from paramcount.drawing.bars import format_of
 
         format_of(plot)  # refuses a wrong ending before anything is read
-    remark_on(names)
     models = [changed(model, changes) for model in select(names, estimates=estimates, download=download)]
-    for model in models:
-        for text in model.reading.remarks if not model.estimate else ():
-            remark(f"{model.id}: {text}")
     rows = rows_of(models)
 
     def made(chosen: str) -> Table:
@@ -58,7 +54,7 @@ def command(
             draw(in_order(rows, sort), plot, scale or "linear")
         return found
 
-    emit(made, output)
+    emit(made, output, collect_messages(names, models, with_ids=True))
 
 
 def draw(rows: Sequence[Mapping[str, Any]], path: str, scale: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from paramcount.changing import as_sum, recorded, said
-from paramcount.cli.options import Output, changed, download_option, emit, models_argument, output_options, remark, remark_on, set_option
+from paramcount.cli.options import Output, changed, collect_messages, download_option, emit, models_argument, output_options, set_option
 from paramcount.comparing import signed_or_dash
 from paramcount.counting import SCHEMA_VERSION
 from paramcount.differing import ComponentDifference, Difference, SizeDifference, differences
@@ -42,13 +42,9 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
     """
     if len(names) > 2 or (len(names) == 1 and not changes):
         raise ParamcountError(f"{len(names)} model{'s' * (len(names) > 1)} to compare", accepted="two, or one with --set SIZE=VALUE")
-    remark_on(names)
     models = [load(name, download=download) for name in names]
     after = [changed(model, changes) for model in models]
-    for model in after:
-        for text in model.reading.remarks:
-            remark(f"{model.id}: {text}")
-    emit(lambda chosen: table((models if len(models) == 1 else after)[0], after[-1]), output)
+    emit(lambda chosen: table((models if len(models) == 1 else after)[0], after[-1]), output, collect_messages(names, after, with_ids=True))
 
 
 def table(a: Model, b: Model) -> Table:

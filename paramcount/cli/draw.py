@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import File, download_option, load_changed, model_argument, remark, remark_on, set_option
+from paramcount.cli.options import File, collect_messages, download_option, load_changed, model_argument, print_messages, set_option
 from paramcount.errors import ParamcountError
 from paramcount.tables import write_whole
 
@@ -27,10 +27,8 @@ def command(name: str, output: str | None, layer: int | None, tokens: int | None
     if output is None:
         raise ParamcountError("names no file to draw into", where="-o", accepted="a FILE that ends in .svg, .html or .png")
     format = "svg" if output == "-" else format_of(output)
-    remark_on([name])
     model = load_changed(name, changes, download)
-    for text in model.reading.remarks:
-        remark(text)
+    print_messages(collect_messages([name], [model]))
     content = file_of(drawn(model, tokens=tokens, layer=layer), format)
     if output == "-":
         click.echo(content, nl=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import Output, download_option, emit, load_changed, model_argument, noted, output_options, remark, remark_on, set_option
+from paramcount.cli.options import Output, collect_messages, download_option, emit, load_changed, model_argument, noted, output_options, set_option
 from paramcount.errors import ParamcountError
 
 
@@ -36,13 +36,11 @@ def command(
 
     if tensors and (layer is not None or head):
         raise ParamcountError(f"--tensors and --{'head' if head else 'layer'} at once", accepted="one of them")
-    remark_on([name])
     model = load_changed(name, changes, download)
-    for text in model.reading.remarks:
-        remark(text)
+    messages = collect_messages([name], [model])
     if tensors:
         count = counted(model)
-        emit(lambda chosen: noted(telling.tensors(model.name, count), model), output)
+        emit(lambda chosen: noted(telling.tensors(model.name, count), model), output, messages)
     else:
         found = explain(model, layer=layer, head=head)
-        emit(lambda chosen: noted(telling.table(found), model), output)
+        emit(lambda chosen: noted(telling.table(found), model), output, messages)

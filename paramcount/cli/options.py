@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -32,13 +32,47 @@ def complete_names(ctx: click.Context, param: click.Parameter | None, incomplete
     return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
 
 
-def remark_on(words: Iterable[str]) -> None:
-    """What a reader of the answer should know about the words: of whose entry it is, and that a folder of that name was not read."""
+class Messages(NamedTuple):
+    """Warnings (the result may not be what was meant) and notes (harmless)."""
+
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def notes_on_names(words: Iterable[str]) -> Iterator[str]:
+    """Notes on how names were understood: a folder of the same name was not read, or the entry is another release of the same sizes."""
     for word in words:
         if not is_path(word) and os.path.isdir(word):
-            remark(f"{printable(word)} is taken as a name; the folder here would be ./{printable(word)}/")
+            yield f"{printable(word)} is taken as a name; the folder here would be ./{printable(word)}/"
         if entry := other_entry(word):
-            remark(f"{printable(word)} has the sizes of {entry}, whose entry this is")
+            yield f"{printable(word)} has the sizes of {entry}, whose entry this is"
+
+
+def collect_messages(words: Iterable[str], models: Sequence[Model], *results: Any, with_ids: bool = False) -> Messages:
+    """All warnings and notes that a command has to print. `words`: the models as typed; `results`: what else has warnings and notes,
+    a trace for example; `with_ids`: begin the messages of each model with its id."""
+    warnings, notes = [], [*notes_on_names(words)]
+    for model in models:
+        if not model.estimate:
+            start = f"{model.id}: " if with_ids else ""
+            warnings += [f"{start}{text}" for text in model.reading.warnings]
+            notes += [f"{start}{text}" for text in model.reading.notes]
+    for result in results:
+        warnings += result.warnings
+        notes += result.notes
+    return Messages(tuple(warnings), tuple(notes))
+
+
+def with_messages(data: dict[str, Any], messages: Messages) -> dict[str, Any]:
+    """The data of a JSON output with the fields `warnings` and `notes`."""
+    return data | {"warnings": list(messages.warnings), "notes": list(messages.notes)}
+
+
+def print_messages(messages: Messages) -> None:
+    """Print warnings, then notes, on stderr."""
+    for kind, texts in (("warning", messages.warnings), ("note", messages.notes)):
+        for text in texts:
+            click.echo(f"{kind}: {text}", err=True)
 
 
 def models_argument(*, required: bool = True, metavar: str = "MODEL...") -> Callable[[F], F]:
@@ -64,10 +98,6 @@ def picking_options(command: F) -> F:
     ):
         command = option(command)
     return command
-
-
-def remark(text: str) -> None:
-    click.echo(f"remark: {text}", err=True)
 
 
 def download_option(command: F) -> F:
@@ -138,11 +168,17 @@ def output_options(command: F) -> F:
     return made  # type: ignore[no-any-return]
 
 
-def emit(make: Callable[[str], Table], output: Output) -> None:
-    """Render the table that `make` gives for the chosen format, to stdout or whole into a file."""
+def emit(make: Callable[[str], Table], output: Output, messages: Messages | None = None) -> None:
+    """Render the table that `make` gives for the chosen format, to stdout or whole into a file. Messages go to stderr, in JSON into
+    the fields `warnings` and `notes`."""
     chosen = output.chosen
     to_file = output.path not in (None, "-")
-    text = render(make(chosen), chosen, WIDTH_OF_A_FILE if to_file else terminal_width())
+    if messages and chosen != "json":
+        print_messages(messages)
+    table = make(chosen)
+    if messages and chosen == "json":
+        table = table._replace(data=with_messages(table.data, messages))
+    text = render(table, chosen, WIDTH_OF_A_FILE if to_file else terminal_width())
     if not to_file:
         click.echo(text, nl=False)
     else:

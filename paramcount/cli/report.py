@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import File, changed, download_option, models_argument, remark, remark_on, set_option
+from paramcount.cli.options import File, changed, collect_messages, download_option, models_argument, print_messages, set_option
 
 
 @click.command("report", epilog="Example: paramcount report gpt2-small llama-3.1-8b -o report.html")
@@ -25,11 +25,8 @@ def command(names: tuple[str, ...], output: str | None, estimates: bool, changes
 
     if output not in (None, "-"):
         check_ending(str(output))
-    remark_on(names)
     models = [changed(model, changes) for model in select(names, estimates=estimates, download=download)]
-    for model in models:
-        for text in model.reading.remarks if not model.estimate else ():
-            remark(f"{model.id}: {text}")
+    print_messages(collect_messages(names, models, with_ids=True))
     quiet_plots()
     html = page(models)
     if output in (None, "-"):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from paramcount.cli.checkpoints import names_checkpoint, read_checkpoint
-from paramcount.cli.options import Output, download_option, emit, load_changed, model_argument, noted, output_options, remark, remark_on, set_option
+from paramcount.cli.options import Messages, Output, collect_messages, download_option, emit, load_changed, model_argument, noted, output_options, set_option
 from paramcount.counting import counted
 from paramcount.errors import ParamcountError
 from paramcount.overview import claims, table
@@ -41,20 +41,18 @@ def command(
         asked = {"--keys": keys, f"--by {by}": by not in (None, "tensor"), "--set": changes, "--estimates": estimates}
         show_checkpoint(name, [option for option, given in asked.items() if given], by, output)
         return
-    remark_on([name])
     model = load_changed(name, changes, download)
     if model.estimate and estimates:
-        emit(lambda chosen: claims(model), output)
+        emit(lambda chosen: claims(model), output, collect_messages([name], [model]))
         return
     count = counted(model)
-    for text in count.remarks:
-        remark(text)
+    messages = collect_messages([name], [model])
     if by or keys:
         from paramcount import breakdown
 
-        emit(lambda chosen: noted(breakdown.keys(model) if keys else breakdown.BY[str(by)](count), model), output)
+        emit(lambda chosen: noted(breakdown.keys(model) if keys else breakdown.BY[str(by)](count), model), output, messages)
     else:
-        emit(lambda chosen: noted(table(model, count), model), output)
+        emit(lambda chosen: noted(table(model, count), model), output, messages)
 
 
 def show_checkpoint(path: str, refused: Sequence[str], by: str | None, output: Output) -> None:
@@ -65,6 +63,8 @@ def show_checkpoint(path: str, refused: Sequence[str], by: str | None, output: O
     from paramcount.checkpoints.alone import stored
 
     found = stored(read_checkpoint(path))
-    for text in found.remarks:
-        remark(text)
-    emit(lambda chosen: telling_alone.by_tensor(found, full=chosen in ("csv", "json")) if by else telling_alone.table(found), output)
+    emit(
+        lambda chosen: telling_alone.by_tensor(found, full=chosen in ("csv", "json")) if by else telling_alone.table(found),
+        output,
+        Messages(notes=found.remarks),
+    )

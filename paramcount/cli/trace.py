@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paramcount.cli.options import File, Output, download_option, emit, load_changed, model_argument, noted, output_options, remark, remark_on, set_option
+from paramcount.cli.options import File, Output, collect_messages, download_option, emit, load_changed, model_argument, noted, output_options, set_option
 from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
@@ -58,14 +58,11 @@ def command(
 
     if decode != (past is not None):
         raise ParamcountError("stands alone", where="--decode" if decode else "--past", accepted="--decode --past N, or neither")
-    remark_on([name])
     model = load_changed(name, changes, download)
     real = run_real(model, weights, text, tokenizer, top, [tokens, pad, batch, past, source]) if weights or text else None
     found = trace(model, tokens=len(real.ids) if real else tokens, pad=pad, batch=batch, past=past, source=source)
-    for remarked in (*model.reading.remarks, *found.remarks):
-        remark(remarked)
     told = noted(table(with_every_layer(found) if full else found), model)
-    emit(lambda chosen: with_words(told, real) if real else told, output)
+    emit(lambda chosen: with_words(told, real) if real else told, output, collect_messages([name], [model], found))
 
 
 def run_real(model: Model, weights: str | None, text: str | None, tokenizer: str | None, top: int, shape_options: Sequence[int | None]) -> Run:

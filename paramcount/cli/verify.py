@@ -9,7 +9,7 @@ import click
 
 from paramcount.checking import Check, checks
 from paramcount.cli.checkpoints import names_checkpoint, read_checkpoint
-from paramcount.cli.options import File, Output, emit, load_changed, model_argument, noted, output_options, remark_on, set_option
+from paramcount.cli.options import File, Messages, Output, collect_messages, emit, load_changed, model_argument, noted, output_options, set_option
 from paramcount.counting import SCHEMA_VERSION, counted
 from paramcount.errors import ParamcountError, printable
 from paramcount.names import is_path
@@ -31,17 +31,17 @@ def command(name: str, checkpoint: str | None, changes: tuple[str, ...], output:
 
     Nothing was checked or published of a what-if: GPT-2's NumPy pass alone can run it.
     """
-    remark_on([name])
     model = load_changed(name, changes)
+    messages = collect_messages([name], [model])
     if checkpoint is None and names_checkpoint(name, with_config=True):
         checkpoint = name
     if checkpoint is None:
-        against_figures(model, output)
+        against_figures(model, output, messages)
     else:
-        against_files(model, checkpoint, output)
+        against_files(model, checkpoint, output, messages)
 
 
-def against_files(model: Model, path: str, output: Output) -> None:
+def against_files(model: Model, path: str, output: Output, messages: Messages) -> None:
     from paramcount.checkpoints import telling_verified
     from paramcount.checkpoints.recognising import zoo_models
     from paramcount.checkpoints.verifying import compared, verification
@@ -54,18 +54,18 @@ def against_files(model: Model, path: str, output: Output) -> None:
     tensors = compared(model, checkpoint)
     found = verification(model, tensors)
     others = () if found.ok else zoo_models(checkpoint, tensors.content)
-    emit(lambda chosen: noted(telling_verified.rows(found) if chosen == "csv" else telling_verified.table(found, others), model), output)
+    emit(lambda chosen: noted(telling_verified.rows(found) if chosen == "csv" else telling_verified.table(found, others), model), output, messages)
     sys.exit(not found.ok)
 
 
-def against_figures(model: Model, output: Output) -> None:
+def against_figures(model: Model, output: Output, messages: Messages) -> None:
     count = counted(model)
     made = checks(model, count)
     if model.architecture == "gpt2":
         from paramcount.gpt2_checks import forward_checks
 
         made += forward_checks(model.sizes, count)
-    emit(lambda chosen: noted(table(f"{model.name}   {count.total:,} parameters", made, what_if=model.original is not None), model), output)
+    emit(lambda chosen: noted(table(f"{model.name}   {count.total:,} parameters", made, what_if=model.original is not None), model), output, messages)
     sys.exit(any(check.ok is False for check in made))
 
 

@@ -13,7 +13,7 @@ import click
 
 from paramcount.changing import recorded, said
 from paramcount.cli.checkpoints import names_checkpoint, read_checkpoint
-from paramcount.cli.options import Output, download_option, emit, load_changed, models_argument, output_options, remark, remark_on, set_option
+from paramcount.cli.options import Output, collect_messages, download_option, emit, load_changed, models_argument, output_options, set_option
 from paramcount.counting import SCHEMA_VERSION, counted
 from paramcount.errors import ParamcountError, printable, quoted
 from paramcount.explaining.published import Account, Why, explained
@@ -49,16 +49,13 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
     not reproducible, or a file not accounted for.
     """
     asked = words(names)
-    remark_on(one.name for one in asked)
     models = [load_changed(one.name, changes, download) for one in asked]
     answers = [explained(model, one.figures) if one.figures or not one.files else () for model, one in zip(models, asked)]
-    for model in models:
-        for text in model.reading.remarks:
-            remark(f"{model.id}: {text}")
+    messages = collect_messages([one.name for one in asked], models, with_ids=True)
     files = [contents_in(model, one.files) for model, one in zip(models, asked)]
     found: list[Why | Contents] = [*chain(*answers), *chain(*files)]
     alone = len(asked) == 1 == len(asked[0].figures) + len(asked[0].files)
-    emit(lambda chosen: one_answer(models[0], found[0]) if alone and chosen not in ("csv", "json") else table(models, answers, files), output)
+    emit(lambda chosen: one_answer(models[0], found[0]) if alone and chosen not in ("csv", "json") else table(models, answers, files), output, messages)
     sys.exit(not all(answer.ok for answer in found))
 
 

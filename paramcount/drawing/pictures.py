@@ -143,7 +143,7 @@ def header(model: Model, trace: Trace) -> Group:
     """What is drawn, and how large it is."""
     count = counted(model)
     what = "parameters of the language model" if count.scope == "language_model" else "parameters"
-    lines = [f"{trace.tokens:,} token{'s' if trace.tokens > 1 else ''} · {count.total:,} {what}", *said(model), *trace.remarks]
+    lines = [f"{trace.tokens:,} token{'s' if trace.tokens > 1 else ''} · {count.total:,} {what}", *said(model), *trace.warnings]
     title = Text(0, 20, printable(model.name, 80), 22, "start", "title")
     return Group(texts=(title, *(Text(0, 42 + 16 * i, printable(line, 160), 12, "start", "line") for i, line in enumerate(lines))))
 

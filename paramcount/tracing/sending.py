@@ -55,10 +55,10 @@ def traced(model: Model, asked: Asked) -> Trace:
     if asked.past is not None and not walk.cached and not walk.causal:
         raise ParamcountError("reads a text at once and keeps nothing of it", where=model.id, accepted="a trace without past")
     walk.visit(out, Place(part=part))
-    remarks = []
+    warnings = []
     if model.context_length is not None and reach > model.context_length:
-        remarks.append(f"{reach:,} tokens, the published context length is {model.context_length:,}")
-    remarks += [f"{what} is not described: every layer is traced as looking back on the whole text" for what in model.reading.untraced]
+        warnings.append(f"{reach:,} tokens, the published context length is {model.context_length:,}")
+    warnings += [f"{what} is not described: every layer is traced as looking back on the whole text" for what in model.reading.untraced]
     patterns: list[Any] = walk.patterns
     return Trace(
         id=model.id,
@@ -71,5 +71,5 @@ def traced(model: Model, asked: Asked) -> Trace:
         steps=tuple(walk.steps),
         cache=tuple(walk.kept),
         pattern=None if None in patterns else sum(patterns),
-        remarks=tuple(remarks),
+        warnings=tuple(warnings),
     )

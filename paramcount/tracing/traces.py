@@ -111,7 +111,13 @@ class Trace(NamedTuple):
     steps: tuple[Step, ...]
     cache: tuple[Kept, ...]  # what is kept when these tokens have passed
     pattern: int | None  # numbers in all attention patterns of one text; None where a shape is not all numbers
-    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # the trace may not be what was meant
+    notes: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Warnings and notes together. Deprecated: use `warnings` and `notes`; it goes away in 0.3."""
+        return (*self.warnings, *self.notes)
 
     @property
     def cached_elements(self) -> int | None:
@@ -121,5 +127,5 @@ class Trace(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data for JSON."""
-        plain = self._asdict() | {"cached_elements": self.cached_elements}
+        plain = self._asdict() | {"cached_elements": self.cached_elements, "remarks": self.remarks}
         return plain | {"steps": [step.to_dict() for step in self.steps], "cache": [kept.to_dict() for kept in self.cache]}

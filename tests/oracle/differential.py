@@ -273,7 +273,7 @@ def differences(document: dict[str, Any], cls_name: str, *, run: bool = True, by
         for has, expected, what in zip(mine, theirs, ("parameter", "buffer")):
             expected = {name: shape for name, shape in expected.items() if 0 not in shape and name not in dead}
             found += [f"{what} {n}: {has.get(n)} instead of {expected.get(n)}" for n in sorted(has | expected) if has.get(n) != expected.get(n)][:12]
-    noted = any("cannot run" in remark for remark in from_config(document).reading.remarks)
+    noted = any("cannot run" in warning for warning in from_config(document).reading.warnings)
     if run and not found and not noted and wants["total"] <= SMALL_ENOUGH_TO_RUN and (failed := runs(document, cls_name, dead)):
         found.append(f"we count what the reference cannot run: {type(failed).__name__}: {str(failed)[:300]}")
     return found
