@@ -13,15 +13,21 @@ class Check(NamedTuple):
     """One comparison. `ok` is None where nothing could be compared."""
 
     what: str  # reference, or what a published figure counts
-    expected: str  # as recorded or printed
+    expected: int
     found: int | None
     verdict: str  # exact, rounded, truncated, differs, not checkable
     source: str
     by: str = ""  # where the entry says so: `checked`, or a source's id
+    published: str | None = None  # the figure as its source prints it, if that is not a whole number
 
     @property
     def ok(self) -> bool | None:
         return None if self.verdict == "not checkable" else self.verdict != "differs"
+
+    @property
+    def text(self) -> str:
+        """The expected number as a table shows it: as published, else with its digits grouped."""
+        return self.published or f"{self.expected:,}"
 
 
 def checks(model: Model, count: Count) -> list[Check]:
@@ -29,13 +35,14 @@ def checks(model: Model, count: Count) -> list[Check]:
     found = []
     if not isinstance(model.checked, str):
         verdict = "exact" if model.checked.total == count.total else "differs"
-        found.append(Check("reference", f"{model.checked.total:,}", count.total, verdict, model.checked.reference, "checked"))
+        found.append(Check("reference", model.checked.total, count.total, verdict, model.checked.reference, "checked"))
     refs = {source.id: source.ref for source in model.sources}
     for figure in model.published:
-        printed = f"{figure.value:,}" if isinstance(figure.value, int) else figure.value
+        printed = None if isinstance(figure.value, int) else figure.value
         value = _value(figure.what, model, count)
-        verdict = "not checkable" if value is None else fits(value, parse(figure.value)) or "differs"
-        found.append(Check(figure.what, printed, value, verdict, refs[figure.source], figure.source))
+        said = parse(figure.value)
+        verdict = "not checkable" if value is None else fits(value, said) or "differs"
+        found.append(Check(figure.what, said.value, value, verdict, refs[figure.source], figure.source, printed))
     return found
 
 
@@ -63,7 +70,7 @@ def proof(model: Model, count: Count) -> str:
     if any(check.verdict == "exact" for check in totals):
         words.append("= published")
     elif totals:
-        words.append(f"fits published {totals[0].expected}")
+        words.append(f"fits published {totals[0].text}")
     if differing := [check for check in made if check.ok is False and check.what != "reference"]:
-        words.append(f"≠ published {', '.join(f'{check.what} {check.expected}'.removeprefix('total ') for check in differing)}")
+        words.append(f"≠ published {', '.join(f'{check.what} {check.text}'.removeprefix('total ') for check in differing)}")
     return ", ".join(words)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from paramcount.sizes import Sizes
     from paramcount.zoo import Model, Release
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 COMPONENTS = (
     "embedding", "other_embedding", "position", "qkv", "output_projection", "mlp", "router", "experts", "shared_experts",

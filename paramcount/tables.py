@@ -76,7 +76,7 @@ def _json(table: Table) -> str:
     """Names may hold what moves a terminal's cursor or turns the direction of a text: that is written by its number."""
     import json
 
-    text = json.dumps(table.data, ensure_ascii=False, indent=2, default=str) + "\n"
+    text = json.dumps(table.data, ensure_ascii=False, indent=2) + "\n"
     if text.replace("\n", "").isprintable():
         return text
     return re.sub(r"[^\n -~]", lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)

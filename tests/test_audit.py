@@ -748,7 +748,7 @@ def test_every_format_holds_every_verdict(run: Runner, monkeypatch: pytest.Monke
     assert all(row["model"] in text for row in seeds())
     rows = list(csv.DictReader(io.StringIO(run("audit", path, "--csv").out)))
     found = json.loads(run("audit", path, "--json").out)
-    assert found["schema_version"] == 1
+    assert found["schema_version"] == 2
     in_json = [(row["model"], one["column"], one["verdict"]) for row in found["rows"] for one in row["cells"]]
     assert [(row["model"], row["column"], row["verdict"]) for row in rows if row["column"] != "consistency"] == in_json
     assert {row["verdict"] for row in rows if row["column"] == "consistency"} == {"unlikely", "unusual"}

@@ -420,7 +420,7 @@ def test_what_speaks_against_a_file_and_its_head_is_told(run: Runner) -> None:
 def test_every_format_has_the_same_figures(run: Runner) -> None:
     write_file(Path("model.safetensors"), of_reference("gpt2-small"))
     found = json.loads(run("./model.safetensors", "--json").out)
-    assert (found["schema_version"], found["total"], found["zoo"], found["bits_per_value"]) == (1, 124_439_808, ["gpt2-small"], 16.0)
+    assert (found["schema_version"], found["total"], found["zoo"], found["bits_per_value"]) == (2, 124_439_808, ["gpt2-small"], 16.0)
     assert sum(found["components"].values()) == sum(row["parameters"] for row in found["patterns"]) == found["total"]
     rows = list(csv.DictReader(io.StringIO(run("./model.safetensors", "--csv").out)))
     assert {row["component"]: int(row["parameters"]) for row in rows} == GPT2

@@ -160,9 +160,22 @@ def test_every_format_carries_the_same_total(run: Runner) -> None:
         assert any("8,030,261,248" in text for text in parser.texts)
 
 
+def test_json_of_a_verification_holds_numbers_and_the_figures_as_printed(run: Runner) -> None:
+    checks = json.loads(run("verify", "deepseek-v3", "--json").out)["checks"]
+    assert [(check["expected"], check["published"]) for check in checks[:2]] == [(671_026_404_352, None), (671_000_000_000, "671B")]
+
+
+def test_json_of_a_verified_checkpoint_holds_bits_per_value_as_a_number(run: Runner, tmp_path: Path) -> None:
+    saved = json.loads((Path(__file__).parent / "data" / "headers" / "llama-GPTQ.json").read_text(encoding="utf-8"))
+    (tmp_path / "config.json").write_text(json.dumps(saved["config"]), encoding="utf-8")
+    (tmp_path / "header.json").write_text(json.dumps(saved["header"]), encoding="utf-8")
+    totals = json.loads(run("verify", str(tmp_path), str(tmp_path / "header.json"), "--json").out)["totals"]
+    assert totals["bits"] == round(8 * totals["bytes"] / totals["values"], 4)
+
+
 def test_json_of_a_comparison_has_a_schema_version_and_plain_values(run: Runner) -> None:
     data = json.loads(run("compare", "gpt2-small", "deepseek-v3", "--json").out)
-    assert data["schema_version"] == 1
+    assert data["schema_version"] == 2
     assert [model["total"] for model in data["models"]] == [124439808, 671026404352]
     assert ",".join(data["models"][0]) == HEADER
 

@@ -147,7 +147,7 @@ def test_a_fused_matrix_says_what_it_is_made_of_and_a_stacked_one_how_many() -> 
 
 def test_json_carries_a_schema_version_and_every_count() -> None:
     data = json.loads(json.dumps(pc.count("deepseek-v3").to_dict()))
-    assert data["schema_version"] == 1
+    assert data["schema_version"] == 2
     assert (data["total"], data["active"], data["buffers"], data["mtp"]) == (671026404352, 37552282624, 14848, 11610067968)
     assert data["active_without_input_table"] == 36625603584
     assert sum(data["components"].values()) == data["total"]

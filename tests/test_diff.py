@@ -190,7 +190,7 @@ def test_one_model_is_compared_with_what_it_would_be(run: Runner) -> None:
     assert lines[3].split()[:2] == ["mlp", f"+{8 * 3 * 14336 * 4096:,}"]
     assert lines[-1].split() == ["total", "+1,744,896,000", "9,775,157,248", "−", "8,030,261,248"]
     data = json.loads(run("diff", "llama-3.1-8b", "--set", "n_layers=40", "--json").out)
-    assert (data["schema_version"], data["set"], data["original_total"], data["difference"]) == (1, {"n_layers": [32, 40]}, 8030261248, 1744896000)
+    assert (data["schema_version"], data["set"], data["original_total"], data["difference"]) == (2, {"n_layers": [32, 40]}, 8030261248, 1744896000)
 
 
 def test_two_models_are_both_changed(run: Runner) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
+import inspect
 import pkgutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +46,17 @@ FLOORS = [
     ["cli"],
 ]
 FLOOR = {name: i for i, names in enumerate(FLOORS) for name in names}
+
+
+@pytest.fixture(scope="module")
+def program() -> Any:
+    """tests/typed_program.py, which `.ci/run` type-checks against the installed wheel."""
+    spec = importlib.util.spec_from_file_location("typed_program", Path(__file__).parent / "typed_program.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def modules() -> list[str]:
@@ -138,3 +152,32 @@ def test_every_module_says_what_it_is_for_and_is_short() -> None:
         text = path.read_text(encoding="utf-8")
         assert ast.get_docstring(ast.parse(text)), path
         assert text.count("\n") <= 400, path
+
+
+# ---- types
+
+
+def test_the_program_that_is_type_checked_runs(program: Any, tmp_path: Path) -> None:
+    answers = program.main(tmp_path)
+    assert (answers["total"], answers["layer"], answers["stored"], answers["verified"]) == (124_439_808, 7_087_872, 50257 * 768, False)
+    assert (answers["deeper"], answers["difference"]) == (124_439_808 + 12 * 7_087_872, 354_823_168 - 124_439_808)
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (ROOT / "py.typed").is_file()
+
+
+def test_type_checkers_see_every_public_name() -> None:
+    tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    seen = {alias.name: f"{node.module}" for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert seen == {name: f"paramcount.{module}" for name, module in pc._PUBLIC.items()}
+    assert {*seen, "__version__"} == set(pc.__all__)
+
+
+def test_public_functions_are_annotated_in_full() -> None:
+    for function in (getattr(pc, name) for name in pc.__all__ if name[0].islower()):
+        signature = inspect.signature(function)
+        annotations = [signature.return_annotation, *(parameter.annotation for parameter in signature.parameters.values())]
+        assert inspect.Signature.empty not in annotations, function
+        assert "Any" not in annotations, function

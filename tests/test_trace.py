@@ -100,7 +100,7 @@ def test_csv_has_a_row_for_each_step_and_heading(run: Runner) -> None:
 
 def test_json_has_every_field(run: Runner) -> None:
     data = json.loads(run("trace", "llama-3.1-8b", "--json", "--decode", "--past", "99").out)
-    assert (data["schema_version"], data["id"], data["tokens"], data["past"]) == (1, "llama-3.1-8b", 1, 99)
+    assert (data["schema_version"], data["id"], data["tokens"], data["past"]) == (2, "llama-3.1-8b", 1, 99)
     (keys,) = [step for step in data["steps"] if step["name"].endswith("k_proj")]
     assert keys["weights"][0]["stored"] == [1024, 4096]
     assert keys["product"] == {"left": [1, 4096], "right": [4096, 128], "out": [1, 128]}

@@ -448,7 +448,7 @@ def test_a_model_without_a_number_among_others_shows_its_published_figures(run: 
 
 def test_json_holds_what_python_has(run: Runner) -> None:
     data = json.loads(run("why", "deepseek-v3", "684531386000", "--json").out)
-    assert data["schema_version"] == 1
+    assert data["schema_version"] == 2
     (figure,) = data["figures"]
     assert figure == json.loads(json.dumps(one("deepseek-v3", "684531386000").to_dict()))
     assert [(cause["name"], cause["units"]) for cause in figure["accounts"][0]["causes"]] == [

@@ -112,7 +112,7 @@ def test_every_source_is_used_and_every_entry_has_one(id: str) -> None:
 @pytest.mark.parametrize("id", IDS)
 def test_published_figures_fit_the_count_or_are_listed_as_misfits(id: str) -> None:
     model = zoo.entry(id)
-    wrong = {(id, check.what, check.expected) for check in checks(model, pc.count(id)) if check.ok is False}
+    wrong = {(id, check.what, check.text) for check in checks(model, pc.count(id)) if check.ok is False}
     assert wrong == {misfit for misfit in MISFITS if misfit[0] == id}
 
 

@@ -16,7 +16,7 @@ from paramcount.checkpoints.matching import shares
 from paramcount.checkpoints.name_meanings import Meanings, meanings
 from paramcount.checkpoints.opening.sampling import same_values
 from paramcount.checkpoints.opening.sources import opened
-from paramcount.checkpoints.packed.quantised import Unpacked, unpacked
+from paramcount.checkpoints.packed.quantised import Unpacked, as_decimal, unpacked
 from paramcount.checkpoints.recognising import Nearest, recognised
 from paramcount.checkpoints.undeclared import class_of
 from paramcount.checkpoints.verifying import Compared
@@ -85,7 +85,7 @@ class StoredCount:
         return {
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in plain},
-            "bits_per_value": None if self.bits is None else round(float(self.bits), 4),
+            "bits_per_value": as_decimal(self.bits),
             **{name: dict(getattr(self, name)) for name in ("components", "beside", "stacks")},
             **{name: list(getattr(self, name)) for name in ("zoo", "faults", "remarks")},
             "nearest": self.nearest and self.nearest._asdict(),

@@ -69,7 +69,7 @@ class Verification:
         lines = [line.said._asdict() | {"pattern": line.pattern, "tensors": line.tensors, "values": line.values, "ok": line.said.ok} for line in self.lines]
         counts = {"expected": dict(self.expected), "found": dict(self.found)}
         totals = {f"{name}_total": sum(components.values()) for name, components in counts.items()}
-        sizes = {"size": self.size._asdict(), "totals": self.totals._asdict()}
+        sizes = {"size": self.size._asdict(), "totals": self.totals.to_dict()}
         return {"schema_version": SCHEMA_VERSION} | {name: getattr(self, name) for name in plain} | counts | totals | sizes | {"lines": lines}
 
 

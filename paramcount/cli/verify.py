@@ -70,10 +70,12 @@ def against_figures(model: Model, output: Output, messages: Messages) -> None:
 
 
 def table(title: str, made: list[Check], *, what_if: bool = False) -> Table:
-    rows = [[check.what, check.expected, check.found, check.verdict, check.source, check.by or check.source] for check in made]
+    rows = [[check.what, check.text, check.expected, check.published, check.found, check.verdict, check.source, check.by or check.source] for check in made]
     columns = [
         Column("what", "what", right=False, show=lambda what: what.replace("_without_input_table", " − input table")),
-        Column("expected", "expected"),
+        Column("text", "expected", only="people"),
+        Column("expected", "expected", only="csv"),
+        Column("published", "published", only="csv"),
         Column("found", "found"),
         Column("verdict", "verdict", right=False),
         Column("source", "source", right=False, only="csv"),

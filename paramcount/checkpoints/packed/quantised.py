@@ -70,6 +70,19 @@ class Totals(NamedTuple):
     bytes: int | None
     bits: Fraction | None  # for each of the values
 
+    def to_dict(self) -> dict[str, int | float | None]:
+        """The same as plain data for JSON."""
+        return self._asdict() | {"bits": as_decimal(self.bits)}
+
+
+def as_decimal(bits: Fraction | None) -> float | None:
+    """Bits per value in four decimals.
+
+    >>> as_decimal(Fraction(33, 8)), as_decimal(None)
+    (4.125, None)
+    """
+    return None if bits is None else round(float(bits), 4)
+
 
 @dataclass(frozen=True)
 class Unpacked:

@@ -1,0 +1,53 @@
+"""A program that uses the package as any other would: run by a test, and checked by `mypy --strict` against the installed wheel."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import paramcount as pc
+
+
+def main(folder: Path) -> dict[str, int | str | bool | None]:
+    """What each part of the API answers. `folder`: for the header of a checkpoint."""
+    header = folder / "header.json"
+    header.write_text('{"wte.weight": {"dtype": "F32", "shape": [50257, 768], "data_offsets": [0, 154389504]}}', encoding="utf-8")
+    model: pc.Model = pc.load("gpt2-small")
+    count: pc.Count = pc.count(model)
+    deeper: pc.Model = pc.what_if("gpt2-small", n_layers=24)
+    tensors: list[pc.Tensor] = list(count.tensors)
+    explanation: pc.Explanation = pc.explain("gpt2-small", layer=0)
+    difference: pc.Difference = pc.diff("gpt2-small", "gpt2-medium")
+    audit: pc.Audit = pc.audit([{"model": "gpt2-small", "params": "124M"}])
+    verification: pc.Verification = pc.verify({"model_type": "gpt2"}, header)
+    stored: pc.StoredCount = pc.stored_in(header)
+    drawing: pc.Drawing = pc.draw("gpt2-small", layer=0)
+    why = pc.why("gpt2-small", "124M")
+    trace = pc.trace("gpt2-small", tokens=3)
+    rows: int = len(pc.compare(["gpt2-small", "gpt2-medium"]))
+    try:
+        pc.count("no-such-model")
+    except pc.ParamcountError as error:
+        message: str = str(error)
+    return {
+        "total": count.total,
+        "deeper": pc.count(deeper).total,
+        "tensors": len(tensors),
+        "layer": explanation.total,
+        "difference": difference.total_b - difference.total_a,
+        "right": audit.ok,
+        "verified": verification.ok,
+        "stored": stored.total,
+        "drawing": drawing.title,
+        "fits": why[0].verdict,
+        "steps": len(trace.steps),
+        "rows": rows,
+        "formula": str(pc.formula("gpt2-small").difference("n_positions")),
+        "message": message,
+    }
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        sys.stdout.write(f"{main(Path(scratch))['total']:,}\n")
