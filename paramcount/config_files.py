@@ -128,18 +128,19 @@ def in_directory(folder: Path) -> Path:
     raise ParamcountError(f"holds no config.json{found}", where=place, accepted="the directory of a model")
 
 
-def snapshot(repository: Path) -> Path:
-    """config.json of the revision that `main` of a cached repository points to, or of the only one there is."""
+def snapshot(repository: Path, revision: str = "main") -> Path:
+    """config.json of a revision of a cached repository: a branch, a tag or a commit; of the only one there is if `main` is not named."""
     place = printable(repository)
     try:
         revisions = sorted(child for child in (repository / "snapshots").iterdir() if (child / "config.json").exists() or (child / "config.json").is_symlink())
     except OSError as error:
         raise ParamcountError(f"cannot be read: {error.strerror}", where=place) from None
-    main = repository / "refs" / "main"
-    if main.is_file():
-        revision = read_text(main, "the name of a revision", 200).strip()
-        if named := next((child for child in revisions if child.name == revision), None):
-            return named / "config.json"
+    reference = repository / "refs" / revision
+    commit = read_text(reference, "the name of a revision", 200).strip() if reference.is_file() else revision
+    if named := next((child for child in revisions if child.name == commit), None):
+        return named / "config.json"
+    if revision != "main":
+        raise ParamcountError(f"holds no revision {printable(revision, 60)}", where=place, accepted="a revision in its cache; --download fetches one")
     if len(revisions) == 1:
         return revisions[0] / "config.json"
     if not revisions:
@@ -154,13 +155,16 @@ def cache() -> Path:
     return Path(os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")).expanduser()
 
 
-def cached(repo: str) -> Path | None:
-    """config.json of a repository in the local cache; None where the repository is not there."""
+def cached(repo: str, revision: str = "main") -> Path | None:
+    """config.json of a repository in the local cache; None where the repository, or that revision of it, is not there."""
     folder = cache() / f"models--{repo.replace('/', '--')}"
+    if revision != "main":
+        known = folder / "refs" / revision, folder / "snapshots" / revision
+        return snapshot(folder, revision) if any(place.exists() for place in known) else None
     return in_directory(folder) if folder.is_dir() else None
 
 
-def download(repo: str) -> Path:
+def download(repo: str, revision: str = "main") -> Path:
     """config.json of a repository on the Hub, and nothing else of it.
 
     Raises: ParamcountError where the [hub] extra is missing, and for every answer that is no file.
@@ -175,7 +179,7 @@ def download(repo: str) -> Path:
     where = f"{repo} on the Hub"
     accepted = "a public repository, or a token in HF_TOKEN"
     try:
-        return Path(hf_hub_download(repo, "config.json", etag_timeout=PATIENCE))
+        return Path(hf_hub_download(repo, "config.json", revision=revision, etag_timeout=PATIENCE))
     except GatedRepoError:
         raise ParamcountError("is gated", where=where, accepted=accepted) from None
     except RepositoryNotFoundError:

@@ -1,26 +1,49 @@
-"""What a typed name means: an id, a Hugging Face id, a common spelling, a family, a wildcard, a path."""
+"""What a typed name means: an id, a Hugging Face id or URL, a common spelling, a family, a wildcard, a path."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from pathlib import Path
+from typing import Any
 
 from paramcount import zoo
 from paramcount.commands import COMMANDS
-from paramcount.errors import LONGEST, ParamcountError, near, quoted
+from paramcount.errors import LONGEST, ParamcountError, near, printable, quoted
 from paramcount.files import expanded
+from paramcount.hub_urls import hub_address, is_url
 
 PATH_ENDS = ("/", ".yaml", ".yml", ".json", ".safetensors", ".gguf")
-SPEC_HELP = "a zoo id, a Hugging Face id, a path, a mapping or what paramcount.load returned"
+SPEC_HELP = "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or what paramcount.load returned"
 YAML_ENDS = (".yaml", ".yml")
 
 
 def is_path(word: str) -> bool:
     """Whether a word is a path by its looks, whatever lies in the current directory."""
-    return word == "-" or word.startswith((".", "/", "~")) or word.lower().endswith(PATH_ENDS)
+    return word == "-" or (not is_url(word) and (word.startswith((".", "/", "~")) or word.lower().endswith(PATH_ENDS)))
+
+
+def exists(word: str) -> bool:
+    """Whether the current directory has a file or folder of this name."""
+    try:
+        return os.path.lexists(word)
+    except ValueError:  # a NUL, a lone surrogate
+        return False
+
+
+def names_file(word: str) -> bool:
+    """Whether a word names a file or folder: by its looks, or because it exists and the zoo has no such name."""
+    return is_path(word) or (not is_url(word) and exists(word) and not in_zoo(word))
+
+
+def in_zoo(name: str) -> str:
+    """What a name is in the zoo: "family", "model" or nothing."""
+    if name.casefold() in zoo.families():
+        return "family"
+    return "model" if zoo.path_of(name) or folded(name[:LONGEST]) in spellings() else ""
 
 
 def folded(name: str) -> str:
@@ -58,6 +81,8 @@ def find(name: str) -> str:
 
     Raises: ParamcountError with the nearest names, commands and families among them.
     """
+    if is_url(name):
+        name = hub_address(name).repo
     if zoo.path_of(name):
         return name
     known = spellings()
@@ -84,6 +109,8 @@ def other_entry(name: str) -> str | None:
     >>> other_entry("deepseek-v2.5"), other_entry("gpt2"), other_entry("GPT2-small")
     ('deepseek-v2', None, None)
     """
+    if is_url(name):
+        name = hub_address(name).repo
     if is_path(name) or zoo.path_of(name) or expand(name) is not None:
         return None  # a family or a wildcard needs no spelling looked up
     id = spellings().get(folded(name[:LONGEST]))
@@ -98,9 +125,10 @@ def other_entry(name: str) -> str | None:
 def load(spec: object, *, download: bool = False) -> zoo.Model:
     """The validated config of a model, with its sources.
 
-    `spec`: a zoo id, a Hugging Face id (of the zoo, else of the local cache), the path of a config.json, of a directory with one or of
-    a YAML file, a mapping (a parsed config.json, or `architecture` and `config`), or a loaded model. `download`: config.json of a
-    Hugging Face id that is nowhere else is fetched from the Hub, which needs the [hub] extra.
+    `spec`: a zoo id; a Hugging Face id or URL (of the zoo, else of the local cache); the path of a config.json, of a directory with one
+    or of a YAML file; a mapping (a parsed config.json, or `architecture` and `config`); a transformers config, or any object with
+    `model_type` and `to_dict()`; a loaded model. A bare name is looked up in the zoo first, then in the current directory. `download`:
+    config.json of a Hugging Face id that is nowhere else is fetched from the Hub, which needs the [hub] extra.
 
     >>> load("deepseek-v3").config.n_routed_experts
     256
@@ -115,11 +143,43 @@ def load(spec: object, *, download: bool = False) -> zoo.Model:
         from paramcount.config_files import from_document
 
         return from_document(spec, "unnamed")
-    if isinstance(spec, Path) or (isinstance(spec, str) and is_path(spec)):
-        return _from_path(str(spec))
     if isinstance(spec, str):
-        return _by_name(spec, download)
+        return _from_url(spec, download) if is_url(spec) else _from_path(spec) if names_file(spec) else _by_name(spec, download)
+    if isinstance(spec, os.PathLike):
+        return _from_path(os.fsdecode(spec))
+    if is_config(spec):
+        return _from_object(spec)
     raise ParamcountError(f"{type(spec).__name__} is not a model", accepted=SPEC_HELP)
+
+
+def is_config(spec: object) -> bool:
+    """Whether an object is a transformers config, or looks like one."""
+    return not isinstance(spec, type) and hasattr(spec, "model_type") and callable(getattr(spec, "to_dict", None))
+
+
+def _from_object(config: Any) -> zoo.Model:
+    """The model of a config object, read as the config.json that it would be saved as."""
+    from paramcount.config_files import from_document
+
+    document = json.loads(json.dumps(config.to_dict(), default=str))
+    if not isinstance(document, dict):
+        raise ParamcountError(f"to_dict() of {type(config).__name__} returns no mapping", accepted=SPEC_HELP)
+    name = getattr(config, "name_or_path", None)
+    return from_document(document, printable(name, 100) if isinstance(name, str) and name else "unnamed")
+
+
+def _from_url(url: str, download: bool) -> zoo.Model:
+    """The model of a Hugging Face URL. The zoo and `main` of the cache answer for the main revision only."""
+    repo, revision = hub_address(url)
+    if revision == "main":
+        return _by_name(repo, download)
+    from paramcount import config_files
+
+    path = config_files.cached(repo, revision) if config_files.REPO.fullmatch(repo) else None
+    if path is None and not download:
+        accepted = f"--download, or https://huggingface.co/{repo} for the main revision"
+        raise ParamcountError(f"revision {quoted(revision)} of {quoted(repo)} is not in the local Hugging Face cache", accepted=accepted)
+    return config_files.from_path(path or config_files.download(repo, revision))
 
 
 def _by_name(name: str, download: bool) -> zoo.Model:
@@ -153,7 +213,7 @@ def select(words: object, *, estimates: bool = False, download: bool = False) ->
 
     Raises: ParamcountError for a word that means nothing, or an estimate without `estimates`.
     """
-    if isinstance(words, (str, Path, Mapping, zoo.Model)):
+    if isinstance(words, (str, os.PathLike, Mapping, zoo.Model)) or is_config(words):
         words = [words]
     if isinstance(words, bytes) or not isinstance(words, Iterable):
         raise ParamcountError(f"{type(words).__name__} is not a list of models", accepted=f"a list of any of these: {SPEC_HELP}")
@@ -175,7 +235,7 @@ def expand(word: object) -> list[str] | None:
     >>> expand("gpt2-*")
     ['gpt2-small', 'gpt2-medium', 'gpt2-large', 'gpt2-xl']
     """
-    if not isinstance(word, str) or is_path(word):
+    if not isinstance(word, str) or is_path(word) or is_url(word):
         return None
     if word.casefold() in zoo.families():
         return list(zoo.ids(word.casefold()))

@@ -313,7 +313,7 @@ def test_any_mapping_and_any_date_will_do() -> None:
 
 @pytest.mark.parametrize("spec", [None, 3, 1.5, True, b"gpt2-small", ["gpt2-small"], ("gpt2-small",), {"gpt2-small"}, object, pc.count])
 def test_what_is_not_a_model_is_refused(spec: object) -> None:
-    accepted = "a zoo id, a Hugging Face id, a path, a mapping or what paramcount.load returned"
+    accepted = "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or what paramcount.load returned"
     assert refusal(spec) == f"{type(spec).__name__} is not a model (accepted: {accepted})"
 
 

@@ -227,12 +227,6 @@ def test_help_ends_in_an_example_that_runs(run: Runner, command: str, tmp_path: 
     assert run(*example.split()[2:]).code == 0
 
 
-def test_a_folder_of_the_same_name_is_a_note_and_nothing_more(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "gpt2-small").mkdir()
-    monkeypatch.chdir(tmp_path)
-    assert run("gpt2-small") == Run(0, GPT2, "note: gpt2-small is taken as a name; the folder here would be ./gpt2-small/\n")
-
-
 def test_help_names_every_command_and_version_is_the_packages(run: Runner) -> None:
     out = run("--help").out
     assert all(command in out for command in COMMANDS)

@@ -115,11 +115,6 @@ def test_of_several_revisions_main_is_read_and_without_it_none() -> None:
     assert pc.count(f"./{folder}").total == TOTAL
 
 
-def test_a_name_is_looked_up_in_the_cache_and_never_in_the_directory() -> None:
-    written("somebody/my-qwen/config.json")
-    assert refusal("somebody/my-qwen").startswith("unknown model 'somebody/my-qwen'")
-
-
 @pytest.mark.parametrize("name", ["../etc/passwd", "a/../b", "a/b/c", "/a", "a/", "a//b", "a/b\n", "a/\u202eb"])
 def test_what_is_no_repository_is_not_looked_up_in_the_cache(name: str) -> None:
     assert not config_files.REPO.fullmatch(name) or ".." in name

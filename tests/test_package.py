@@ -21,7 +21,7 @@ ROOT = Path(pc.__file__).parent
 # From the ground floor up; what stands on one floor may import only what stands below.
 FLOORS = [
     ["errors", "commands", "tokenizer_child"],
-    ["factoring", "flow", "sweeps", "figures", "files", "headers", "spans", "strict_json", "tables"],
+    ["factoring", "flow", "sweeps", "figures", "files", "headers", "spans", "hub_urls", "strict_json", "tables"],
     ["gguf_files", "piecewise_json", "polynomials", "schema_errors", "strict_yaml", "tokenizer_files"],
     ["safetensors_files", "sizes"],
     ["rules", "values"],
@@ -44,6 +44,7 @@ FLOORS = [
     ["explaining", "tracing"],
     ["auditing", "drawing"],
     ["cli"],
+    ["__main__"],
 ]
 FLOOR = {name: i for i, names in enumerate(FLOORS) for name in names}
 

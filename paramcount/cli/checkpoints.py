@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paramcount.cli.progress import watching
-from paramcount.names import is_path
+from paramcount.names import names_file
 
 if TYPE_CHECKING:
     from paramcount.checkpoints.held import Checkpoint
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def names_checkpoint(word: str, *, with_config: bool = False) -> bool:
     """Whether a word is the path of a checkpoint. `with_config`: so is that of a folder with one beside its config.json."""
-    if word == "-" or not is_path(word):
+    if word == "-" or not names_file(word):
         return False
     from paramcount.checkpoints.opening.sources import is_checkpoint
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from paramcount.errors import LONGEST, printable
-from paramcount.names import is_path, other_entry
+from paramcount.names import exists, in_zoo, is_path, other_entry
 from paramcount.tables import FORMATS, Table, chosen_format, render, terminal_width, write_whole
 
 if TYPE_CHECKING:
@@ -42,8 +42,9 @@ class Messages(NamedTuple):
 def notes_on_names(words: Iterable[str]) -> Iterator[str]:
     """Notes on how names were understood: a folder of the same name was not read, or the entry is another release of the same sizes."""
     for word in words:
-        if not is_path(word) and os.path.isdir(word):
-            yield f"{printable(word)} is taken as a name; the folder here would be ./{printable(word)}/"
+        if not is_path(word) and exists(word) and (kind := in_zoo(word)):
+            name, what = printable(word), "folder" if os.path.isdir(word) else "file"
+            yield f'using the zoo {kind} "{name}"; for the {what}, pass ./{name}'
         if entry := other_entry(word):
             yield f"{printable(word)} has the sizes of {entry}, whose entry this is"
 

@@ -1,0 +1,58 @@
+"""URLs of the Hugging Face Hub: which repository one names, and at which revision."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from paramcount.errors import ParamcountError, quoted
+
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://|(?:www\.)?(?:huggingface\.co|hf\.co)/", re.IGNORECASE)
+HUB_URL = re.compile(r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/([^?#]*)", re.IGNORECASE)
+REVISION = re.compile(r"\w[\w.\-]{0,95}")
+NOT_MODELS = {"datasets": "a dataset", "spaces": "a Space", "collections": "a collection", "papers": "a paper", "docs": "documentation", "blog": "a blog post"}
+HUB_VIEWS = ("blob", "tree", "resolve", "raw", "blame", "commits", "discussions")
+
+
+def is_url(word: str) -> bool:
+    """Whether a word is a URL, or the beginning of a Hugging Face URL without its scheme.
+
+    >>> is_url("https://hf.co/Qwen/Qwen3-8B"), is_url("huggingface.co/Qwen/Qwen3-8B"), is_url("Qwen/Qwen3-8B")
+    (True, True, False)
+    """
+    return URL.match(word) is not None
+
+
+class HubAddress(NamedTuple):
+    """A repository on the Hugging Face Hub, at a revision."""
+
+    repo: str
+    revision: str = "main"
+
+
+def hub_address(url: str) -> HubAddress:
+    """The repository that a Hugging Face URL names.
+
+    >>> hub_address("https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json")
+    HubAddress(repo='Qwen/Qwen3-8B', revision='main')
+
+    Raises: ParamcountError for another site, for what is not a model, and for a file in a folder of the repository.
+    """
+    found = HUB_URL.match(url)
+    if not found:
+        raise ParamcountError(f"{quoted(url)} is not on the Hugging Face Hub", accepted="https://huggingface.co/ORG/NAME, or the path of a file")
+    words = [word for word in found[1].split("/") if word]
+    if words[:1] == ["models"]:
+        words = words[1:]
+    if not words or words[0] in NOT_MODELS:
+        what = NOT_MODELS[words[0]] if words else "the Hub itself"
+        raise ParamcountError(f"{quoted(url)} is {what}, not a model", accepted="https://huggingface.co/ORG/NAME")
+    view = next((i for i, word in enumerate(words[:3]) if i and word in HUB_VIEWS), None)
+    if view is None or words[view] in ("discussions", "commits"):
+        return HubAddress("/".join(words[: min(view or 2, 2)]))
+    revision, *file = words[view + 1 :] or ["main"]
+    if len(file) > 1 or (file and words[view] == "tree"):
+        raise ParamcountError(f"{quoted(url)} is in a folder of the repository", accepted="the repository, or the downloaded config.json as a file")
+    if not REVISION.fullmatch(revision):
+        raise ParamcountError(f"{quoted(url)} names no revision that paramcount can read", accepted="a branch, a tag or a commit")
+    return HubAddress("/".join(words[:view]), revision)

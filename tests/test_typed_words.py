@@ -1,0 +1,182 @@
+"""What a typed word means where it is more than a zoo name: bare names of files, URLs of the Hub; and what Python takes for a model."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import UserDict
+from pathlib import Path, PurePath
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.hub_urls import HubAddress, hub_address
+from tests.refusing import refusal
+from tests.running import Runner
+from tests.test_config_files import QWEN, TOTAL, cached, written
+
+GPT2_TOTAL = 124_439_808
+LAYER = 4096 * (2 * 4096 + 2 * 1024) + 3 * 4096 * 12288 + 2 * 4096 + 2 * 128  # of QWEN: attention, MLP, norms
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+# ---- bare names
+
+
+@pytest.mark.parametrize("path", ["my-qwen/config.json", "somebody/my-qwen/config.json", "my-qwen"])
+def test_a_folder_or_file_works_by_its_bare_name(path: str, run: Runner) -> None:
+    written(path)
+    word = path.removesuffix("/config.json")
+    assert pc.count(word).total == TOTAL
+    done = run(word)
+    assert (done.code, done.err) == (0, "")
+    assert "8,190,735,360" in done.out
+    assert run("compare", word, "gpt2-small", "--csv", "--columns", "total").out.splitlines()[1].endswith(str(TOTAL))
+
+
+def test_a_bare_folder_comes_before_the_cache_as_in_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HOME", "hf")
+    cached("somebody/my-qwen", "abc", QWEN | {"num_hidden_layers": 1})
+    assert pc.count("somebody/my-qwen").total < TOTAL
+    written("somebody/my-qwen/config.json")
+    assert pc.count("somebody/my-qwen").total == TOTAL
+
+
+def test_a_name_of_the_zoo_comes_before_a_folder_and_a_note_says_so(run: Runner) -> None:
+    written("gpt2-small/config.json")
+    done = run("gpt2-small")
+    assert (done.code, done.err) == (0, 'note: using the zoo model "gpt2-small"; for the folder, pass ./gpt2-small\n')
+    assert "124,439,808" in done.out
+    assert pc.count("gpt2-small").total == GPT2_TOTAL
+    assert pc.count("./gpt2-small").total == TOTAL
+    written("gpt-oss/config.json")
+    done = run("gpt-oss", "--csv", "--columns", "total")
+    assert done.err == 'note: using the zoo family "gpt-oss"; for the folder, pass ./gpt-oss\n'
+    assert [line.partition(",")[0] for line in done.out.splitlines()] == ["id", "gpt-oss-20b", "gpt-oss-120b"]
+
+
+def test_a_checkpoint_works_by_its_bare_name(run: Runner) -> None:
+    written("model.safetensors.index.json", {"metadata": {"total_size": 0}, "weight_map": {}})
+    Path("store").mkdir()
+    Path("model.safetensors.index.json").rename("store/model.safetensors.index.json")
+    assert run("store") == run("./store")
+
+
+# ---- URLs
+
+
+@pytest.mark.parametrize(
+    ("url", "repo", "revision"),
+    [
+        ("https://huggingface.co/Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "main"), ("https://huggingface.co/Qwen/Qwen3-8B/", "Qwen/Qwen3-8B", "main"),
+        ("http://www.huggingface.co/Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "main"), ("hf.co/Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/resolve/main/config.json?download=true", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/raw/main/config.json", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/tree/main", "Qwen/Qwen3-8B", "main"), ("https://huggingface.co/Qwen/Qwen3-8B/tree", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/tree/v1.0", "Qwen/Qwen3-8B", "v1.0"), ("HTTPS://HF.CO/Qwen/Qwen3-8B#files", "Qwen/Qwen3-8B", "main"),
+        ("https://huggingface.co/Qwen/Qwen3-8B/discussions/7", "Qwen/Qwen3-8B", "main"), ("https://huggingface.co/gpt2/blob/main/config.json", "gpt2", "main"),
+    ],
+)  # fmt: skip
+def test_a_hugging_face_url_is_its_repository(url: str, repo: str, revision: str) -> None:
+    assert hub_address(url) == HubAddress(repo, revision)
+
+
+@pytest.mark.parametrize("url", ["https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json", "hf.co/Qwen/Qwen3-8B?library=transformers"])
+def test_a_url_finds_the_zoo_entry(url: str, run: Runner) -> None:
+    assert pc.load(url).id == "qwen3-8b"
+    done = run(url)
+    assert (done.code, done.err, done.out) == (0, "", run("qwen3-8b").out)
+
+
+def test_a_url_finds_the_repository_in_the_local_cache_at_its_revision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HOME", "hf")
+    cached("somebody/my-qwen", "aaa111")
+    folder = cached("somebody/my-qwen", "bbb222", QWEN | {"num_hidden_layers": 1}, main=False)
+    written(f"{folder}/refs/v1", "bbb222")
+    url = "https://huggingface.co/somebody/my-qwen"
+    assert pc.count(url).total == pc.count(f"{url}/tree/main").total == pc.count(f"{url}/blob/aaa111/config.json").total == TOTAL
+    assert pc.count(f"{url}/tree/v1").total == pc.count(f"{url}/blob/bbb222/config.json").total == TOTAL - 35 * LAYER
+    assert refusal(f"{url}/tree/v2").startswith("revision 'v2' of 'somebody/my-qwen' is not in the local Hugging Face cache")
+
+
+def test_a_zoo_entry_answers_for_no_other_revision_than_main() -> None:
+    expected = "revision 'abc' of 'Qwen/Qwen3-8B' is not in the local Hugging Face cache"
+    assert refusal("https://huggingface.co/Qwen/Qwen3-8B/blob/abc/config.json").startswith(expected)
+
+
+def test_a_url_is_never_a_file_of_the_current_directory() -> None:
+    written("hf.co/somebody/my-qwen/config.json")
+    written("somebody/my-qwen/config.json")
+    assert refusal("hf.co/somebody/my-qwen").startswith("unknown model 'somebody/my-qwen'")
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("https://example.com/config.json", "'https://example.com/config.json' is not on the Hugging Face Hub"),
+        ("ftp://x/", "'ftp://x/' is not on the Hugging Face Hub"),
+        ("https://huggingface.co.evil.org/a/b", "'https://huggingface.co.evil.org/a/b' is not on the Hugging Face Hub"),
+        ("https://huggingface.co/datasets/a/b", "'https://huggingface.co/datasets/a/b' is a dataset, not a model"),
+        ("https://huggingface.co/", "'https://huggingface.co/' is the Hub itself, not a model"),
+        ("https://hf.co/a/b/tree/main/unet", "'https://hf.co/a/b/tree/main/unet' is in a folder of the repository"),
+        ("https://hf.co/a/b/blob/main/unet/config.json", "'https://hf.co/a/b/blob/main/unet/config.json' is in a folder of the repository"),
+        ("https://hf.co/a/b/blob/../config.json", "'https://hf.co/a/b/blob/../config.json' names no revision that paramcount can read"),
+        ("https://hf.co/../..", "unknown model '../..'"),
+        ("https://hf.co/\x1b[2J", r"unknown model '\x1b[2J'"),
+    ],
+)
+def test_a_url_of_anything_else_is_refused(url: str, problem: str) -> None:
+    assert refusal(url).startswith(problem)
+
+
+# ---- what Python takes
+
+
+class Config:
+    """What transformers' configs have in common."""
+
+    model_type = "qwen3"
+
+    def __init__(self, answer: Any = QWEN, name_or_path: object = "") -> None:
+        self.answer, self.name_or_path = answer, name_or_path
+
+    def to_dict(self) -> Any:
+        return self.answer
+
+
+class Dtype:
+    def __str__(self) -> str:
+        return "torch.bfloat16"
+
+
+def test_a_config_object_is_read_as_the_config_json_that_it_would_be_saved_as() -> None:
+    config = Config(QWEN | {"id2label": {0: "LABEL_0"}, "torch_dtype": Dtype(), "layer_types": ("full_attention",) * 36}, "Qwen/Qwen3-8B")
+    assert pc.count(config).total == TOTAL
+    assert pc.load(config).id == "Qwen/Qwen3-8B"
+    assert pc.load(Config()).id == "unnamed"
+    assert pc.compare([config, "gpt2-small"])["total"].tolist() == [TOTAL, GPT2_TOTAL]
+    assert pc.what_if(config, n_layers=1).original is not None
+
+
+def test_a_config_object_whose_to_dict_returns_no_mapping_is_refused() -> None:
+    assert refusal(Config([1])).startswith("to_dict() of Config returns no mapping")
+    assert refusal(Config).startswith("type is not a model")
+
+
+def test_a_dict_like_and_any_path_object_work() -> None:
+    written("my-qwen/config.json")
+    assert pc.count(UserDict(QWEN)).total == TOTAL
+    assert pc.count(Path("my-qwen")).total == pc.count(PurePath("my-qwen/config.json")).total == TOTAL
+    assert pc.compare([Path("my-qwen")])["total"].tolist() == [TOTAL]
+
+
+def test_python_m_paramcount_is_the_command(run: Runner) -> None:
+    done = subprocess.run([sys.executable, "-m", "paramcount", "gpt2-small", "--csv"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, run("gpt2-small", "--csv").out, "")
+    assert subprocess.run([sys.executable, "-m", "paramcount", "gpt2-smal"], capture_output=True, check=False).returncode == 2
