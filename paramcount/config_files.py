@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from paramcount.config_json import from_config
+from paramcount.config_json import class_of, from_config
 from paramcount.errors import ParamcountError, printable
 from paramcount.files import decoded, read_text
 from paramcount.strict_json import loads
@@ -46,7 +46,7 @@ OTHERS: tuple[tuple[tuple[str, ...], str, str], ...] = (
 
 
 def from_document(document: Mapping[str, Any], id: str, name: str = "") -> Model:
-    """The model of a parsed mapping: a config.json has `model_type`, a zoo entry `architecture` and `config`.
+    """The model of a parsed mapping: a config.json has `model_type` or `architectures`, a zoo entry `architecture` and `config`.
 
     Raises: ParamcountError where it is both or neither, or another tool's file.
     """
@@ -62,6 +62,8 @@ def from_document(document: Mapping[str, Any], id: str, name: str = "") -> Model
             base = document.get("base_model_name_or_path")
             of = f" of {printable(base, 80)}" if keys == ("peft_type",) and isinstance(base, str) else ""
             raise ParamcountError(f"is {what}{of}", accepted=instead)
+    if class_of(document):
+        return from_config(document, id, name)
     if "auto_map" in document:
         raise ParamcountError("is missing; auto_map names its author's code, which is not run", where="model_type", accepted="see `paramcount architectures`")
     raise ParamcountError("is missing", where="model_type", accepted="a config.json with model_type, or a zoo entry with architecture and config")

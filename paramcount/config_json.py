@@ -30,8 +30,11 @@ def model_type_of(document: Mapping[str, Any]) -> str:
     Raises: ParamcountError where there is none, or none that is known.
     """
     model_type = document.get("model_type")
+    cls = class_of(document)
+    unsupported = f", and {printable(cls, 60)}, which `architectures` names, is not supported" if cls else ""
     if not isinstance(model_type, str):
-        raise ParamcountError("is missing" if model_type is None else f"= {shown(model_type)}", where="model_type", accepted="see `paramcount architectures`")
+        found = f"is missing{unsupported}" if model_type is None else f"= {shown(model_type)}"
+        raise ParamcountError(found, where="model_type", accepted="see `paramcount architectures`")
     if model_type not in ARCHITECTURES and model_type not in COMPOSITES:
         remote = ", whose code is its author's and is not run," if document.get("auto_map") else ""
         raise ParamcountError(
@@ -49,6 +52,26 @@ def class_of(document: Mapping[str, Any]) -> str:
     return classes[0] if isinstance(classes, (list, tuple)) and classes and isinstance(classes[0], str) else ""
 
 
+def with_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """A config.json whose model type is known, and a note if only the class that `architectures` names first gives it.
+
+    Raises: ParamcountError if neither is supported.
+    """
+    given, cls = document.get("model_type"), class_of(document)
+    if not cls or given in ARCHITECTURES or given in COMPOSITES or not (given is None or isinstance(given, str)):
+        return document, ()
+    from paramcount.architectures.classes import model_types
+
+    types = model_types()
+    bodies = {stem(name): model_type for name, model_type in types.items()}
+    body = max((name for name in bodies if cls.startswith(name)), key=len, default="")
+    model_type = types.get(cls) or bodies.get(body)
+    if model_type is None:
+        return document, ()
+    state = "is missing" if given is None else f"= {printable(given, 60)} is unknown"
+    return {**document, "model_type": model_type}, (f"model_type {state}; counted as {cls}, which `architectures` names",)
+
+
 def declared(document: Mapping[str, Any]) -> tuple[type[Sizes], str, str]:
     """The architecture of a config.json, its name in ARCHITECTURES, and the class that is named first.
 
@@ -59,9 +82,8 @@ def declared(document: Mapping[str, Any]) -> tuple[type[Sizes], str, str]:
     return architecture_of(name), name, cls
 
 
-def stem(sizes: type[Sizes]) -> str:
-    """The beginning of the reference's class names: Qwen2 of Qwen2ForCausalLM."""
-    name = sizes.reference.partition(" ")[0]
+def stem(name: str) -> str:
+    """The beginning of a class name: Qwen2 of Qwen2ForCausalLM."""
     return next((name.removesuffix(ending) for ending in REFERENCE_ENDINGS if name.endswith(ending)), name)
 
 
@@ -70,6 +92,8 @@ def from_config(document: Mapping[str, Any], id: str = "config.json", name: str 
 
     Raises: ParamcountError where the reference refuses it, or where it is not known how to count it exactly.
     """
+    given = document
+    document, notes = with_model_type(document)
     model_type, cls = model_type_of(document), class_of(document)
     composite = COMPOSITES.get(model_type)
     if composite and document.get(PER_LAYER) is not None:
@@ -78,6 +102,10 @@ def from_config(document: Mapping[str, Any], id: str = "config.json", name: str 
         config, reading, registered = language_model(document, composite, cls)
     else:
         config, reading, registered = whole_model(document)
+    if notes:
+        if reading.reference != cls:  # the beginning of the name is a supported model's, the rest no head that it has
+            model_type_of(given)
+        reading = reading._replace(notes=(*notes, *reading.notes))
     reach = document.get("max_position_embeddings")
     context = reach if type(reach) is int and 0 < reach <= LARGEST else None
     model = Model(id=id, name=name or id, architecture=registered, config=config, context_length=context)
@@ -109,7 +137,7 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
         reference = cls
     elif cls in architecture.with_more:
         reference, left_out = cls, (f"other head of {cls}",)
-    elif cls and cls != own and cls in [stem(architecture) + ending for ending in OTHER_HEADS]:
+    elif cls and cls != own and cls in [stem(own) + ending for ending in OTHER_HEADS]:
         reference, head, left_out = cls, False, ("lm_head",) if cls.endswith(("Model", "Encoder")) else (f"head of {cls}",)
     untraced = ("use_sliding_window = true",) if document.get("use_sliding_window") is True and "window" not in architecture.model_fields else ()
     return config, Reading(reference, head, "model", left_out, (*warnings, *unread_warnings(unread, own)), (), origin, unread, untraced), registered

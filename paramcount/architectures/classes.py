@@ -1,0 +1,47 @@
+"""The model type of a class, for a config.json that names a class but no model type that is known."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from paramcount.architectures import ARCHITECTURES, architecture
+
+# {class: its model type in the reference} of classes that declarations of several model types name, or one of a part alone.
+SHARED = {
+    "Emu3ForCausalLM": "emu3_text_model",
+    "GPT2LMHeadModel": "gpt2",
+    "Gemma3ForCausalLM": "gemma3_text",
+    "Gemma4ForCausalLM": "gemma4_text",
+    "Gemma4UnifiedForCausalLM": "gemma4_unified_text",
+    "Glm4vForConditionalGeneration": "glm4v",
+    "Glm4vMoeForConditionalGeneration": "glm4v_moe",
+    "GotOcr2ForConditionalGeneration": "got_ocr2",
+    "Llama4ForCausalLM": "llama4_text",
+    "LlamaForCausalLM": "llama",
+    "MllamaForCausalLM": "mllama_text_model",
+    "Qwen2VLForConditionalGeneration": "qwen2_vl",
+    "Qwen2_5_VLForConditionalGeneration": "qwen2_5_vl",
+    "Qwen3VLForConditionalGeneration": "qwen3_vl",
+    "Qwen3VLMoeForConditionalGeneration": "qwen3_vl_moe",
+    "Qwen3_5ForCausalLM": "qwen3_5_text",
+    "Qwen3_5MoeForCausalLM": "qwen3_5_moe_text",
+}
+
+
+@cache
+def model_types() -> dict[str, str]:
+    """{class: its model type} for every class that a declaration names. Imports all declarations.
+
+    A class of a library comes before the same name in a publisher's own code. A class of several model types that SHARED
+    does not resolve is left out.
+    """
+    library: dict[str, set[str]] = {}
+    remote: dict[str, set[str]] = {}
+    for name in ARCHITECTURES:
+        declared = architecture(name)
+        own, _, publisher = declared.reference.partition(" of ")
+        found = remote if publisher else library
+        for cls in (own, *declared.same, *declared.with_more):
+            found.setdefault(cls, set()).add(name.partition(".")[0])
+    known = {cls: next(iter(types)) for cls, types in (remote | library).items() if len(types) == 1}
+    return known | SHARED

@@ -1,0 +1,70 @@
+"""A config.json without a model type that is known is counted as the class that `architectures` names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.architectures.classes import SHARED, model_types
+from tests.model_types import MODEL_TYPES
+from tests.refusing import refusal
+
+# MiniCPM3-4B as released: auto_map and architectures, but no model_type. Source: github OpenBMB/MiniCPM, openbmb/MiniCPM3-4B config.json.
+MINICPM3 = {
+    "architectures": ["MiniCPM3ForCausalLM"], "auto_map": {"AutoConfig": "configuration_minicpm.MiniCPM3Config"}, "hidden_size": 2560,
+    "intermediate_size": 6400, "num_attention_heads": 40, "num_hidden_layers": 62, "num_key_value_heads": 40, "kv_lora_rank": 256,
+    "q_lora_rank": 768, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "vocab_size": 73448,
+}  # fmt: skip
+
+
+def test_minicpm3_as_released_is_counted_with_a_note() -> None:
+    count = pc.count(MINICPM3)
+    assert (count.total, count.reference) == (MODEL_TYPES["minicpm3"].total, "MiniCPM3ForCausalLM")
+    assert (count.warnings, count.notes) == ((), ("model_type is missing; counted as MiniCPM3ForCausalLM, which `architectures` names",))
+
+
+@pytest.mark.parametrize(
+    ("document", "model_type"),
+    [
+        ({"model_type": "my_llama", "architectures": ["LlamaForCausalLM"]}, "llama"),
+        ({"model_type": None, "architectures": ["DeepseekV3ForCausalLM"]}, "deepseek_v3"),  # kimi_k2 has a class of that name too
+        ({"architectures": ["InternLM2ForCausalLM"]}, "internlm2"),
+        ({"architectures": ["BartForCausalLM"]}, "bart"),
+        ({"architectures": ["Qwen2Model"]}, "qwen2"),
+        ({"architectures": ["GPT2ForSequenceClassification"]}, "gpt2"),
+    ],
+)
+def test_a_class_that_is_supported_stands_for_its_model_type(document: dict[str, Any], model_type: str) -> None:
+    count, known = pc.count(document), pc.count({**document, "model_type": model_type})
+    assert (count.components, count.not_counted, count.reference) == (known.components, known.not_counted, document["architectures"][0])
+    state = "= my_llama is unknown" if document.get("model_type") else "is missing"
+    assert count.notes == (f"model_type {state}; counted as {count.reference}, which `architectures` names", *known.notes)
+
+
+LISTED = "(accepted: what `paramcount architectures` lists)"
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (
+            {"architectures": ["Llama5ForCausalLM"]},  # begins like LlamaForCausalLM
+            "model_type: is missing, and Llama5ForCausalLM, which `architectures` names, is not supported (accepted: see `paramcount architectures`)",
+        ),
+        ({"model_type": "foo", "architectures": ["FooForCausalLM"]}, f"model_type = foo is not supported {LISTED}"),
+        ({"model_type": "foo", "architectures": ["LlamaForFoo"]}, f"model_type = foo is not supported {LISTED}"),
+        ({"model_type": "foo", "architectures": []}, f"model_type = foo is not supported {LISTED}"),
+        ({"model_type": 5, "architectures": ["LlamaForCausalLM"]}, "model_type = 5 (accepted: see `paramcount architectures`)"),
+    ],
+)
+def test_an_unknown_class_is_refused(document: dict[str, Any], message: str) -> None:
+    assert refusal(document) == message
+
+
+def test_every_class_that_a_declaration_names_has_one_model_type() -> None:
+    named = {cls for name in ARCHITECTURES for cls in (architecture(name).reference.partition(" of ")[0], *architecture(name).same)}
+    assert named <= set(model_types())
+    assert set(SHARED) <= named
