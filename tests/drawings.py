@@ -7,10 +7,10 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
-from math import isclose, prod
+from math import prod
 
 from paramcount.drawing.pieces import BROKEN, LONGEST, THINNEST, UNKNOWN
-from paramcount.drawing.shapes import Box, Drawing, Rectangle
+from paramcount.drawing.shapes import Box, Drawing, Rectangle, snap
 from paramcount.tracing.sending import traced
 from paramcount.tracing.traces import Trace
 from paramcount.tracing.walking import Asked
@@ -31,13 +31,13 @@ def assert_to_scale(drawing: Drawing) -> None:
             said = [mark for mark in ("broken", "thin", "unknown") if axis in getattr(r, mark)]
             if isinstance(n, str):
                 assert (said, side) == (["unknown"], UNKNOWN), r
-            elif n / drawing.scale > LONGEST:
+            elif snap(n / drawing.scale) > LONGEST:
                 assert (said, side) == (["broken"], BROKEN), r
-            elif n / drawing.scale < THINNEST:
+            elif snap(n / drawing.scale) < THINNEST:
                 assert (said, side) == (["thin"], THINNEST), r
             else:
                 assert said == [], r
-                assert isclose(side * drawing.scale, n, rel_tol=1e-9), r
+                assert abs(side - n / drawing.scale) <= 1 / 128, r
 
 
 def assert_shapes_are_printed(drawing: Drawing) -> None:
@@ -80,6 +80,14 @@ def overlaps(drawing: Drawing) -> Iterator[tuple[object, object]]:
                 break
             if a[1] < b[3] - 0.01 and b[1] < a[3] - 0.01:
                 yield one, other
+
+
+def assert_on_grid(drawing: Drawing) -> None:
+    """Every coordinate is a small binary fraction. Sums of such floats are exact, so that none depends on how it was added up."""
+    points = [point for arrow in drawing.arrows for point in arrow.points]
+    boxes = [box for box, _ in things(drawing)] + [frame.box for frame in drawing.frames]
+    for n in [drawing.width, drawing.height, *(n for place in (*points, *boxes) for n in place)]:
+        assert (1024 * n).is_integer(), n
 
 
 def assert_all_inside(drawing: Drawing) -> None:

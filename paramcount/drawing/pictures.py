@@ -12,7 +12,7 @@ from paramcount.drawing.assembling import assembled, breadth, everything
 from paramcount.drawing.items import Item
 from paramcount.drawing.pieces import CARDS, LONGEST, THINNEST
 from paramcount.drawing.sections import Band, Section, bands, of_layer, origins, sections, states
-from paramcount.drawing.shapes import Box, Drawing, Frame, Group, Text
+from paramcount.drawing.shapes import Box, Drawing, Frame, Group, Text, snap
 from paramcount.errors import ParamcountError, printable, shown
 from paramcount.names import load
 from paramcount.tracing.sending import traced
@@ -156,7 +156,7 @@ def legend(body: Group, scale: float, coloured: bool) -> Group:
     entries = [
         ("data", 16.0, "data", True),
         ("weight", 16.0, "weights", True),
-        ("rule", n / scale, f"{n:,} numbers ({per})", True),
+        ("rule", snap(n / scale), f"{n:,} numbers ({per})", True),
         ("edges", 16.0, "edges of one colour are equally long: there the matrices of a product match", coloured),
         ("break", 20.0, "longer than drawn", any(r.broken for r in marks)),
         ("thin", THINNEST, f"thinner than {THINNEST:g} px, drawn {THINNEST:g} px", any(r.thin for r in marks)),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from paramcount.drawing.items import Item
 from paramcount.drawing.matrices import Matrix
-from paramcount.drawing.shapes import Arrow, Group, Point, Rectangle, Sign, Text, text_width
+from paramcount.drawing.shapes import Arrow, Group, Point, Rectangle, Sign, Text, snap, text_width
 
 LONGEST = 340.0  # what is longer is broken
 BROKEN = 210.0  # and drawn so long
@@ -39,7 +39,7 @@ def length(n: int | str, scale: float) -> tuple[float, str]:
     """
     if isinstance(n, str):
         return UNKNOWN, "unknown"
-    drawn = n / scale
+    drawn = snap(n / scale)
     return (BROKEN, "broken") if drawn > LONGEST else (THINNEST, "thin") if drawn < THINNEST else (drawn, "")
 
 
@@ -62,7 +62,7 @@ def rectangle(matrix: Matrix, scale: float) -> Rectangle:
         name=matrix.name,
         copies=matrix.copies,
         cards=cards,
-        offset=min(3.0, DEPTH / (cards - 1)) if cards > 1 else 0.0,
+        offset=min(3.0, snap(DEPTH / (cards - 1))) if cards > 1 else 0.0,
         beside=matrix.beside,
         mask=matrix.mask,
         window=matrix.window,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-from paramcount.drawing.shapes import CARD, Arrow, Drawing, Frame, Rectangle, Text
+from paramcount.drawing.shapes import CARD, Arrow, Drawing, Frame, Rectangle, Text, snap
 from paramcount.errors import ParamcountError, printable
 from paramcount.tables import by_ending
 
@@ -157,7 +157,7 @@ def inner_lines(r: Rectangle) -> str:
         for i in range(r.cards - 1):
             d += f"M{number(x + o * (i + 1))} {number(y - o * i)}H{number(x + o * i + w)}V{number(y - o * i + h - o)}"
     if r.beside > 1 and w / r.beside >= 3 and not r.broken:
-        d += "".join(f"M{number(x + w * i / r.beside)} {number(y)}v{number(h)}" for i in range(1, r.beside))
+        d += "".join(f"M{number(x + snap(w * i / r.beside))} {number(y)}v{number(h)}" for i in range(1, r.beside))
     return d
 
 
@@ -166,9 +166,10 @@ def seen(r: Rectangle) -> str:
     x, y, w, h = r.x, r.y, r.width, r.height
     known = isinstance(r.cols, int) and isinstance(r.rows, int)
     back = min(1.0, r.window / r.cols) if r.window is not None and known and isinstance(r.cols, int) else 1.0
-    points = [(x, y), (x + w, y + h), (x + w * (1 - back), y + h), (x, y + h * back)]
+    dx, dy = snap(w * back), snap(h * back)
+    points = [(x, y), (x + w, y + h), (x + w - dx, y + h), (x, y + dy)]
     if r.mask == "near":
-        points = [(x, y), (x + w * back, y), (x + w, y + h * (1 - back)), (x + w, y + h), *points[2:]]
+        points = [(x, y), (x + dx, y), (x + w, y + h - dy), (x + w, y + h), *points[2:]]
     return "M" + "L".join(f"{number(a)} {number(b)}" for a, b in points) + "z"
 
 
@@ -179,7 +180,7 @@ def gap(r: Rectangle, axis: str) -> tuple[str, str]:
     start, end = (top - 3, bottom + 3) if upright else (left - 3, right + 3)
     middle = (r.x + r.width / 2) if upright else (r.y + r.height / 2)
     n = max(2, round((end - start) / 7))
-    along = [start + (end - start) * i / n for i in range(n + 1)]
+    along = [start + snap((end - start) * i / n) for i in range(n + 1)]
     ragged = [[(middle + shift + (2.5 if i % 2 else -2.5), t) for i, t in enumerate(along)] for shift in (-3.0, 3.0)]
     edges = ragged if upright else [[(b, a) for a, b in edge] for edge in ragged]
     lines = ["M" + "L".join(f"{number(a)} {number(b)}" for a, b in edge) for edge in edges]
