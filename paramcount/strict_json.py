@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from math import isinf
 from typing import Any
 
 from paramcount.errors import ParamcountError, printable
 
 LONGEST_NUMBER = 100
+DEEPEST = 100  # levels; what Python itself takes differs from version to version
+TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)  # strings whole, so that brackets in them do not count
 
 
 def loads(text: str) -> dict[str, Any]:
@@ -19,18 +22,49 @@ def loads(text: str) -> dict[str, Any]:
 
     Raises: ParamcountError with the line.
     """
+    if is_deeper_than(DEEPEST, text):
+        raise ParamcountError("is nested too deep", accepted=f"at most {DEEPEST} levels")
     try:
         found = json.loads(text, object_pairs_hook=_object, parse_int=_int, parse_float=_float, parse_constant=_constant)
     except json.JSONDecodeError as error:
-        ended = error.pos >= len(text.rstrip()) and text.strip()
-        problem = "ends in the middle" if ended else f"is not JSON: {printable(error.msg, 60)}"
-        raise ParamcountError(problem, where=f"line {error.lineno} column {error.colno}", accepted="a JSON object") from None
-    except RecursionError:
-        raise ParamcountError("is nested too deep", accepted="a JSON object") from None
+        raise describe_syntax_error(text, error) from None
     if not isinstance(found, dict):
         kind = "an array" if isinstance(found, list) else "a text" if isinstance(found, str) else "a single value"
         raise ParamcountError(f"holds {kind}", accepted="a JSON object")
     return found
+
+
+def describe_syntax_error(text: str, error: json.JSONDecodeError) -> ParamcountError:
+    """What is wrong with a text that is no JSON, in the same words on every version of Python: since 3.13 it knows trailing commas."""
+    at, problem = error.pos, f"is not JSON: {printable(error.msg, 60)}"
+    before = text[:at].rstrip()
+    if at >= len(text.rstrip()) and text.strip():
+        problem = "ends in the middle"
+    elif error.msg.startswith("Illegal trailing comma") or (text[at : at + 1] in ("}", "]") and before.endswith(",")):
+        at = at if text[at] == "," else len(before) - 1
+        problem = "is not JSON: trailing comma"
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    return ParamcountError(problem, where=f"line {line} column {column}", accepted="a JSON object")
+
+
+def is_deeper_than(levels: int, text: str) -> bool:
+    """Whether more arrays and objects than `levels` are open at once anywhere in a JSON text.
+
+    >>> is_deeper_than(2, '{"a": [1, "[["]}'), is_deeper_than(2, '{"a": [[')
+    (False, True)
+    """
+    if text.count("[") + text.count("{") <= levels:
+        return False
+    depth = 0
+    for token in TOKENS.finditer(text):
+        match token[0]:
+            case "[" | "{":
+                depth += 1
+                if depth > levels:
+                    return True
+            case "]" | "}":
+                depth -= 1
+    return False
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

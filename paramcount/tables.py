@@ -260,9 +260,12 @@ def write_whole(path: str, content: str | bytes, option: str = "-o") -> None:
     """
     import tempfile
 
-    scratch = None
     try:
         data = content.encode("utf-8") if isinstance(content, str) else content
+    except UnicodeEncodeError as error:
+        raise ParamcountError(f"cannot be written: {error.reason} at character {error.start:,}", where=f"{option} {printable(path)}") from None
+    scratch = None
+    try:
         target = Path(path).expanduser()
         try:
             mode = target.stat().st_mode
@@ -284,7 +287,9 @@ def write_whole(path: str, content: str | bytes, option: str = "-o") -> None:
         os.replace(scratch, target)
     except BrokenPipeError:
         raise
-    except (OSError, ValueError, RuntimeError) as error:
+    except ValueError:  # a NUL, a lone surrogate; Python's own words differ from version to version
+        raise ParamcountError("cannot be written: no file can have this name", where=f"{option} {printable(path)}") from None
+    except (OSError, RuntimeError) as error:
         raise ParamcountError(f"cannot be written: {getattr(error, 'strerror', None) or error}", where=f"{option} {printable(path)}") from None
     finally:
         if scratch:
