@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from paramcount.flow import Attending, Body, Data, Repeat, Size, Weight, placed, steps, width_of
 from paramcount.flow import product as product_of
 from paramcount.parts.state_space import Recurring
+from paramcount.stored import find_stored_shape
 from paramcount.tracing.traces import ROUTED, Held, Kept, Mask, Product, Shape, Step, Under
 from paramcount.tracing.words import note_of, note_on, what
 
@@ -252,12 +253,10 @@ class Walk:
     def held(self, weight: Weight, data: Data, place: Place) -> Held:
         """A weight of an operation, turned so that the data's width comes first."""
         name, _, tied_to = placed(weight, place.prefix, place.repeats)
-        stored = shape = weight.shape
+        shape = weight.shape
         if data.op == "linear" and len(shape) == 2 and shape[0] != width_of(data.inputs[0]):
             shape = shape[::-1]
-        stacked = next((repeat for repeat in place.repeats if repeat.stacked), None)
-        if stacked:
-            stored = (stacked.count * shape[0], *stored[1:]) if stacked.merged else (stacked.count, *stored)
+        stored, _ = find_stored_shape(weight, place.repeats)
         return Held(name, shape, stored, weight.component, tied_to, weight.role)
 
     def product(self, data: Data, place: Place) -> tuple[int, Product | None]:
