@@ -76,7 +76,8 @@ def test_every_model_is_readable_within_the_width(run: Runner, id: str, width: i
 def test_a_comparison_keeps_to_the_width_and_loses_no_column(run: Runner, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     out = run("compare", "gpt2-small", "llama-3.1-8b", "deepseek-v3").out
-    assert width < 80 or max(map(len, out.splitlines())) <= width
+    if width >= 80:
+        assert max(map(len, out.splitlines())) <= width
     for label in ("total", "active", "FP32", "BF16", "layers", "d_model", "heads", "KV heads", "d_head", "d_ff", "experts", "vocab", "context", "tied"):
         assert label in out
 
@@ -90,8 +91,8 @@ def test_csv_has_the_golden_header_and_exact_integers(run: Runner) -> None:
         for name, value in row.items():
             if name in flags:
                 assert value in ("true", "false")
-            elif name not in texts:
-                assert value.isdigit() or (name == "context_length" and value == "")
+            elif name not in texts and (name, value) != ("context_length", ""):
+                assert value.isdigit()
     assert "gpt-4" not in out
 
 
@@ -153,7 +154,8 @@ def test_every_format_carries_the_same_total(run: Runner) -> None:
     for command in (["show", "llama-3.1-8b"], ["compare", "llama-3.1-8b", "gpt2-small"], ["list", "llama"], ["verify", "llama-3.1-8b"]):
         for format in ("table", "markdown", "latex", "html"):
             assert "8,030,261,248" in run(*command, "--format", format).out
-        assert "8030261248" in run(*command, "--csv").out or command[0] == "show"  # whose rows sum to it
+        if command[0] != "show":  # whose rows sum to it
+            assert "8030261248" in run(*command, "--csv").out
         assert "8030261248" in json.dumps(json.loads(run(*command, "--json").out))
         parser = Cells()
         parser.feed(run(*command, "--format", "html").out)
@@ -194,7 +196,8 @@ def test_markdown_and_html_let_no_markup_through(run: Runner, tmp_path: Path) ->
     for format in ("markdown", "html"):
         out = run("show", str(path), "--format", format).out
         assert "<script" not in out
-        assert format == "html" or r"\[x" in out  # an escaped bracket begins no link
+        if format == "markdown":
+            assert r"\[x" in out  # an escaped bracket begins no link
     assert "\x1b" not in run("show", str(path)).out
 
 

@@ -465,7 +465,8 @@ def test_every_damage_is_found_and_named(make: Any, config: Any, damage: Any, fa
     assert found.faults == faults
     assert {name for logical in found.tensors.values() for name in logical.held} | found.beside.keys() == tensors.keys()
     gone = "qweight" in damage and damage["qweight"] is None
-    assert (f"{AT}weight" in found.tensors) == (not gone and ("weight" not in damage or damage["weight"] is not None))
+    gone |= "weight" in damage and damage["weight"] is None
+    assert (f"{AT}weight" in found.tensors) == (not gone)
     if f"{AT}weight" in found.tensors:
         assert found.tensors[f"{AT}weight"].shape == (256, 512)
 
@@ -652,7 +653,7 @@ def test_every_scheme_that_is_known_by_its_tensors_is_tried() -> None:
 def test_a_part_of_its_tensors_names_no_scheme(scheme: str, tensors: Layer) -> None:
     for name, held in tensors.items():
         if not name.endswith(("W_q", "_weight_qdata", "Qidxs", "embedding_quantized", "forward_hadamard_matrix")):
-            assert name.removeprefix("q.") in read({name: held}).tensors or read({name: held}).tensors
+            assert len(read({name: held}).tensors) == 1
 
 
 # ---- hostile
@@ -679,8 +680,9 @@ def test_no_shapes_make_it_fail() -> None:
             assert_one_line(line)
         assert {name for logical in found.tensors.values() for name in logical.held} | found.beside.keys() == tensors.keys()
         for logical in found.tensors.values():
-            assert logical.size((64, 64)) is None or logical.size((64, 64)) >= 0  # type: ignore[operator]
-            assert logical.shape is None or logical.packing is None or size_of(logical.shape, logical.packing) >= 0
+            assert (logical.size((64, 64)) or 0) >= 0
+            if logical.shape is not None and logical.packing is not None:
+                assert size_of(logical.shape, logical.packing) >= 0
 
 
 def test_as_many_faults_as_a_file_can_have_are_a_hundred_lines() -> None:

@@ -155,7 +155,8 @@ def check_modules(name: str, asked: Asked) -> int:
         and step.weights[0].name not in tables
         and not UNCALLED.search(module)
     ]
-    assert name not in CONFIGS or [module for module in expected if module not in outside] == []
+    if name in CONFIGS:
+        assert [module for module in expected if module not in outside] == []
     return len(outside)
 
 
@@ -203,7 +204,8 @@ def check_patterns(name: str, asked: Asked) -> int:
             may, does = torch.tensor(seen(mask, *pattern.shape[-2:])), pattern[-1].sum(0) > 0
             if not name.startswith("falcon") and pattern.isfinite().all():  # of a Falcon the reference gives the scores instead
                 assert not (does & ~may).any()
-                assert choosing or (does == may).all()
+                if not choosing:
+                    assert (does == may).all()
         found += len(real)
     return found
 
@@ -211,7 +213,8 @@ def check_patterns(name: str, asked: Asked) -> int:
 @pytest.mark.parametrize(("name", "asked"), ways())
 def test_attention_patterns_and_what_is_masked_in_them_are_as_the_trace_says(name: str, asked: Asked) -> None:
     found = check_patterns(name, asked)
-    assert found or not any(step.op == "QKᵀ" for step in ran(name, asked).trace.steps)
+    if any(step.op == "QKᵀ" for step in ran(name, asked).trace.steps):
+        assert found > 0
 
 
 @pytest.mark.parametrize(("name", "asked"), ways())
