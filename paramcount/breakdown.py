@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from paramcount.counting import SCHEMA_VERSION, Count
 from paramcount.errors import ParamcountError, printable
+from paramcount.reading import found
+from paramcount.sizes import ABSENT
 from paramcount.stored import Tensor, component
 from paramcount.tables import Column, Table
-from paramcount.zoo import Model
+from paramcount.zoo import Model, Reading
 
 LONGEST_VALUE = 22
 
@@ -123,19 +125,65 @@ def keys(model: Model) -> Table:
     reading = model.reading
     if not reading.origin:
         raise ParamcountError("was not read from a config.json", where=model.id, accepted="the path of a config.json, or of a directory with one")
-    rows = [[*placed(origin), field, value_at(model.sizes, field)] for field, origin in reading.origin.items()]
-    rows += [[key, "left unread", "", value] for key, value in reading.unread.items() if key not in ("model_type", "architectures")]
-    names = ("key", "origin", "size", "value")
-    shows = {"key": lambda key: printable(key, 40), "value": plain}
-    columns = [Column(name, name, right=name == "value", show=shows.get(name, str)) for name in names]
+    rows = [*size_rows(model), *unread_rows(reading.unread)]
+    names = ("key", "origin", "size", "value", "derived_from")
     data = {"schema_version": SCHEMA_VERSION, "id": model.id, "reference": reading.reference, "keys": [dict(zip(names, row, strict=True)) for row in rows]}
+    rows = [[*row[:-1], ", ".join(row[-1])] for row in rows]
+    columns = [
+        Column("key", "key", right=False, show=lambda key: printable(key, 40)),
+        Column("origin", "origin", right=False),
+        Column("size", "size", right=False),
+        Column("value", "value", show=plain),
+        Column("derived_from", "derived from", right=False, show=without_sections, only="" if any(row[-1] for row in rows) else "csv"),
+    ]
     return Table(columns, rows, data, above=[f"{model.name}   read as {reading.reference}, architecture {model.architecture}"])
 
 
-def placed(origin: str) -> tuple[str, str]:
-    """(the key or keys, what was done with them)"""
-    word, _, looked_at = origin.partition(" from ")
-    return ("", origin) if origin in ("default", "derived", "set") else (looked_at, word) if word == "derived" else (origin, "read")
+def size_rows(model: Model) -> Iterator[list[Any]]:
+    """A row for each size and each key that was used: [key, origin, size, value, the keys it was derived from]. Beside a key stands
+    the config's own value, beside a size that was derived what came out."""
+    reading = model.reading
+    read = {key for origin in reading.origin.values() if origin.kind == "read" for key in origin.keys}
+    listed: set[str] = set()
+    for field, origin in reading.origin.items():
+        value = value_at(model.sizes, field)
+        if origin.kind == "read":
+            own = found(reading.document, origin.keys[0])
+            yield [origin.keys[0], "read", field if same(own, value) else "", own, []]
+            if same(own, value):
+                continue
+        yield from used_rows(reading, [key for key in origin.keys if key not in read and key not in listed])
+        listed.update(origin.keys)
+        yield ["", "derived" if origin.kind == "read" else origin.kind, field, value, list(origin.keys)]
+    yield from used_rows(reading, sorted(reading.used - read - listed))
+
+
+def used_rows(reading: Reading, keys: Iterable[str]) -> Iterator[list[Any]]:
+    """Keys that sizes were derived from or that were checked, if the config has them."""
+    for key in keys:
+        value = found(reading.document, key)
+        if value is not ABSENT and key not in ("model_type", "architectures"):
+            yield [key, "used", "", value, []]
+
+
+def unread_rows(unread: Mapping[str, Any]) -> Iterator[list[Any]]:
+    for key, value in unread.items():
+        if key not in ("model_type", "architectures"):
+            yield [key, "left unread", "", value, []]
+
+
+def same(own: Any, value: Any) -> bool:
+    """Whether a size is what its key says."""
+    return own is value or (list(own) == list(value) if isinstance(own, list) and isinstance(value, tuple) else own == value)
+
+
+def without_sections(keys: str) -> str:
+    """Keys without the blocks that lead to them: a section's sizes are derived from its own keys.
+
+    >>> without_sections("vision_config.image_size, vision_config.patch_size")
+    'image_size, patch_size'
+    """
+    return printable(", ".join(key.rpartition(".")[2] for key in keys.split(", ")), 80)
 
 
 def value_at(sizes: Any, path: str) -> Any:

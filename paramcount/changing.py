@@ -11,7 +11,7 @@ from paramcount.counting import counted
 from paramcount.errors import LONGEST, ParamcountError, near, quoted, shown
 from paramcount.names import load
 from paramcount.rules import validated
-from paramcount.sizes import Sizes, inner_configs, key_of
+from paramcount.sizes import SET, Origin, Sizes, inner_configs, key_of
 from paramcount.values import in_json, typed, written
 
 MOST_TRIED = 64  # values of one more size, where an error looks for one that would do
@@ -49,20 +49,20 @@ def what_if(spec: object, /, **changes: object) -> zoo.Model:
     )
     reading, original = model.reading, model.original or model
     if reading.origin:  # of a zoo entry nothing was read
-        origin = {name: "set" if name in wanted else key for name, key in reading.origin.items()}
+        origin = {name: SET if name in wanted else found for name, found in reading.origin.items()}
         new._reading = reading._replace(origin=origin, notes=(*reading.notes, *staying(sizes, config, origin)))
     names = dict.fromkeys((*model.changes, *wanted))
     new._original, new._changes = original, {name: (at(original.sizes, name), at(config, name)) for name in names}
     return new
 
 
-def staying(before: Sizes, after: Sizes, origin: Mapping[str, str]) -> Iterator[str]:
+def staying(before: Sizes, after: Sizes, origins: Mapping[str, Origin]) -> Iterator[str]:
     """Notes on what a config.json left to be derived, and would be another number were it derived from the changed sizes."""
     derived: dict[str, dict[str, Any]] = {}  # of each inner config, its sizes as they would be
-    for path, key in origin.items():
+    for path, origin in origins.items():
         block, _, field = path.rpartition(".")
         old, new = (at(sizes, block) if block else sizes for sizes in (before, after))
-        if key.startswith("derived") and old is not None and new is not None:
+        if origin.kind == "derived" and old is not None and new is not None:
             derivation, would_be = key_of(type(old), field).absent, derived.setdefault(block, dict(new.__dict__))
             try:
                 then, now = derivation({}, old.__dict__), derivation({}, would_be)

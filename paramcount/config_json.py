@@ -13,7 +13,7 @@ from paramcount.config_keys.single_layers import PER_LAYER, not_declared
 from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.reading import left_unread, read, read_language, unread_warnings
 from paramcount.rules import validated
-from paramcount.sizes import LARGEST, Sizes
+from paramcount.sizes import LARGEST, Origin, Sizes
 from paramcount.zoo import Model, Reading
 
 # Classes with the reference's body and another head, by the ending of their names; "Model" has none.
@@ -130,7 +130,7 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     except ParamcountError as error:
         raise in_keys(error, origin) from None
     own = architecture.reference.partition(" ")[0]
-    warnings = tuple(text for field, text in architecture.noted.items() if origin[field].startswith(("default", "derived")))
+    warnings = tuple(text for field, text in architecture.noted.items() if origin[field].kind != "read")
     reference, head = own, True
     left_out: tuple[str, ...] = ()
     if cls in architecture.same:
@@ -140,7 +140,9 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     elif cls and cls != own and cls in [stem(own) + ending for ending in OTHER_HEADS]:
         reference, head, left_out = cls, False, ("lm_head",) if cls.endswith(("Model", "Encoder")) else (f"head of {cls}",)
     untraced = ("use_sliding_window = true",) if document.get("use_sliding_window") is True and "window" not in architecture.model_fields else ()
-    return config, Reading(reference, head, "model", left_out, (*warnings, *unread_warnings(unread, own)), (), origin, unread, untraced), registered
+    warnings += unread_warnings(unread, own)
+    reading = Reading(reference, head, not_counted=left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread, untraced=untraced)
+    return config, reading, registered
 
 
 def language_model(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:
@@ -151,12 +153,13 @@ def language_model(document: Mapping[str, Any], composite: Composite, cls: str) 
     left_out = (*composite.beside, "projector", *([] if head else ["lm_head"]))
     reference = cls or f"{document['model_type']}, its language model as {config.reference}"
     warnings = unread_warnings(unread, config.reference.partition(" ")[0])
-    return config, Reading(reference, head, "language_model", left_out, warnings, (), origin, unread), registered
+    reading = Reading(reference, head, "language_model", left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread)
+    return config, reading, registered
 
 
-def in_keys(error: ParamcountError, origin: Mapping[str, str]) -> ParamcountError:
+def in_keys(error: ParamcountError, origin: Mapping[str, Origin]) -> ParamcountError:
     """The same error with the keys of config.json in the place of the fields that were read from them."""
-    keys = {field: key for field, key in origin.items() if key != "default" and not key.startswith("derived")}
+    keys = {field: found.keys[0] for field, found in origin.items() if found.kind == "read"}
 
     block, dot, _ = error.where.rpartition(".")
     inside = block + dot if any(field.startswith(block + dot) for field in origin) else ""  # of a tower: its own sizes are meant

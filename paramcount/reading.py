@@ -14,7 +14,7 @@ from paramcount.architectures.composites import COMPOSITES, SECTION, language_co
 from paramcount.config_keys.single_layers import PER_LAYER, by_kind, not_declared
 from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.rules import validated
-from paramcount.sizes import ABSENT, LARGEST, NULL, REQUIRED, Condition, Derivation, Sizes, Tower, inner_configs, key_of
+from paramcount.sizes import ABSENT, DEFAULT, LARGEST, NULL, REQUIRED, Condition, Derivation, Origin, Sizes, Tower, inner_configs, key_of
 
 # What PreTrainedConfig.layer_types renames.
 OLDER_WORDS = {
@@ -38,19 +38,14 @@ class Values(NamedTuple):
     """What an architecture reads out of a config.json. Keys are paths from its root: "text_config.hidden_size"."""
 
     values: dict[str, Any]  # {field: value}
-    origin: dict[str, str]  # as in zoo.Reading
+    origin: dict[str, Origin]
     used: set[str]  # keys that a field was read or derived from
     sections: set[str]
 
-    def below(self, prefix: str) -> Values:
-        """The same with every key below a section."""
-        origin = {field: key if key in ("default", "derived") else prefixed(key, prefix) for field, key in self.origin.items()}
-        return Values(self.values, origin, {prefix + key for key in self.used}, {prefix.rstrip(".")})
-
-
-def prefixed(origin: str, prefix: str) -> str:
-    word, derived, keys = origin.rpartition("derived from ")
-    return word + derived + ", ".join(prefix + key for key in keys.split(", "))
+    def inside(self, section: str) -> Values:
+        """The same, if all of it stands in a section."""
+        origin = {field: origin.inside(section) for field, origin in self.origin.items()}
+        return Values(self.values, origin, {f"{section}.{key}" for key in self.used}, {section})
 
 
 @cache
@@ -64,6 +59,12 @@ SIZE_LIKE = re.compile(
 HARMLESS = re.compile(
     r"_base$|^scale_|window|token|position|^num_labels$|^num_return|beam|^max_|chunk|dropout|_range$|initializer|^n_ctx$|_act$|activation|batch|group_size|topk|top_k"
 )
+
+
+@cache
+def read_from(key: str) -> Origin:
+    """The origin of a field that was read from a key. Only of the keys that architectures declare: they are few."""
+    return Origin("read", (key,))
 
 
 class Watched(dict[str, Any]):
@@ -169,7 +170,7 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
     for field, spellings, absent, null, at_most, least, inner, optional in fields(architecture):
         if inner is not None:
             if optional and inner.section and found(document, inner.section) in (ABSENT, None):
-                values[field], origin[field] = None, "default"
+                values[field], origin[field] = None, DEFAULT
                 used.add(inner.section)
                 continue
             if inner is Sizes:  # the language model of a composite, which config.json itself names
@@ -199,21 +200,21 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
                 value = values[at_most]
             if name == "layer_types" and type(value) is list:
                 value = [OLDER_WORDS.get(word, word) if isinstance(word, str) else word for word in value]
-            values[field], origin[field] = tuple(value) if type(value) is list else value, key
+            values[field], origin[field] = tuple(value) if type(value) is list else value, read_from(key)
             break
         else:
             if absent is REQUIRED:
                 raise ParamcountError("is missing", where=start + spellings[0], accepted=" or ".join(spellings))
             if not callable(absent):
-                values[field], origin[field] = absent if at_most is None else min(absent, values[at_most]), "default"
+                values[field], origin[field] = absent if at_most is None else min(absent, values[at_most]), DEFAULT
                 continue
             watched.seen = []
             values[field] = worked_out(absent, watched, values, field)
-            looked_at = [start + key for key in dict.fromkeys(watched.seen) if key in config]
-            origin[field] = f"derived from {', '.join(looked_at)}" if looked_at else "derived"
+            looked_at = tuple(start + key for key in dict.fromkeys(watched.seen) if key in config)
+            origin[field] = Origin("derived", looked_at)
             used.update(looked_at)
     for field, (value, where) in sizes_of_single_layers(architecture, document, config, values).items():
-        values[field], origin[field] = value, start + where if where else f"derived from {start}{PER_LAYER}"
+        values[field], origin[field] = value, Origin("read", (start + where,)) if where else Origin("derived", (start + PER_LAYER,))
         used.add(start + PER_LAYER)
     watched.seen = []
     for condition in architecture.conditions if architecture.own_layer_types else (layer_types_fit, *architecture.conditions):
@@ -268,9 +269,9 @@ def read_language(document: Mapping[str, Any]) -> tuple[Sizes, str, Values]:
     except ParamcountError as error:
         raise error.inside(inside) if inside else error from None
     if inside:
-        within = within.below(f"{inside}.")
+        within = within.inside(inside)
         if TIE in document and TIE in within.origin and TIE not in (document.get(inside) or {}):
-            within.origin[TIE] = TIE
+            within.origin[TIE] = Origin("read", (TIE,))
         within.used.add(TIE)
     return sizes, str(language["model_type"]), within
 
@@ -282,7 +283,7 @@ def read_tower(document: Mapping[str, Any]) -> tuple[Sizes, Values]:
     within = read(tower, {section_name: section})
     sizes = validated(tower, within.values)
     if document.get(section_name) is None:
-        within = Values(within.values, dict.fromkeys(within.origin, "default"), set(), set())
+        within = Values(within.values, dict.fromkeys(within.origin, DEFAULT), set(), set())
     within.used.add(f"{section_name}.model_type")
     return sizes, within
 

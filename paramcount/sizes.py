@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -74,6 +74,21 @@ USUAL = {
 
 Derivation = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]  # (config.json, sizes read so far) to a size
 Condition = Callable[[Mapping[str, Any], Mapping[str, Any]], None]  # the same, and raises
+
+
+class Origin(NamedTuple):
+    """Where the value of a field comes from. Keys are paths from the root of a config.json: "text_config.hidden_size"."""
+
+    kind: Literal["read", "default", "derived", "set"]
+    keys: tuple[str, ...] = ()  # the one it was read from; those it was derived from
+
+    def inside(self, block: str) -> Origin:
+        """The same, if the keys stand in a block of the config.json."""
+        return self._replace(keys=tuple(f"{block}.{key}" for key in self.keys)) if self.keys else self
+
+
+DEFAULT = Origin("default")
+SET = Origin("set")  # by a what-if
 
 
 class Key(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -16,7 +16,7 @@ from paramcount.errors import ParamcountError, near, printable, quoted, shown
 from paramcount.figures import parse
 from paramcount.rules import validated
 from paramcount.schema_errors import from_pydantic
-from paramcount.sizes import Flag, Positive, Sizes
+from paramcount.sizes import Flag, Origin, Positive, Sizes
 from paramcount.strict_yaml import load_file
 
 HERE = Path(__file__).parent
@@ -107,7 +107,9 @@ class Reading(NamedTuple):
     not_counted: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()  # the result may not be what was meant
     notes: tuple[str, ...] = ()  # harmless
-    origin: Mapping[str, str] = {}  # {field: the key it was read from, "default", or "derived" and from which keys}
+    origin: Mapping[str, Origin] = {}  # of each field
+    document: Mapping[str, Any] = {}  # the parsed config.json
+    used: Set[str] = frozenset()  # its keys that a size was read or derived from, or that were checked
     unread: Mapping[str, Any] = {}
     untraced: tuple[str, ...] = ()  # what the config says of the flow that no field knows, nor any weight depends on
 

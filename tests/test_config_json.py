@@ -171,13 +171,38 @@ def test_the_keys_say_where_every_size_came_from(tmp_path: Path, capsys: pytest.
     path.write_text(json.dumps(document), encoding="utf-8")
     out, _ = lines(capsys, str(path), "--keys", "--json")
     rows = {row["size"] or row["key"]: row for row in json.loads(out)["keys"]}
-    assert rows["d_model"] == {"key": "hidden_size", "origin": "read", "size": "d_model", "value": 2048}
-    assert rows["vocab_size"] == {"key": "", "origin": "default", "size": "vocab_size", "value": 32000}
+    assert rows["d_model"] == {"key": "hidden_size", "origin": "read", "size": "d_model", "value": 2048, "derived_from": []}
+    assert rows["vocab_size"] == {"key": "", "origin": "default", "size": "vocab_size", "value": 32000, "derived_from": []}
     assert rows["d_head"]["origin"] == "derived"
-    assert rows["rope_theta"] == {"key": "rope_theta", "origin": "left unread", "size": "", "value": 10000.0}
-    assert set(rows) == {*type(pc.load(document).sizes).model_fields, "rope_theta"}
+    assert rows["rope_theta"] == {"key": "rope_theta", "origin": "left unread", "size": "", "value": 10000.0, "derived_from": []}
+    assert rows["num_key_value_heads"] == {"key": "num_key_value_heads", "origin": "used", "size": "", "value": None, "derived_from": []}
+    assert set(rows) == {*type(pc.load(document).sizes).model_fields, "num_key_value_heads", "rope_theta"}
     out, _ = lines(capsys, str(path), "--keys")
     assert "read as LlamaForCausalLM, architecture llama" in out
+
+
+def test_the_keys_show_the_values_of_the_config_and_derived_sizes_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """SigLIP cuts an image of 896 × 896 into patches of 14 × 14: 64 × 64 of them (Gemma 3 report, arXiv:2503.19786, section 2)."""
+    path = tmp_path / "config.json"
+    document = {"model_type": "gemma3", "text_config": {"num_hidden_layers": 2}, "vision_config": {"image_size": 896, "patch_size": 14}}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    rows = json.loads(lines(capsys, str(path), "--keys", "--json")[0])["keys"]
+    assert {"key": "vision_config.image_size", "origin": "used", "size": "", "value": 896, "derived_from": []} in rows
+    patches = {"key": "", "origin": "derived", "size": "vision.n_patches", "value": 4096, "derived_from": ["vision_config.image_size"]}
+    assert [row for row in rows if row["size"] == "vision.n_patches"] == [patches]
+    shown = [line.split() for line in lines(capsys, str(path), "--keys")[0].splitlines()]
+    assert ["vision_config.image_size", "used"] in shown  # the table's values stand below, apart: a terminal has 80 columns
+    table = [line.split(",") for line in lines(capsys, str(path), "--keys", "--csv")[0].splitlines()]
+    assert ["vision_config.image_size", "used", "", "896", ""] in table
+    assert ["", "derived", "vision.n_patches", "4096", "vision_config.image_size"] in table
+
+
+def test_the_keys_show_what_a_size_was_cut_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`attention` is an older word for full_attention (PreTrainedConfig.layer_types): the config's own is shown beside its key."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "gemma2", "num_hidden_layers": 1, "layer_types": ["attention"]}), encoding="utf-8")
+    rows = {row["size"] or row["key"]: row for row in json.loads(lines(capsys, str(path), "--keys", "--json")[0])["keys"]}
+    assert rows["layer_types"]["value"] == ["full_attention"]
 
 
 def test_an_entry_of_the_zoo_has_no_keys(capsys: pytest.CaptureFixture[str]) -> None:

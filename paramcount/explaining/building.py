@@ -10,6 +10,7 @@ from paramcount.explaining.lines import components, kinds_of
 from paramcount.explaining.meanings import meaning
 from paramcount.explaining.pieces import Piece, Walk
 from paramcount.explaining.visits import visits
+from paramcount.sizes import DEFAULT
 from paramcount.zoo import Model
 
 
@@ -59,6 +60,5 @@ def legend(model: Model, found: Walk, pieces: Sequence[Piece]) -> tuple[Size, ..
 
 def size(model: Model, name: str, value: int) -> Size:
     words, key = meaning(model.sizes, name)
-    origin = model.reading.origin.get(name, "default")
-    read = origin not in ("default", "derived", "set") and not origin.startswith("derived from ")
-    return Size(name, value, words, origin if read else key)
+    origin = model.reading.origin.get(name, DEFAULT)
+    return Size(name, value, words, origin.keys[0] if origin.kind == "read" else key)
