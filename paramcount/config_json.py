@@ -130,7 +130,6 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     except ParamcountError as error:
         raise in_keys(error, origin) from None
     own = architecture.reference.partition(" ")[0]
-    warnings = tuple(text for field, text in architecture.noted.items() if origin[field].kind != "read")
     reference, head = own, True
     left_out: tuple[str, ...] = ()
     if cls in architecture.same:
@@ -140,7 +139,7 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     elif cls and cls != own and cls in [stem(own) + ending for ending in OTHER_HEADS]:
         reference, head, left_out = cls, False, ("lm_head",) if cls.endswith(("Model", "Encoder")) else (f"head of {cls}",)
     untraced = ("use_sliding_window = true",) if document.get("use_sliding_window") is True and "window" not in architecture.model_fields else ()
-    warnings += unread_warnings(unread, own)
+    warnings = unread_warnings(unread, own)
     reading = Reading(reference, head, not_counted=left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread, untraced=untraced)
     return config, reading, registered
 

@@ -187,7 +187,7 @@ def full_every(period: int) -> Derivation:
 
 
 def unvisited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-    """No num_experts_per_tok: the reference gets by without it where no layer has experts."""
+    """Without num_experts_per_tok the reference runs only if no layer has experts."""
     if c["n_dense_layers"] < c["n_layers"]:
         raise ParamcountError("is missing", where="num_experts_per_tok", accepted="a whole number from 1")
     return 1
@@ -208,7 +208,6 @@ class Sizes(BaseModel):
     unsaved: ClassVar[tuple[str, ...]] = ()
     either_way: ClassVar[tuple[str, ...]] = ()  # ends of names of matrices that some writers store the other way round, all of them
     defaults: ClassVar[Mapping[str, Any]] = {}  # what absent keys mean, where an inherited field says otherwise
-    noted: ClassVar[Mapping[str, str]] = {}  # {field: what to remark where no key gives it}
     rotated: ClassVar[str | None] = None  # the field whose width rotary positions turn
     own_layer_types: ClassVar[bool] = False  # `check` alone says which words layer_types may hold
     # {word of layer_types: {key: field}}: what per_layer_config may give layers of a kind; "" where `conditions` alone look at it.

@@ -32,7 +32,7 @@ def heads_stay_whole(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 def groups_fit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The number of groups goes by two names."""
     key = "num_expert_group" if "num_expert_group" in js else "n_group"
-    grouped_routing(8, 4, (key, "topk_group"))(js, c)
+    grouped_routing(8, 4, (key,))(js, c)
 
 
 class BailingHybrid(Sizes):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import buckets_reach
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Weight, layers, linear, lookup, norm
 from paramcount.parts.attentions import relative
 from paramcount.parts.classic import multi_head
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import Positive, Sizes, hf
+from paramcount.sizes import Condition, Positive, Sizes, hf
 
 QKVO = ("project_q", "project_k", "project_v", "attention_out")
 
@@ -18,6 +19,7 @@ class CpmAnt(Sizes):
     """Source: modeling_cpmant.py of the reference. Its head is never tied: the table has the rows of the prompts more."""
 
     reference: ClassVar[str] = "CpmAntForCausalLM"
+    conditions: ClassVar[tuple[Condition, ...]] = (buckets_reach("position_bias_num_buckets", "position_bias_max_distance", 2048, one_sided=False),)
 
     vocab_size: Positive = hf(absent=30720)
     d_model: Positive = hf(absent=4096)

@@ -12,7 +12,7 @@ from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.latent import latent_attention
 from paramcount.rules import divides, in_pairs
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, hf, unvisited
 
 METHODS = ("greedy", "group_limited_greedy")
 
@@ -28,19 +28,11 @@ def experts_are_chosen(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise ParamcountError(f"= {shown(groups)} groups, {shown(kept)} of them kept", where="n_group", accepted="a divisor of the number of experts")
 
 
-def every_expert(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-    n: int = c["n_routed_experts"]
-    return n
-
-
 class DeepseekV2(Sizes):
     """Source: arXiv:2405.04434, section 2. `d_q_lora` is null where queries have no latent (V2-Lite)."""
 
     reference: ClassVar[str] = "DeepseekV2ForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
-    noted: ClassVar[Mapping[str, str]] = {
-        "n_active_experts": "num_experts_per_tok is missing, without which the reference is built and cannot run: active counts every expert"
-    }
     conditions: ClassVar[tuple[Condition, ...]] = (experts_are_chosen, latent_heads_stay_whole(None), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=102400)
@@ -56,7 +48,7 @@ class DeepseekV2(Sizes):
     n_dense_layers: Natural = hf(absent=0, at_most="n_layers")
     d_expert: Positive = hf(absent=1407)
     n_routed_experts: Positive = hf("num_experts", "n_routed_experts", absent=64)
-    n_active_experts: Positive = hf(absent=every_expert, null=ABSENT)
+    n_active_experts: Positive = hf(absent=unvisited, null=ABSENT)
     n_shared_experts: Natural = hf(absent=2)
     attention_bias: Flag = hf(absent=False)
     mlp_bias: Flag = hf(absent=False)

@@ -33,7 +33,7 @@ class DeepseekV3(Sizes):
     d_ff: Positive = hf(absent=18432)
     n_dense_layers: Natural = hf(absent=3, at_most="n_layers")
     d_expert: Positive = hf(absent=2048)
-    n_routed_experts: Positive = hf(absent=256)
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256)
     n_active_experts: Positive = hf(absent=8, null=unvisited)
     n_shared_experts: Natural = hf(absent=1)
     n_mtp_layers: Natural = hf("num_nextn_predict_layers", "num_mtp_layers", absent=1, null=0)

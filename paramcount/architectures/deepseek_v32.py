@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.config_keys.layer_kinds import dense_by_type, first_dense, needed
+from paramcount.config_keys.conditions import experts_named, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.config_keys.layer_kinds import dense_by_type, first_dense
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
@@ -24,6 +24,7 @@ class DeepseekV32(Sizes):
         grouped_routing(8, 4),
         latent_heads_stay_whole(128, masked=True),
         padding_in_table(None),
+        experts_named("num_local_experts"),
         not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
     )
 
@@ -42,7 +43,7 @@ class DeepseekV32(Sizes):
     d_ff: Positive = hf(absent=18432)
     dense_layers: Indices = derived(dense_by_type(first_dense(3)))
     d_expert: Positive = hf(absent=2048)
-    n_routed_experts: Natural = hf("num_local_experts", "num_experts", "n_routed_experts", absent=256, null=needed("num_local_experts"))
+    n_routed_experts: Natural = hf("num_local_experts", "num_experts", "n_routed_experts", absent=256, null=256)
     n_active_experts: Positive = hf(absent=8)
     n_shared_experts: Natural = hf(absent=1)
     n_mtp_layers: Natural = hf("num_nextn_predict_layers", absent=0, null=0)

@@ -112,6 +112,10 @@ class DeepseekV4(Sizes):
         x = collapse(x, mixing(x, c.n_streams, c.n_streams, 1, ("model.hc_head.hc_fn", "model.hc_head.hc_base", "model.hc_head.hc_scale")))
         return head(c, norm(x, "model.norm"), "model.embed_tokens.weight", "head")
 
+    def idle(c) -> tuple[str, ...]:
+        """A layer that chooses by token id looks up as many experts as it is told, some of them perhaps twice."""
+        return ("n_active_experts",) if len(c.hash_layers) == c.n_layers else ()
+
     def check(c) -> None:
         one_of_each(c, "layer_types", "n_layers", KINDS)
         at_most(c, "d_rope", "d_head")

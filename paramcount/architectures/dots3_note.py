@@ -15,7 +15,7 @@ from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.parts.latent import Latent, choose_tokens, latent_attention, query_latent
 from paramcount.rules import at_most, even, in_pairs, one_of_each
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 
 KINDS = ("sliding_attention", "indexed_attention", "full_attention")
 
@@ -110,7 +110,7 @@ class Dots3Note(Sizes):
     d_ff: Positive = hf(absent=13824)
     dense_layers: Indices = derived(dense_by_type(without_experts))
     d_expert: Positive = hf(absent=1536)
-    d_shared_expert: Positive = hf("moe_shared_expert_intermediate_size", "shared_experts_intermediate_size", absent=1536)
+    d_shared_expert: Natural = hf("moe_shared_expert_intermediate_size", "shared_experts_intermediate_size", absent=1536)
     n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256)
     n_active_experts: Positive = hf(absent=8)
     n_shared_experts: Positive = hf(absent=1)

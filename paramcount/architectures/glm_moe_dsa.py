@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.deepseek_v32 import DeepseekV32
-from paramcount.config_keys.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.config_keys.conditions import experts_named, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.config_keys.layer_kinds import dense_by_type, first_dense, whole
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Size, norm
@@ -38,6 +38,7 @@ class GlmMoeDsa(DeepseekV32):
         grouped_routing(1, 1),
         latent_heads_stay_whole(64, masked=True),
         padding_in_table(None),
+        experts_named("num_local_experts"),
         not_null("n_routed_experts", "n_group", "topk_group", "num_key_value_heads"),
     )
     defaults: ClassVar = {

@@ -44,7 +44,7 @@ class KimiLinear(Sizes):
     """Source: arXiv:2510.26692, section 4. The released names of the MLP in the first layer differ from those the reference saves."""
 
     reference: ClassVar[str] = "KimiLinearForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(163839), latent_heads, grouped_routing(1, 1, ("num_expert_group", "topk_group")))
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(163839), latent_heads, grouped_routing(1, 1, ("num_expert_group", "n_group")))
 
     vocab_size: Positive = hf(absent=163840)
     d_model: Positive = hf(absent=2304)

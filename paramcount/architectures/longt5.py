@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.architectures.t5 import QKVO, T5, decoder, encoder, enough_buckets, relative_bias, source_tokens
+from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, QKVO, T5, decoder, encoder, relative_bias, source_tokens
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, attend, linear, norm
 from paramcount.parts.attentions import relative
-from paramcount.sizes import Flag, Positive, Word, derived, flag, hf
+from paramcount.sizes import Condition, Flag, Positive, Word, derived, flag, hf
 
 ATTENTIONS = ("local", "transient-global")
 
@@ -26,7 +26,6 @@ class LongT5(T5):
         return decoder(c, tokens, encoded(c, source_tokens()))
 
     def check(c) -> None:
-        enough_buckets(c)
         if c.encoder_attention not in ATTENTIONS:
             raise ParamcountError(f"= {shown(c.encoder_attention)}", where="encoder_attention", accepted=", ".join(ATTENTIONS))
 
@@ -35,6 +34,7 @@ class LongT5Encoder(LongT5):
     """The encoder alone."""
 
     reference: ClassVar[str] = "LongT5EncoderModel"
+    conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
 
     def forward(c, tokens: Data) -> Data:
         return encoded(c, tokens)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.architectures.t5 import T5, decoder_layers, encoder, gated
+from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder_layers, encoder, gated
 from paramcount.flow import Data
-from paramcount.sizes import ABSENT, Flag, Positive, derived, flag, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, derived, flag, hf
 
 
 class MT5(T5):
@@ -25,6 +25,7 @@ class MT5Encoder(MT5):
     """The encoder alone."""
 
     reference: ClassVar[str] = "MT5EncoderModel"
+    conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
     with_more: ClassVar[tuple[str, ...]] = ("MT5ForTokenClassification",)
 
     def forward(c, tokens: Data) -> Data:

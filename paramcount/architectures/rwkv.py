@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Weight, act, layers, linear, lookup, norm
 from paramcount.parts.decoders import head
 from paramcount.parts.state_space import Recurring
@@ -21,6 +22,10 @@ class Rwkv(Sizes):
     d_inner: Positive = hf("attention_hidden_size", absent=equal_to("d_model"), null=ABSENT)
     d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
     tie_word_embeddings: Flag = hf(absent=False)
+
+    def check(c) -> None:
+        if c.n_layers < 2:  # how much each layer mixes is initialised by its depth over n_layers - 1
+            raise ParamcountError("= 1, which the reference cannot initialise", where="n_layers", accepted="a whole number from 2")
 
     def forward(c, tokens: Data) -> Data:
         table = "rwkv.embeddings.weight"

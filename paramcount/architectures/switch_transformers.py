@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.t5 import T5, decoder, decoder_layers, encoder, source_tokens
+from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder, decoder_layers, encoder, source_tokens
 from paramcount.config_keys.layer_kinds import whole
 from paramcount.flow import Data, experts, linear
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.rules import one_of_each
-from paramcount.sizes import Derivation, Flag, Positive, Words, derived, flag, hf, per_layer
+from paramcount.sizes import Condition, Derivation, Flag, Positive, Words, derived, flag, hf, per_layer
 
 KINDS = ("dense", "sparse")
 
@@ -49,7 +49,6 @@ class SwitchTransformers(T5):
         return decoder(c, tokens, encoded(c, source_tokens()), apart=not c.tie_word_embeddings, kinds=c.decoder_kinds, feed_forward=feed_forward)
 
     def check(c) -> None:
-        super().check()
         one_of_each(c, "encoder_kinds", "n_layers", KINDS)
         one_of_each(c, "decoder_kinds", "n_decoder_layers", KINDS)
 
@@ -58,6 +57,7 @@ class SwitchTransformersEncoder(SwitchTransformers):
     """The encoder alone."""
 
     reference: ClassVar[str] = "SwitchTransformersEncoderModel"
+    conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
 
     def forward(c, tokens: Data) -> Data:
         return encoded(c, tokens)

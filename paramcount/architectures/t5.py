@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from paramcount.config_keys.conditions import buckets_reach
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, act, block, given, layers, lookup, norm
 from paramcount.parts.attentions import relative
 from paramcount.parts.classic import crossing, multi_head
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, derived, hf
 
 QKVO = ("q", "k", "v", "o")
+KEYS = ("relative_attention_num_buckets", "relative_attention_max_distance")
+BUCKETS = (buckets_reach(*KEYS, 128, one_sided=True),)
+BUCKETS_OF_AN_ENCODER = (buckets_reach(*KEYS, 128, one_sided=False),)
 
 
 def gated(js: Mapping[str, Any], c: Mapping[str, Any], absent: str = "relu") -> bool:
@@ -37,6 +41,7 @@ class T5(Sizes):
     """
 
     reference: ClassVar[str] = "T5ForConditionalGeneration"
+    conditions: ClassVar[tuple[Condition, ...]] = BUCKETS
 
     vocab_size: Positive = hf(absent=32128)
     d_model: Positive = hf("hidden_size", "d_model", absent=512)
@@ -53,23 +58,16 @@ class T5(Sizes):
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, encoder(c, source_tokens()))
 
-    def check(c) -> None:
-        enough_buckets(c)
-
 
 class T5Encoder(T5):
     """The encoder alone."""
 
+    conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
     reference: ClassVar[str] = "T5EncoderModel"
     with_more: ClassVar[tuple[str, ...]] = ("T5ForTokenClassification",)
 
     def forward(c, tokens: Data) -> Data:
         return encoder(c, tokens)
-
-
-def enough_buckets(c: Any) -> None:
-    if c.n_buckets < 4:
-        raise ParamcountError(f"= {c.n_buckets} leaves an encoder none for near and far", where="n_buckets", accepted="at least 4")
 
 
 def encoder(c: Any, tokens: Data, *, apart: bool = False, **options: Any) -> Data:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.architectures.mt5 import MT5
-from paramcount.architectures.t5 import decoder, encoder, source_tokens
+from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, decoder, encoder, source_tokens
 from paramcount.flow import Data
-from paramcount.sizes import Flag, derived
+from paramcount.sizes import Condition, Flag, derived
 
 
 class UMT5(MT5):
@@ -26,6 +26,7 @@ class UMT5Encoder(UMT5):
     """The encoder alone."""
 
     reference: ClassVar[str] = "UMT5EncoderModel"
+    conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
     with_more: ClassVar[tuple[str, ...]] = ("UMT5ForTokenClassification",)
 
     def forward(c, tokens: Data) -> Data:

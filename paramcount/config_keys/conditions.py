@@ -54,6 +54,32 @@ def not_null(*keys: str) -> Condition:
     return condition
 
 
+def experts_named(alias: str) -> Condition:
+    """If `alias`, another name of the number of experts, is null, the reference has no number: it builds the model only without experts."""
+
+    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+        if js.get(alias, 0) is None and len(c["dense_layers"]) < c["n_layers"]:
+            raise ParamcountError("= null, but layers have experts", where=alias, accepted="a whole number from 1")
+
+    return condition
+
+
+def buckets_reach(buckets: str, farthest: str, absent: int, *, one_sided: bool) -> Condition:
+    """Relative positions share `n_buckets`: half of them (a quarter if both directions do) for near distances one by one, the others for
+    distances up to `farthest`, which must be farther away than those. `buckets`, `farthest`: keys, the latter with its default `absent`.
+    `one_sided`: a decoder is among the stacks."""
+
+    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+        n, reach = c["n_buckets"], js.get(farthest, absent)
+        if n < 4:
+            raise ParamcountError(f"= {n} leaves no bucket for near distances", where=buckets, accepted="a whole number from 4")
+        near_distances = n // 2 if one_sided else n // 4
+        if type(reach) is not int or reach <= near_distances:
+            raise ParamcountError(f"= {shown(reach)} with {n} buckets", where=farthest, accepted=f"a whole number from {near_distances + 1}")
+
+    return condition
+
+
 def padding_in_table(absent: int | None, *keys: str, more: int = 0) -> Condition:
     """The row for padding has to be in the token table, where the reference names it to its table. `absent`: without a key.
     `keys`: the first that is present counts; pad_token_id unless given. `more`: rows of the table beside the vocabulary's."""
@@ -74,19 +100,21 @@ def sliding_layers_have_a_window(js: Mapping[str, Any], c: Mapping[str, Any]) ->
         raise ParamcountError("names sliding_attention without a window", where="layer_types", accepted="use_sliding_window = true and a sliding_window")
 
 
-def grouped_routing(groups: int | None, kept: int | None, keys: tuple[str, str] = ("n_group", "topk_group"), *, optional: bool = False) -> Condition:
+def grouped_routing(groups: int | None, kept: int | None, keys: tuple[str, ...] = ("n_group",), *, optional: bool = False) -> Condition:
     """Experts chosen group by group, as DeepSeek-V3 does: as many in each group and at least the two that a group is judged by.
-    `groups`, `kept`: where the keys are absent. `optional`: null means one group of all experts."""
+    `groups`, `kept`: if the keys are absent. `keys`: of the number of groups, the first one present counts. `optional`: null means one
+    group of all experts."""
 
     def fits(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         dense = c["n_dense_layers"] if "n_dense_layers" in c else len(c.get("dense_layers", ()))
-        n, n_groups, n_kept = c["n_routed_experts"], js.get(keys[0], groups), js.get(keys[1], kept)
+        key = next((key for key in keys if key in js), keys[0])
+        n, n_groups, n_kept = c["n_routed_experts"], js.get(key, groups), js.get("topk_group", kept)
         if dense == c["n_layers"] or (optional and n_groups is None and n_kept is None):
             return
         if type(n_groups) is not int or n_groups < 1 or n % n_groups or n // n_groups < 2:
-            raise ParamcountError(f"= {shown(n_groups)} for {n} experts", where=keys[0], accepted="a divisor that leaves two in each group")
+            raise ParamcountError(f"= {shown(n_groups)} for {n} experts", where=key, accepted="a divisor that leaves two in each group")
         if type(n_kept) is not int or not 0 <= n_kept <= n_groups:
-            raise ParamcountError(f"= {shown(n_kept)} of {n_groups} groups", where=keys[1], accepted=f"at most {n_groups}")
+            raise ParamcountError(f"= {shown(n_kept)} of {n_groups} groups", where="topk_group", accepted=f"at most {n_groups}")
 
     return fits
 

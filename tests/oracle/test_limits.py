@@ -1,0 +1,28 @@
+"""The cases of tests/data/limits.json, built and run by the reference: the same totals, and an error of the same kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.oracle.differential import build, runs
+from tests.test_limits import BUILT, REFUSED, name
+
+pytestmark = pytest.mark.oracle
+pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
+pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
+
+TOKENS = 64
+
+
+@pytest.mark.parametrize("case", BUILT, ids=name)
+def test_the_reference_builds_and_runs_it_with_that_total(case: dict[str, Any]) -> None:
+    model = build(case["config"], case["class"])
+    assert sum(parameter.numel() for parameter in model.parameters()) == case["total"]
+    assert runs(case["config"], case["class"], tokens=TOKENS) is None
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=name)
+def test_the_reference_refuses_to_build_or_to_run_it(case: dict[str, Any]) -> None:
+    assert type(runs(case["config"], case["class"], tokens=TOKENS)).__name__ == case["error"]
