@@ -6,13 +6,13 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from paramcount.config_json import class_of, from_config
-from paramcount.errors import ParamcountError, printable
-from paramcount.files import decoded, read_text
+from paramcount.errors import ParamcountError, printable, quoted, shown
+from paramcount.files import decoded, expanded, read_text
 from paramcount.strict_json import loads
 from paramcount.zoo import Model, from_mapping
 
@@ -54,6 +54,8 @@ def from_document(document: Mapping[str, Any], id: str, name: str = "") -> Model
     if hub and entry:
         raise ParamcountError("model_type beside architecture and config", accepted="a config.json or a zoo entry, not both")
     if hub:
+        if wrong := [key for key in document if not isinstance(key, str)]:
+            raise ParamcountError(f"the key {shown(wrong[0])} is not a string", accepted="the keys of a config.json")
         return from_config(document, id, name)
     if entry or document.get("estimate") is True or "architecture" in document or isinstance(document.get("config"), Mapping):
         return from_mapping(document, id)
@@ -91,7 +93,7 @@ def from_stdin() -> Model:
 
 def from_path(path: Path) -> Model:
     """The model of a config.json, or of the directory that holds one."""
-    if path.is_dir():
+    if os.path.isdir(path):
         path = in_directory(path)
     if path.suffix.lower() in CHECKPOINTS:
         raise ParamcountError("is a checkpoint, not a config", where=printable(path), accepted=STORED)
@@ -112,12 +114,13 @@ def in_directory(folder: Path) -> Path:
     Raises: ParamcountError where there is none or more than one.
     """
     place = printable(folder)
-    if (folder / "config.json").exists() or (folder / "config.json").is_symlink():
+    if os.path.lexists(folder / "config.json"):
         return folder / "config.json"
-    if (folder / "snapshots").is_dir():
+    if os.path.isdir(folder / "snapshots"):
         return snapshot(folder)
     try:
-        below = sorted(child.name for child in folder.iterdir() if (child / "config.json").is_file() or (child / "snapshots").is_dir())
+        os.stat(os.path.join(folder, "."))  # a directory may be listed by whoever may not look into it
+        below = sorted(child.name for child in folder.iterdir() if os.path.isfile(child / "config.json") or os.path.isdir(child / "snapshots"))
         others = sorted(child.name for child in folder.iterdir() if child.suffix in (".json", *CHECKPOINTS))
     except OSError as error:
         raise ParamcountError(f"cannot be read: {error.strerror}", where=place) from None
@@ -134,27 +137,38 @@ def snapshot(repository: Path, revision: str = "main") -> Path:
     """config.json of a revision of a cached repository: a branch, a tag or a commit; of the only one there is if `main` is not named."""
     place = printable(repository)
     try:
-        revisions = sorted(child for child in (repository / "snapshots").iterdir() if (child / "config.json").exists() or (child / "config.json").is_symlink())
+        revisions = sorted(child for child in (repository / "snapshots").iterdir() if os.path.lexists(child / "config.json"))
     except OSError as error:
         raise ParamcountError(f"cannot be read: {error.strerror}", where=place) from None
     reference = repository / "refs" / revision
-    commit = read_text(reference, "the name of a revision", 200).strip() if reference.is_file() else revision
+    is_named = os.path.isfile(reference)
+    commit = read_text(reference, "the name of a revision", 200).strip() if is_named else revision
     if named := next((child for child in revisions if child.name == commit), None):
         return named / "config.json"
+    if is_named:
+        expected = f"one of {listed(revisions)}" if revisions else "a revision with config.json; --download fetches it"
+        raise ParamcountError(f"names the revision {quoted(commit)}, whose config.json is not in the cache", where=printable(reference), accepted=expected)
     if revision != "main":
         raise ParamcountError(f"holds no revision {printable(revision, 60)}", where=place, accepted="a revision in its cache; --download fetches one")
     if len(revisions) == 1:
         return revisions[0] / "config.json"
     if not revisions:
         raise ParamcountError("holds no config.json", where=place, accepted="a cached repository with config.json; --download fetches it")
-    listed = ", ".join(child.name[:12] for child in revisions[:LISTED])
-    raise ParamcountError(f"holds {len(revisions)} revisions and none is main: {listed}", where=place, accepted="the directory of one of them")
+    raise ParamcountError(f"holds {len(revisions)} revisions and none is main: {listed(revisions)}", where=place, accepted="the directory of one of them")
+
+
+def listed(revisions: Sequence[Path]) -> str:
+    """The first revisions, shortened as git does."""
+    return ", ".join([*(printable(child.name[:12]) for child in revisions[:LISTED]), *(["…"] if len(revisions) > LISTED else [])])
 
 
 def cache() -> Path:
     """The local Hugging Face cache, where its own tools look for it."""
     home = os.environ.get("HF_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache"), "huggingface")
-    return Path(os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")).expanduser()
+    try:
+        return expanded(os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub"))
+    except ParamcountError as error:
+        raise error.at("the Hugging Face cache") from None
 
 
 def cached(repo: str, revision: str = "main") -> Path | None:
@@ -162,8 +176,8 @@ def cached(repo: str, revision: str = "main") -> Path | None:
     folder = cache() / f"models--{repo.replace('/', '--')}"
     if revision != "main":
         known = folder / "refs" / revision, folder / "snapshots" / revision
-        return snapshot(folder, revision) if any(place.exists() for place in known) else None
-    return in_directory(folder) if folder.is_dir() else None
+        return snapshot(folder, revision) if any(map(os.path.exists, known)) else None
+    return in_directory(folder) if os.path.isdir(folder) else None
 
 
 def download(repo: str, revision: str = "main") -> Path:
@@ -194,11 +208,3 @@ def download(repo: str, revision: str = "main") -> Path:
         raise ParamcountError(f"answers {status}", where=where, accepted="another try later" if status != 401 else accepted) from None
     except Exception as error:  # whatever its network library raises
         raise ParamcountError(f"cannot be reached: {type(error).__name__}", where=where, accepted="a network, or the config.json as a file") from None
-
-
-def below(folder: Path) -> Iterator[Path]:
-    """Every config.json below a directory, each once, in order; links to directories are not followed."""
-    for place, folders, names in os.walk(folder, onerror=None):
-        folders[:] = sorted(name for name in folders if name not in ("blobs", "refs", ".git", ".no_exist"))
-        if "config.json" in names:
-            yield Path(place) / "config.json"

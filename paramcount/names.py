@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from paramcount import zoo
@@ -175,7 +176,7 @@ def _from_url(url: str, download: bool) -> zoo.Model:
         return _by_name(repo, download)
     from paramcount import config_files
 
-    path = config_files.cached(repo, revision) if config_files.REPO.fullmatch(repo) else None
+    path = _in_cache(repo, revision, download) if config_files.REPO.fullmatch(repo) else None
     if path is None and not download:
         accepted = f"--download, or https://huggingface.co/{repo} for the main revision"
         raise ParamcountError(f"revision {quoted(revision)} of {quoted(repo)} is not in the local Hugging Face cache", accepted=accepted)
@@ -191,11 +192,23 @@ def _by_name(name: str, download: bool) -> zoo.Model:
 
         if not config_files.REPO.fullmatch(name):
             raise
-        path = config_files.cached(name)
+        path = _in_cache(name, "main", download)
         if path is None and not download:
             accepted = "what `paramcount list` names, a repository of the local Hugging Face cache, or --download"
             raise ParamcountError(f"unknown model {quoted(name)}", accepted=accepted, nearest=nearest_to(name)) from None
         return config_files.from_path(path or config_files.download(name))
+
+
+def _in_cache(repo: str, revision: str, download: bool) -> Path | None:
+    """config.json in the local cache; None where it is not there, or where the cache is damaged and `download` may mend it."""
+    from paramcount import config_files
+
+    try:
+        return config_files.cached(repo, revision)
+    except ParamcountError:
+        if not download:
+            raise
+        return None
 
 
 def _from_path(path: str) -> zoo.Model:

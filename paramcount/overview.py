@@ -34,11 +34,13 @@ def table(model: Model, count: Count) -> Table:
 def share(n: int, total: int) -> str:
     """A share in per cent with one decimal; nothing of nothing.
 
-    >>> share(1, 3), share(2, 3), share(0, 3)
-    ('33.3%', '66.7%', '')
+    >>> share(1, 3), share(2, 3), share(0, 3), share(0, 0)
+    ('33.3%', '66.7%', '', '')
     """
+    if not n:
+        return ""
     tenths = (2000 * n + total) // (2 * total)  # rounded in integers
-    return f"{tenths // 10}.{tenths % 10}%" if n else ""
+    return f"{tenths // 10}.{tenths % 10}%"
 
 
 def beside(count: Count) -> list[str]:

@@ -7,6 +7,7 @@ import re
 import stat
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -281,10 +282,13 @@ def write_whole(path: str, content: str | bytes, option: str = "-o") -> None:
         handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=".paramcount-")
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         mask = os.umask(0)
         os.umask(mask)
         Path(scratch).chmod(0o666 & ~mask if mode is None else mode & 0o777)
         os.replace(scratch, target)
+        sync_directory(target.parent)
     except BrokenPipeError:
         raise
     except ValueError:  # a NUL, a lone surrogate; Python's own words differ from version to version
@@ -294,3 +298,13 @@ def write_whole(path: str, content: str | bytes, option: str = "-o") -> None:
     finally:
         if scratch:
             Path(scratch).unlink(missing_ok=True)
+
+
+def sync_directory(folder: Path) -> None:
+    """Make a rename in a directory last through a power cut, on systems that can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -243,8 +243,17 @@ def path_of(id: str) -> Path | None:
 
 @lru_cache(maxsize=1)
 def families() -> dict[str, Path]:
-    """{family: its folder}"""
-    return {folder.name: folder for folder in sorted(CONFIGS.iterdir()) if folder.is_dir()} if CONFIGS.is_dir() else {}
+    """{family: its folder}
+
+    Raises: ParamcountError if the installation lacks the zoo.
+    """
+    try:
+        found = {folder.name: folder for folder in sorted(CONFIGS.iterdir()) if folder.is_dir()}
+    except OSError as error:
+        raise ParamcountError(f"the zoo cannot be read: {error.strerror}", where=printable(CONFIGS), accepted="a complete installation of paramcount") from None
+    if not found:
+        raise ParamcountError("the zoo is empty", where=printable(CONFIGS), accepted="a complete installation of paramcount")
+    return found
 
 
 def ids(family: str | None = None) -> Iterator[str]:

@@ -70,9 +70,9 @@ def test_no_words_at_all_are_answered_with_the_help(capsys: pytest.CaptureFixtur
 # ---- whole processes
 
 
-def run(*args: str | bytes, code: str = MAIN, stdout: Any = subprocess.PIPE, **env: str) -> subprocess.CompletedProcess[bytes]:
+def run(*args: str | bytes, code: str = MAIN, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE, **env: str) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-c", code, *args]
-    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False, env={**os.environ, "PYTHONPATH": HOME, **env})
+    return subprocess.run(command, stdout=stdout, stderr=stderr, timeout=60, check=False, env={**os.environ, "PYTHONPATH": HOME, **env})
 
 
 def test_a_whole_process_refuses_in_one_line() -> None:
@@ -120,3 +120,32 @@ def test_an_interrupt_leaves_with_130_and_nothing_written() -> None:
     done = run("gpt2-small", "-o", "out.csv", code=code)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"")
     assert not Path("out.csv").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+@pytest.mark.parametrize("args", [("gpt2-smal",), ("gpt2-small", "--nonsense"), ("scan", "")])
+def test_an_error_that_cannot_be_printed_leaves_with_2_all_the_same(args: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        assert run(*args, stderr=full).returncode == 2
+        assert run("gpt2-small", stdout=full, stderr=full).returncode == 2
+    closed = f"import os, sys; os.close(2); os.execv(sys.executable, [sys.executable, '-c', {MAIN!r}, *sys.argv[1:]])"
+    assert run(*args, code=closed).returncode == 2
+
+
+def interrupted(module: str, signal: str) -> str:
+    """The program, which gets a signal as it imports a module."""
+    finder = f"type('Finder', (), {{'find_spec': lambda self, name, *_: os.kill(os.getpid(), signal.{signal}) if name == {module!r} else None}})()"
+    return f"import os, runpy, signal, sys; sys.meta_path.insert(0, {finder}); runpy.run_module('paramcount', run_name='__main__')"
+
+
+@pytest.mark.parametrize("module", ["click", "paramcount.cli", "paramcount.cli.show", "yaml", "pydantic"])
+@pytest.mark.parametrize(("signal", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_during_the_imports_ends_without_a_word(module: str, signal: str, code: int) -> None:
+    done = run("gpt2-small", code=interrupted(module, signal))
+    assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
+
+
+def test_the_module_is_the_command() -> None:
+    done = run("gpt2-small", "--csv", code="import runpy; runpy.run_module('paramcount', run_name='__main__')")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == run("gpt2-small", "--csv").stdout

@@ -512,3 +512,10 @@ def test_nothing_of_a_file_reaches_the_terminal_raw(run: Runner) -> None:
 def test_a_checkpoint_is_shown_without_numpy_and_pandas(tmp_path: Path) -> None:
     path = write_file(tmp_path / "model.safetensors", of_reference("gpt2-small"))
     assert loaded_by(command([str(path)])) & {"numpy", "pandas", "sympy", "torch", "transformers", "matplotlib"} == set()
+
+
+def test_a_checkpoint_whose_tensors_are_all_empty_is_counted_as_nothing(tmp_path: Path, run: Runner) -> None:
+    path = write_header(tmp_path / "empty.json", {"a": ("F32", (0,)), "b": ("BOOL", (0, 7))})
+    done = run(str(path))
+    assert (done.code, done.err) == (0, "")
+    assert "2 tensors · 0 elements · 0 bytes (0 B) · BOOL 0.0%, F32 0.0%" in done.out

@@ -387,9 +387,18 @@ def test_names_of_files_are_printed_safely(tmp_path: Path) -> None:
     saved(tmp_path / name)
     found = opened(tmp_path / name)
     assert found.faults == ("m\\x1b[31m-00002-of-00002.safetensors is missing",)
-    assert found.remarks == ("m\\x1b[31m-00001-of-00002.safetensors is one of 2 files: all of them are read",)
+    assert found.remarks == ("m\\x1b[31m-00001-of-00002.safetensors is one of 2 files: the others are missing",)
     saved(tmp_path / name.replace("1-of", "2-of"))
     assert faults(tmp_path) == ["1 tensor is in m\\x1b[31m-00001-of-00002.safetensors and again in m\\x1b[31m-00002-of-00002.safetensors: a"]
+
+
+def test_how_many_numbered_files_are_read_is_never_more_than_there_are(tmp_path: Path) -> None:
+    names = [f"m-{i:06}-of-100000.safetensors" for i in (1, 2)]
+    for i, name in enumerate(names):
+        saved(tmp_path / name, f"h.{i}")
+    found = opened(tmp_path / names[0])
+    assert found.remarks == (f"{names[0]} is one of 100,000 files: the 2 that are present are read",)
+    assert any("and 99,994 more are missing" in fault for fault in found.faults)
 
 
 def test_a_truth_value_may_count_as_one_bit(tmp_path: Path) -> None:

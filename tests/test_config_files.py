@@ -115,6 +115,38 @@ def test_of_several_revisions_main_is_read_and_without_it_none() -> None:
     assert pc.count(f"./{folder}").total == TOTAL
 
 
+@pytest.mark.parametrize("revisions", [(), ("aaa",), ("aaa", "bbb")])
+def test_a_main_whose_snapshot_is_missing_is_refused_and_no_other_taken(revisions: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HOME", "hf")
+    folder = Path("hf/hub/models--a--b")
+    (folder / "snapshots").mkdir(parents=True)
+    for revision in revisions:
+        cached("a/b", revision, main=False)
+    written(f"{folder}/refs/main", "ccc\n")
+    expected = f"one of {', '.join(revisions)}" if revisions else "a revision with config.json; --download fetches it"
+    message = f"{folder}/refs/main: names the revision 'ccc', whose config.json is not in the cache (accepted: {expected})"
+    assert refusal(f"./{folder}") == message
+    assert refusal("a/b") == message
+
+
+def test_a_cache_in_the_home_of_nobody_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
+    monkeypatch.setenv("HF_HOME", "~no-such-person/x")
+    message = "the Hugging Face cache: ~no-such-person/x/hub: cannot be read: no such home directory"
+    assert refusal("a/b") == command_refusal(capsys, "a/b") == message
+
+
+@pytest.mark.parametrize("path", ["./" + "a" * 5000, "./" + "a/" * 3000, "/" + "a" * 300 + ".json", "./" + "a" * 5000 + ".yaml"])
+def test_a_path_that_is_too_long_is_refused(path: str) -> None:
+    assert refusal(path).endswith(": cannot be read: File name too long")
+
+
+@pytest.mark.parametrize("key", [1, 0, None, ("a",), 1.5])
+def test_a_key_that_is_not_a_string_is_refused(key: Any) -> None:
+    assert refusal({"model_type": "llama", key: 2}).endswith("is not a string (accepted: the keys of a config.json)")
+    assert pc.count({"model_type": "llama", "id2label": {key: "a"}}).total == pc.count({"model_type": "llama"}).total
+
+
 @pytest.mark.parametrize("name", ["../etc/passwd", "a/../b", "a/b/c", "/a", "a/", "a//b", "a/b\n", "a/\u202eb"])
 def test_what_is_no_repository_is_not_looked_up_in_the_cache(name: str) -> None:
     assert config_files.REPO.fullmatch(name) is None

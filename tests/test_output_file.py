@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -154,6 +155,31 @@ def test_what_breaks_at_the_last_moment_leaves_no_trace(broken: BaseException, m
     with pytest.raises((pc.ParamcountError, KeyboardInterrupt)):
         write_whole("out.csv", "new")
     assert listing() == before
+
+
+def test_no_scratch_file_is_left_where_the_program_is_told_to_end() -> None:
+    code = "import os, signal, runpy; os.replace = lambda *_: os.kill(os.getpid(), signal.SIGTERM); runpy.run_module('paramcount', run_name='__main__')"
+    done = process("gpt2-small", "-o", "out.csv", code=code)
+    assert (done.returncode, done.stdout, done.stderr) == (143, b"", b"")
+    assert listing() == {}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="directories cannot be opened")
+def test_what_is_written_reaches_the_disk_before_it_takes_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    replace = os.replace
+
+    def synced(handle: int) -> None:
+        steps.append("directory" if stat.S_ISDIR(os.fstat(handle).st_mode) else f"{os.fstat(handle).st_size} bytes")
+
+    def replaced(source: str, target: Path) -> None:
+        steps.append("rename")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    write_whole("out.csv", "12345")
+    assert steps == ["5 bytes", "rename", "directory"]
 
 
 def test_a_text_that_is_none_is_not_written() -> None:

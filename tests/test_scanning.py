@@ -6,6 +6,11 @@ import csv
 import io
 import json
 import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -42,10 +47,10 @@ def test_what_cannot_be_counted_is_listed_at_the_end_and_the_exit_code_is_1(run:
     assert done.code == 1
     assert done.out.splitlines()[2].split() == ["good", "124,439,808", "124,439,808", "249", "MB", "gpt2"]
     assert done.err.splitlines() == [
-        "not counted: broken: line 1 column 2: ends in the middle (accepted: a JSON object)",
-        "not counted: gone: is a broken link",
-        "not counted: vae: is a diffusion pipeline's config (accepted: a model's config.json)",
-        "3 of 4 configs could not be counted",
+        "warning: broken: line 1 column 2: ends in the middle (accepted: a JSON object)",
+        "warning: gone: is a broken link",
+        "warning: vae: is a diffusion pipeline's config (accepted: a model's config.json)",
+        "warning: 3 of 4 configs could not be counted",
     ]
 
 
@@ -61,6 +66,7 @@ def test_columns_and_order_are_those_of_a_comparison(run: Runner) -> None:
     ("args", "message"),
     [
         (["nowhere"], "nowhere: is not a directory (accepted: a directory with config.json files below it)"),
+        ([""], "the name of the directory is empty (accepted: a directory with config.json files below it)"),
         (["empty"], "empty: holds no config.json, nor does any directory below it (accepted: a cache or a model store)"),
         (["s", "--columns", "totl"], "unknown column 'totl' (accepted: "),
     ],
@@ -79,7 +85,122 @@ def test_links_in_a_circle_and_files_that_cannot_be_read_stop_nothing() -> None:
     Path("s/dir/config.json").mkdir()
     found = scanned(Path("s"))
     assert [row["id"] for row in found.rows] == ["a"]
-    assert found.errors == []
+    assert (found.errors, found.unreadable) == ([], [])
+    assert found.skipped == [("a/again", "is a symbolic link to a directory")]
+
+
+def test_what_is_skipped_is_listed_and_no_more_than_twenty_of_it(run: Runner) -> None:
+    written("s/a/config.json", {"model_type": "gpt2"})
+    written("s/refs/config.json", {"model_type": "gpt2"})
+    written("s/blobs/config.json", {"model_type": "gpt2"})
+    written("s/a/.git/config.json", {"model_type": "gpt2"})
+    Path("s/.no_exist").mkdir()
+    for i in range(30):
+        Path(f"s/link{i:02}").symlink_to("a")
+    done = run("scan", "s", "--csv", "--columns", "total")
+    assert (done.code, done.out) == (0, "id,total\na,124439808\nblobs,124439808\nrefs,124439808\n")
+    lines = done.err.splitlines()
+    assert lines[:2] == [
+        "note: skipped: .no_exist: holds the Hugging Face cache's notes on missing files",
+        "note: skipped: a/.git: holds Git's own files",
+    ]
+    assert lines[2:-1] == [f"note: skipped: link{i:02}: is a symbolic link to a directory" for i in range(18)]
+    assert lines[-1] == "note: skipped: and 12 more; --json lists all of them"
+    assert len(json.loads(run("scan", "s", "--json").out)["skipped"]) == 32
+
+
+def test_a_thousand_nested_directories_are_scanned() -> None:
+    here = Path.cwd()
+    try:
+        for _ in range(1000):
+            Path("d").mkdir()
+            os.chdir("d")
+        written("config.json", {"model_type": "gpt2"})
+    finally:
+        os.chdir(here)
+    found = scanned(Path("d"))
+    assert [row["total"] for row in found.rows] == [124_439_808]
+    assert (found.errors, found.unreadable) == ([], [])
+
+
+def test_a_path_beyond_the_limit_of_the_system_is_listed_and_the_exit_code_is_1(run: Runner) -> None:
+    written("s/a/config.json", {"model_type": "gpt2"})
+    here = Path.cwd()
+    try:
+        os.chdir("s")
+        for _ in range(25):
+            Path("d" * 200).mkdir()
+            os.chdir("d" * 200)
+        written("config.json", {"model_type": "gpt2"})
+    finally:
+        os.chdir(here)
+    done = run("scan", "s", "--columns", "total", "--csv")
+    assert (done.code, done.out) == (1, "id,total\na,124439808\n")
+    path, limit = done.err.splitlines()
+    assert path.startswith("warning: ddd")
+    assert path.endswith(": cannot be read: File name too long")
+    assert limit == "warning: 1 directory could not be read"
+
+
+@pytest.fixture
+def nobody() -> Iterator[Callable[..., Run]]:
+    """Run the command line as a user who may read only what all may."""
+    if os.geteuid() != 0:
+        pytest.skip("needs the right to become somebody else")
+    home = Path(tempfile.mkdtemp())
+    home.chmod(0o755)
+
+    def call(*args: str, code: str = "from paramcount.cli import main; main()") -> Run:
+        before = f"import os, numpy, pandas, click, tabulate, yaml, pydantic, paramcount.cli.scan, paramcount.cli.show; os.chdir({str(home)!r})"
+        command = [sys.executable, "-c", f"{before}; os.setgid(65534); os.setuid(65534)\n{code}", *args]
+        environment = {**os.environ, "PYTHONPATH": str(Path(pc.__file__).parents[1]), "HOME": str(home)}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
+        return Run(done.returncode, done.stdout, done.stderr)
+
+    here = Path.cwd()
+    os.chdir(home)
+    yield call
+    os.chdir(here)
+    for path in home.rglob("*"):
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o755)
+    shutil.rmtree(home)
+
+
+def test_directories_that_cannot_be_read_are_listed_and_stop_nothing(nobody: Callable[..., Run]) -> None:
+    for name in ("a", "closed", "listed", "open"):
+        written(f"s/{name}/config.json", {"model_type": "gpt2"})
+    Path("s/closed").chmod(0o700)
+    Path("s/listed").chmod(0o744)
+    done = nobody("scan", "s", "--columns", "total", "--csv")
+    assert (done.code, done.out) == (1, "id,total\na,124439808\nopen,124439808\n")
+    assert done.err.splitlines() == [
+        "warning: listed: cannot be read: Permission denied",
+        "warning: 1 of 3 configs could not be counted",
+        "warning: closed: cannot be read: Permission denied",
+        "warning: 1 directory could not be read",
+    ]
+    Path("s").chmod(0o700)
+    message = "paramcount: s: cannot be read: Permission denied (accepted: a directory with config.json files below it)\n"
+    assert nobody("scan", "s") == Run(2, "", message)
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o711, 0o744])
+def test_a_model_in_a_directory_that_cannot_be_read_is_refused_in_one_line(mode: int, nobody: Callable[..., Run]) -> None:
+    written("s/a/config.json", {"model_type": "gpt2"})
+    Path("s").chmod(mode)
+    done = nobody("./s")
+    assert done == Run(2, "", "paramcount: s: cannot be read: Permission denied\n")
+    count = "import paramcount as pc, pathlib\ntry: pc.count(pathlib.Path('s'))\nexcept pc.ParamcountError as error: print(error)"
+    assert nobody(code=count) == Run(0, "s: cannot be read: Permission denied\n", "")
+
+
+def test_where_nothing_can_be_read_that_is_what_is_said(nobody: Callable[..., Run]) -> None:
+    written("s/a/config.json", {"model_type": "gpt2"})
+    Path("s/a").chmod(0o700)
+    done = nobody("scan", "s")
+    expected = "paramcount: s: holds no config.json that can be read; 1 directory cannot be read, such as a (accepted: a cache or a model store)\n"
+    assert done == Run(2, "", expected)
 
 
 def test_a_hostile_directory_name_is_printed_in_printable_characters() -> None:

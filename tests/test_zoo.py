@@ -19,6 +19,7 @@ from paramcount.reading import read
 from paramcount.rules import validated
 from paramcount.strict_yaml import load_file
 from tests.comparison import differences, shapes
+from tests.refusing import command_refusal
 
 DATA = Path(__file__).parent / "data"
 IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
@@ -156,3 +157,18 @@ def test_the_citable_table_is_fresh() -> None:
 
     fresh = render(table(rows_of(names.select(["*"])), full=True), "csv", 80)
     assert (zoo.CONFIGS / "zoo.csv").read_text(encoding="utf-8") == fresh, "make it anew: paramcount compare '*' --csv -o configs/zoo.csv"
+
+
+def test_an_installation_without_its_zoo_is_an_error_and_not_an_empty_zoo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = {"gone": "the zoo cannot be read: No such file or directory", "empty": "the zoo is empty"}
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for name, problem in expected.items():
+        monkeypatch.setattr(zoo, "CONFIGS", tmp_path / name)
+        zoo.families.cache_clear()
+        message = f"{tmp_path / name}: {problem} (accepted: a complete installation of paramcount)"
+        for args in (["gpt2-small"], ["list"], ["compare", "gpt*"]):
+            assert command_refusal(capsys, *args) == message
+    zoo.families.cache_clear()

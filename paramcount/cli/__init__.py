@@ -96,21 +96,25 @@ def main(args: list[str] | None = None) -> None:
         code = 130
     except OSError as error:
         code = 0 if isinstance(error, BrokenPipeError) else fail(f"{printable(error.filename or 'stdout')}: {error.strerror}")
-        silence()
+        silence(1)
     except SystemExit:  # a command's own exit code; or click's, which has put stdout away as nobody reads it any more
         if sys.stdout is stdout:
             raise
         code = 0
-        silence()
+        silence(1)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def silence() -> None:
-    """What is left to write goes nowhere, so that Python does not complain of it as it leaves."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def silence(stream: int) -> None:
+    """What is left to write to 1 (stdout) or 2 (stderr) goes nowhere, so that Python does not complain of it as it leaves."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
 
 
 def fail(message: str) -> int:
+    """Print an error. The exit code is 2 even if stderr is closed or full."""
     if sys.stderr:
-        print(f"paramcount: {message}", file=sys.stderr)
+        try:
+            print(f"paramcount: {message}", file=sys.stderr, flush=True)
+        except OSError:
+            silence(2)
     return 2

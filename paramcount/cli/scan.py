@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from paramcount.cli.options import File, Output, emit, output_options, picking_options
 from paramcount.errors import ParamcountError, printable
 from paramcount.files import expanded
+from paramcount.tables import Table
+
+if TYPE_CHECKING:
+    from paramcount.scanning import Problem
+
+MOST_LISTED = 20  # of a kind
 
 
 @click.command("scan", epilog="Example: paramcount scan .")
@@ -18,29 +26,53 @@ from paramcount.files import expanded
 @picking_options
 @output_options
 def command(folder: str, columns: str | None, sort: str | None, output: Output) -> None:
-    """Every config.json below a directory, in one table. What cannot be counted is listed at the end, and the exit code is 1."""
+    """Count every config.json below a directory.
+
+    Configs and directories that cannot be read are listed at the end, and the exit code is 1. Symbolic links to directories, .git and
+    .no_exist are skipped and listed too.
+    """
     from paramcount.comparing import table
-    from paramcount.scanning import PEOPLE, scanned
+    from paramcount.scanning import EXPECTED, PEOPLE, scanned
 
     place = expanded(folder)
-    if not place.is_dir():
-        raise ParamcountError("is not a directory", where=printable(folder), accepted="a directory with config.json files below it")
-    table([], columns=columns, sort=sort)  # a misspelt column is said before the work
-    rows, errors = scanned(place, progress)
-    emit(
-        lambda chosen: table(rows, columns=columns or (PEOPLE if chosen not in ("csv", "json") else None), sort=sort, full=chosen in ("csv", "json")),
-        output,
-    )
-    for path, problem in errors:
-        click.echo(f"not counted: {path}: {problem}", err=True)
+    if not folder or not os.path.isdir(place):
+        problem = "is not a directory" if folder else "the name of the directory is empty"
+        raise ParamcountError(problem, where=printable(folder), accepted=EXPECTED)
+    table([], columns=columns, sort=sort)  # a misspelt column is an error before the work
+    found = scanned(place, progress)
+    rows, errors = found.rows, found.errors
+
+    def compared(chosen: str) -> Table:
+        full = chosen in ("csv", "json")
+        made = table(rows, columns=columns or (None if full else PEOPLE), sort=sort, full=full)
+        return made._replace(data=made.data | found.to_dict())
+
+    emit(compared, output)
+    say("warning", errors)
     if errors:
-        click.echo(f"{len(errors):,} of {len(errors) + len(rows):,} configs could not be counted", err=True)
-    sys.exit(1 if errors else 0)
+        click.echo(f"warning: {len(errors):,} of {len(errors) + len(rows):,} configs could not be counted", err=True)
+    say("warning", found.unreadable)
+    if found.unreadable:
+        click.echo(f"warning: {directories(len(found.unreadable))} could not be read", err=True)
+    say("note: skipped", found.skipped)
+    sys.exit(1 if errors or found.unreadable else 0)
+
+
+def say(prefix: str, problems: Sequence[Problem]) -> None:
+    """A line on stderr for each of the first problems, and how many more there are."""
+    for path, problem in problems[:MOST_LISTED]:
+        click.echo(f"{prefix}: {path}: {problem}", err=True)
+    if (more := len(problems) - MOST_LISTED) > 0:
+        click.echo(f"{prefix}: and {more:,} more; --json lists all of them", err=True)
+
+
+def directories(n: int) -> str:
+    return f"{n:,} director{'y' if n == 1 else 'ies'}"
 
 
 def progress(paths: list[Path]) -> Iterator[Path]:
     """The paths, with a progress bar where stderr is a terminal."""
-    if not sys.stderr.isatty():
+    if not (sys.stderr and sys.stderr.isatty()):
         yield from paths
         return
     with click.progressbar(paths, label="counting", file=sys.stderr) as bar:

@@ -146,7 +146,11 @@ def _of_file(path: Path) -> Source:
     if place.of == 1:
         return source
     by = f", as {printable(source.named)} names them" if source.index else ""
-    return replace(source, remarks=(f"{printable(path.name)} is one of {place.of:,} files: all of them are read{by}",))
+    n = len(source.index.files) if source.index else place.of
+    here = sum(os.path.isfile(path.parent / name) for name in source.names)
+    read = f"all of them are read{by}" if here >= n else f"the {here:,} that are present are read" if here > 1 else "the others are missing"
+    remark = f"{printable(path.name)} is one of {n:,} files: {read}"
+    return replace(source, remarks=(remark,))
 
 
 def _by_content(path: Path) -> str:
