@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pydantic.fields import FieldInfo
 
 from paramcount.architectures import architecture as architecture_of
-from paramcount.architectures.composites import COMPOSITES, SECTION, language_config, tower_config
+from paramcount.architectures.composites import COMPOSITES, language_config, tower_config
 from paramcount.config_keys.single_layers import PER_LAYER, by_kind, not_declared
 from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.rules import validated
@@ -258,7 +258,8 @@ def sizes_of_single_layers(
 def read_language(document: Mapping[str, Any]) -> tuple[Sizes, str, Values]:
     """The sizes of a composite's language model, the name of its architecture, and how they were read."""
     language = language_config(document)
-    inside = SECTION if document.get(SECTION) is not None or not COMPOSITES[document["model_type"]].flat else ""
+    composite = COMPOSITES[document["model_type"]]
+    inside = composite.section if document.get(composite.section) is not None or not composite.flat else ""
     try:
         part = architecture_of(language["model_type"])
         said = document[inside].get(TIE, False) if inside and TIE in part.model_fields and document.get(inside) else False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
+from types import MethodType, SimpleNamespace
 from typing import Any
 
 from paramcount.polynomials import symbols
@@ -25,7 +25,8 @@ def replaced(sizes: Sizes, replace: Callable[[str, int], Any], prefix: str = "")
     for name in type(sizes).model_fields:
         value = getattr(sizes, name)
         if isinstance(value, Sizes):
-            found[name] = replaced(value, replace, f"{prefix}{name}_")
+            inner = found[name] = replaced(value, replace, f"{prefix}{name}_")
+            inner.forward, inner.body = MethodType(type(value).forward, inner), MethodType(type(value).body, inner)
         elif type(value) is int and not (listed and name == "n_layers"):
             found[name] = replace(prefix + name, value)
         else:

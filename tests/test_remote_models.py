@@ -96,6 +96,10 @@ def test_its_declaration_runs_on_symbols(name: str) -> None:
         ("Hunyuan-A50B-Pretrain", {"num_shared_expert": 2}, 64 * 3 * 6400 * 18304),
         ("Hunyuan-A50B-Pretrain", {"num_experts": 1}, -64 * 16 * (3 * 6400 * 18304 + 6400)),  # one MLP and no router
         ("Hunyuan-A50B-Pretrain", {"attention_bias": True}, 64 * 2 * 6400 + 32 * 2 * 640),
+        ("InternVL3-1B", {"tie_word_embeddings": True}, 0),  # the published config class unties the language model
+        ("InternVL3-1B", {"downsample_ratio": 1.0}, -3 * 1024 * (896 + 2)),
+        # InternViT-6B: 48 layers on 16 × 16 patches and a class token, in the place of the one of 304,012,288
+        ("InternVL3-1B", {"vision_config": ...}, 48 * (12 * 3200**2 + 12800 + 8 * 3200) + (588 + 259) * 3200 + 4 * 2176 * 898 - 304012288),
         ("MiniMax-M1-80k", {"shared_intermediate_size": 5}, 80 * (3 * 6144 * 9216 + 6144)),  # the other width is read, but for its sign
         ("MiniMax-M1-80k", {"postnorm": False}, 0),
         ("MiniMax-M1-80k", {"attn_type_list": [1] * 80}, -70 * (5 * 8192 * 6144 + 8192 - 2 * (8192 + 1024) * 6144)),
@@ -146,6 +150,13 @@ def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, An
         (config("Baichuan2-7B-Base", vocab_size=...), "vocab_size"),
         (config("Baichuan2-7B-Base", num_attention_heads=24), "n_heads × d_head"),
         (config("MiniCPM4-8B", num_experts=8), "num_experts"),
+        (config("InternVL2-8B", llm_config=...), "llm_config"),
+        (config("InternVL2-8B", llm_config={"architectures": ["InternLM2VEForCausalLM"]}), "llm_config.architectures.0"),
+        (config("InternVL2-8B", llm_config={"model_type": "internlm2"}), "llm_config.architectures.0"),
+        (config("InternVL2-8B", use_llm_lora=16), "use_llm_lora"),
+        (config("InternVL2-8B", use_backbone_lora=16), "use_backbone_lora"),
+        (config("InternVL2-8B", vision_config={"norm_type": "batch_norm"}), "norm_type"),
+        (config("h2ovl-mississippi-2b", llm_config={"architectures": ["Qwen2ForCausalLM"]}), "llm_config.architectures.0"),
         (config("Kimi-K2-Instruct", moe_layer_freq=2), "moe_layer_freq"),
         (config("Kimi-K2-Instruct", topk_method="greedy"), "topk_method"),
         (config("Kimi-K2-Instruct", n_group=5), "n_group"),

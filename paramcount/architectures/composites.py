@@ -11,13 +11,13 @@ from paramcount.errors import ParamcountError, near, shown
 if TYPE_CHECKING:
     from paramcount.sizes import Sizes
 
-SECTION = "text_config"
-
 
 class Composite(NamedTuple):
     """How the reference reads the language model of a composite config."""
 
     text: str  # its model type, where the section names none
+    section: str = "text_config"
+    classes: Mapping[str, str] = {}  # {class: model type}, if the section has to name one of these classes, which decides
     tie: str = "top"  # whether head and table are one: "top" says it outside the section, "text" inside, "either", or it is "never" or "always"
     tied: bool = False  # `tie` where nothing says it outside
     fixed: bool = False  # the section's own model_type counts for nothing
@@ -54,6 +54,11 @@ PALIGEMMA_VISION = {
     "hidden_size": 1152, "intermediate_size": 4096, "patch_size": 14, "image_size": 224, "num_hidden_layers": 27, "num_attention_heads": 16,
     "vision_use_head": False,
 }  # fmt: skip
+INTERNVL_LANGUAGES = {
+    "GptOssForCausalLM": "gpt_oss", "InternLM2ForCausalLM": "internlm2", "LlamaForCausalLM": "llama", "Phi3ForCausalLM": "phi3",
+    "Qwen2ForCausalLM": "qwen2", "Qwen3ForCausalLM": "qwen3", "Qwen3MoeForCausalLM": "qwen3_moe",
+}  # fmt: skip
+H2OVL_LANGUAGES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "mistral"}
 
 # {model type of a tower: (module of paramcount.parts, class)}
 TOWERS = {"clip_vision_model": ("clip", "ClipVision"), "pixtral": ("pixtral", "PixtralVision"), "siglip_vision_model": ("siglip", "SiglipVision")}
@@ -86,10 +91,12 @@ COMPOSITES = {
     "got_ocr2": Composite("qwen2", tied=True, missing=GOT | {"tie_word_embeddings": True}),
     "granite_speech": Composite("granite", tied=True, beside=("encoder_config", "projector_config")),
     "granite_speech_plus": Composite("granite", tied=True, beside=("encoder_config", "projector_config")),
+    "h2ovl_chat": Composite("llama", section="llm_config", tie="never", classes=H2OVL_LANGUAGES),
     "hyperclovax_vision_v2": Composite("hyperclovax", tied=True),
     "idefics2": Composite("mistral", beside=("vision_config", "perceiver_config")),
     "idefics3": Composite("llama"),
     "internvl": Composite("qwen2", tied=True),
+    "internvl_chat": Composite("qwen2", section="llm_config", tie="never", classes=INTERNVL_LANGUAGES),
     "kimi_k25": Composite("deepseek_v3", tied=True, old="kimi_k2"),
     "lfm2_vl": Composite("lfm2", tied=True),
     "lighton_ocr": Composite("qwen3", tied=True, missing=LIGHTON),
@@ -114,6 +121,7 @@ COMPOSITES = {
     "qwen3_asr": Composite("qwen3", tied=True, missing=ASR_QWEN_3 | {"tie_word_embeddings": True}, beside=AUDIO),
     "qwen3_vl": Composite("qwen3_vl_text", fixed=True),
     "qwen3_vl_moe": Composite("qwen3_vl_moe_text", fixed=True),
+    "skywork_chat": Composite("qwen2", section="llm_config", tie="never", classes={"Qwen2ForCausalLM": "qwen2"}),
     "smolvlm": Composite("llama"),
     "vibevoice_asr": Composite("qwen2", tie="never", beside=("semantic_tokenizer_encoder_config", "acoustic_tokenizer_encoder_config")),
     "video_llama_3": Composite("qwen2", tie="either"),
@@ -129,23 +137,25 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     Raises: ParamcountError where the section is no mapping.
     """
     composite = COMPOSITES[str(document["model_type"])]
-    section = document.get(SECTION)
+    where, section = composite.section, document.get(composite.section)
     if section is None:
         section = {key: value for key, value in document.items() if key not in composite.beside} if composite.flat else composite.missing
     elif not isinstance(section, Mapping):
-        raise ParamcountError(f"= {shown(section)}", where=SECTION, accepted="a mapping")
+        raise ParamcountError(f"= {shown(section)}", where=where, accepted="a mapping")
     elif composite.must_name and "model_type" not in section:
-        raise ParamcountError("is missing", where=f"{SECTION}.model_type", accepted=composite.text)
+        raise ParamcountError("is missing", where=f"{where}.model_type", accepted=composite.text)
     elif composite.fills:
         section = {**composite.missing, **section}
     model_type = composite.text if composite.fixed else section.get("model_type", composite.text)
+    if composite.classes:
+        model_type = type_of_class(section, composite)
     if composite.old and model_type == composite.old:
         model_type = composite.text
-    texts = composite.texts or TEXTS
-    named_type(model_type, SECTION)
+    texts = composite.texts or tuple(composite.classes.values()) or TEXTS
+    named_type(model_type, where)
     if model_type not in texts and model_type != composite.text:
         raise ParamcountError(
-            f"= {shown(model_type)} is not supported", where=f"{SECTION}.model_type", accepted=", ".join(sorted(texts)), nearest=near(model_type, texts)
+            f"= {shown(model_type)} is not supported", where=f"{where}.model_type", accepted=", ".join(sorted(texts)), nearest=near(model_type, texts)
         )
     found = {**section, "model_type": model_type, "architectures": None}
     outside = document.get("tie_word_embeddings", composite.tied)
@@ -163,6 +173,17 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
         case "either" if outside is True:
             found["tie_word_embeddings"] = True
     return found
+
+
+def type_of_class(section: Mapping[str, Any], composite: Composite) -> str:
+    """The model type of the class that a section names first."""
+    named = section.get("architectures")
+    cls = named[0] if isinstance(named, (list, tuple)) and named else None
+    if not isinstance(cls, str) or cls not in composite.classes:
+        found = "is missing" if cls is None else f"= {shown(cls)} is not supported"
+        where = f"{composite.section}.architectures.0"
+        raise ParamcountError(found, where=where, accepted=", ".join(composite.classes), nearest=near(cls, composite.classes))
+    return composite.classes[cls]
 
 
 def tower_named(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
@@ -15,6 +15,8 @@ from paramcount.parts.composite import with_language
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.rules import heads_fill
 from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+
+LAYER = ("layernorm_before", "layernorm_after", "lambda_1", "lambda_2")  # norms and scales
 
 
 def sides(js: Mapping[str, Any], key: str, absent: int) -> tuple[int, int]:
@@ -83,7 +85,7 @@ def seen(c: Any) -> Data:
     eyes = c.vision
     pixels = given("pixels", "patches", eyes.n_channels, eyes.patch_height, eyes.patch_width)
     image = block(pixels, "vision_tower.", lambda x: tower(eyes, x), part="vision")
-    return block(image, "multi_modal_projector.", lambda x: project(c, x), part="projector")
+    return block(image, "multi_modal_projector.", lambda x: merge(c, x, ("layer_norm", "linear_1", "linear_2")), part="projector")
 
 
 def tower(c: Any, x: Data) -> Data:
@@ -95,15 +97,16 @@ def tower(c: Any, x: Data) -> Data:
     x = weigh(x, "class token", "embeddings.cls_token", "embedding", 1, 1, c.d_model)
     if c.absolute_positions:
         x = weigh(x, "positions", "embeddings.position_embeddings", "position", 1, c.n_patches + 1, c.d_model)
-    x = layers(x, "encoder.layer.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
+    x = layers(x, "encoder.layer.{layer}.", [("layer", c.n_layers)], lambda kind, x: scaled_layer(c, x, attention, LAYER))
     return norm(x, "layernorm", bias=True) if c.last_norm else x
 
 
-def layer(c: Any, x: Data) -> Data:
-    h = attention(c, norm(x, "layernorm_before", bias=c.norm_bias))
-    x = x + weigh(h, "scale", "lambda_1", "other", c.d_model)
-    h = plain_mlp(norm(x, "layernorm_after", bias=c.norm_bias), ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True)
-    return x + weigh(h, "scale", "lambda_2", "other", c.d_model)
+def scaled_layer(c: Any, x: Data, attention: Callable[[Any, Data], Data], names: tuple[str, str, str, str]) -> Data:
+    """Attention and MLP, each scaled per channel. `names`: of both norms and both scales."""
+    h = attention(c, norm(x, names[0], bias=c.norm_bias))
+    x = x + weigh(h, "scale", names[2], "other", c.d_model)
+    h = plain_mlp(norm(x, names[1], bias=c.norm_bias), ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True)
+    return x + weigh(h, "scale", names[3], "other", c.d_model)
 
 
 def attention(c: Any, x: Data) -> Data:
@@ -114,7 +117,8 @@ def attention(c: Any, x: Data) -> Data:
     return linear(attend(q, k, v, cached=()), "attention.projection_layer", "output_projection", c.d_model, bias=True)
 
 
-def project(c: Any, x: Data) -> Data:
-    x = norm(Data("merge", (x,), ("image", c.n_merged * c.vision.d_model)), "layer_norm", bias=True)
-    h = act(linear(x, "linear_1", "projector", c.language.d_model, bias=True), "gelu")
-    return linear(h, "linear_2", "projector", c.language.d_model, bias=True)
+def merge(c: Any, x: Data, names: tuple[str, str, str]) -> Data:
+    """Squares of patches to vectors of the language model's size. `names`: of the norm and both matrices."""
+    x = norm(Data("merge", (x,), ("image", c.n_merged * c.vision.d_model)), names[0], bias=True)
+    h = act(linear(x, names[1], "projector", c.language.d_model, bias=True), "gelu")
+    return linear(h, names[2], "projector", c.language.d_model, bias=True)

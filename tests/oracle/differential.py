@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from paramcount.architectures import ARCHITECTURES, architecture
-from paramcount.architectures.composites import COMPOSITES, SECTION, TOWERS, tower_config
+from paramcount.architectures.composites import COMPOSITES, TOWERS, tower_config
 from paramcount.config_json import declared, from_config
 from paramcount.counting import Count, count_sizes
 from paramcount.errors import ParamcountError
@@ -77,7 +77,7 @@ def keys_of(cls: type[Sizes], section: str = "", language: str = "", tower: type
     start = f"{cls.section}." if cls.section else section
     for field in fields(cls):
         if field.inner is Sizes:
-            found += keys_of(architecture(language), f"{SECTION}.")
+            found += keys_of(architecture(language), "text_config.")
         elif field.inner:
             found += keys_of(tower if field.inner is Tower and tower else field.inner)
         elif field.spellings:
@@ -104,7 +104,7 @@ def document_of(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[s
             said := choose([None, language, *[other for other in ("mistral", "qwen2") if not composite.texts or other in composite.texts]])
         ):
             language = said
-            place(document, f"{SECTION}.model_type", said)
+            place(document, f"{composite.section}.model_type", said)
         if composite.tower:
             if said := choose([None, *TOWERS]):
                 place(document, "vision_config.model_type", said)
