@@ -10,9 +10,10 @@ from pydantic import SerializeAsAny
 from paramcount.architectures.internvl import merge, scaled_layer
 from paramcount.config_keys.conditions import one_of
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Weight, attend, block, given, layers, linear, weigh
+from paramcount.flow import Data, attend, block, given, layers, linear, weigh
 from paramcount.parts.attentions import fused_qkv, wide_norm
 from paramcount.parts.composite import with_language
+from paramcount.parts.vision import cut_into_patches
 from paramcount.rules import heads_fill
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 
@@ -84,9 +85,7 @@ def encode_image(c: Any) -> Data:
 
 
 def vision_encoder(c: Any, x: Data) -> Data:
-    patches = "embeddings.patch_embedding"
-    kernel = Weight(patches + ".weight", "embedding", (c.d_model, *x.shape[1:]))
-    x = Data("convolve", (x,), ("patches", c.d_model), (kernel, Weight(patches + ".bias", "embedding", (c.d_model,))))
+    x = cut_into_patches(x, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
     x = weigh(x, "class token", "embeddings.class_embedding", "embedding", 1, 1, c.d_model)
     x = weigh(x, "positions", "embeddings.position_embedding", "position", 1, c.n_patches + 1, c.d_model)
     names = ("norm1", "norm2", "ls1", "ls2")
