@@ -6,56 +6,56 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from paramcount.auditing.audits import Audit, audit
-    from paramcount.changing import what_if
-    from paramcount.checkpoints.alone import StoredCount, stored_in
-    from paramcount.checkpoints.verifying import Verification, verify
-    from paramcount.comparing import compare
-    from paramcount.counting import Count, count
-    from paramcount.differing import Difference, diff
+    from paramcount.auditing.audit import Audit, audit
+    from paramcount.checkpoints.contents import StoredCount, stored_in
+    from paramcount.checkpoints.verify import Verification, verify
+    from paramcount.counting.count import Count, count
+    from paramcount.counting.tensors import Tensor
     from paramcount.drawing.bars import plot
     from paramcount.drawing.pictures import draw
-    from paramcount.drawing.reports import report
+    from paramcount.drawing.report import report
     from paramcount.drawing.shapes import Drawing
     from paramcount.errors import ParamcountError
-    from paramcount.explaining.explained import explain
+    from paramcount.explaining.explain import explain
     from paramcount.explaining.explanation import Explanation
-    from paramcount.explaining.formulated import formula
-    from paramcount.explaining.published import why
-    from paramcount.names import load
-    from paramcount.stored import Tensor
-    from paramcount.tracing.sending import trace
-    from paramcount.zoo import Model
+    from paramcount.explaining.formulas import formula
+    from paramcount.explaining.why import why
+    from paramcount.tracing.run import trace
+    from paramcount.views.compare import compare
+    from paramcount.views.diff import Difference, diff
+    from paramcount.zoo.entries import Model
+    from paramcount.zoo.names import load
+    from paramcount.zoo.what_if import what_if
 
 __version__ = "0.1.0"
 
 # {public name: the module that has it}; loaded on first use, so that importing paramcount costs nothing.
 _PUBLIC = {
-    "Audit": "auditing.audits",
-    "Count": "counting",
-    "Difference": "differing",
+    "Audit": "auditing.audit",
+    "Count": "counting.count",
+    "Difference": "views.diff",
     "Drawing": "drawing.shapes",
     "Explanation": "explaining.explanation",
-    "Model": "zoo",
+    "Model": "zoo.entries",
     "ParamcountError": "errors",
-    "StoredCount": "checkpoints.alone",
-    "Tensor": "stored",
-    "Verification": "checkpoints.verifying",
-    "audit": "auditing.audits",
-    "compare": "comparing",
-    "count": "counting",
-    "diff": "differing",
+    "StoredCount": "checkpoints.contents",
+    "Tensor": "counting.tensors",
+    "Verification": "checkpoints.verify",
+    "audit": "auditing.audit",
+    "compare": "views.compare",
+    "count": "counting.count",
+    "diff": "views.diff",
     "draw": "drawing.pictures",
-    "explain": "explaining.explained",
-    "formula": "explaining.formulated",
-    "load": "names",
+    "explain": "explaining.explain",
+    "formula": "explaining.formulas",
+    "load": "zoo.names",
     "plot": "drawing.bars",
-    "report": "drawing.reports",
-    "stored_in": "checkpoints.alone",
-    "trace": "tracing.sending",
-    "verify": "checkpoints.verifying",
-    "what_if": "changing",
-    "why": "explaining.published",
+    "report": "drawing.report",
+    "stored_in": "checkpoints.contents",
+    "trace": "tracing.run",
+    "verify": "checkpoints.verify",
+    "what_if": "zoo.what_if",
+    "why": "explaining.why",
 }
 __all__ = [
     "Audit",

@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
-from paramcount import flow, sweeps
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Size, given
-from paramcount.parts import attentions, feed_forward, latent
-from paramcount.polynomials import Polynomial
+from paramcount.flow import graph as flow
+from paramcount.flow.graph import Data, Size, given
+from paramcount.parts import attentions, feed_forward
+from paramcount.parts import mla as latent
+from paramcount.symbolic import arrays as sweeps
+from paramcount.symbolic.polynomials import Polynomial
 
 Flags: TypeAlias = dict[str, Any]
 RULES: tuple[tuple[Callable[[Any, Any], Any], str, str, str, str], ...] = (

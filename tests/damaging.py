@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from paramcount.checkpoints.verifying import Verification
+from paramcount.checkpoints.verify import Verification
 from tests.headers import Tensors
 
 Shape: TypeAlias = tuple[int, ...]

@@ -11,10 +11,10 @@ from math import prod
 
 from paramcount.drawing.pieces import BROKEN, LONGEST, THINNEST, UNKNOWN
 from paramcount.drawing.shapes import Box, Drawing, Rectangle, snap
-from paramcount.tracing.sending import traced
-from paramcount.tracing.traces import Trace
-from paramcount.tracing.walking import Asked
-from paramcount.zoo import Model
+from paramcount.tracing.run import traced
+from paramcount.tracing.trace import Trace
+from paramcount.tracing.walk import Asked
+from paramcount.zoo.entries import Model
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -14,7 +14,7 @@ import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from paramcount.architectures.gpt2 import GPT2
-from paramcount.gpt2_numpy import Array
+from paramcount.gpt2.forward_pass import Array
 
 FROZEN = json.loads((Path(__file__).parent / "data" / "gpt2_logits.json").read_text(encoding="utf-8"))
 SIZES = GPT2(**FROZEN["sizes"], d_head=4, tie_word_embeddings=True)

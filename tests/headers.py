@@ -12,7 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from paramcount.safetensors_files import BITS
+from paramcount.formats.safetensors import BITS
 
 HEADERS = Path(__file__).parent / "data" / "headers"
 NAMES = sorted(path.stem for path in HEADERS.glob("*.json"))

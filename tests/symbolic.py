@@ -6,8 +6,8 @@ from collections.abc import Callable
 from types import MethodType, SimpleNamespace
 from typing import Any
 
-from paramcount.polynomials import symbols
-from paramcount.sizes import Sizes
+from paramcount.sizes.fields import Sizes
+from paramcount.symbolic.polynomials import symbols
 
 LISTED = (
     "cross_attention_layers",

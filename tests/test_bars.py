@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
-from paramcount.counting import COMPONENTS
+from paramcount.counting.count import COMPONENTS
 from paramcount.errors import ParamcountError
+from paramcount.zoo import entries as zoo
 from tests.refusing import command_refusal, listing
 from tests.running import Runner
 
@@ -204,7 +204,7 @@ def test_every_component_has_a_colour_of_its_own() -> None:
 
 def hostile(name: str) -> dict[str, Any]:
     """A row whose model bears this name."""
-    from paramcount.comparing import rows_of
+    from paramcount.views.compare import rows_of
 
     return rows_of([pc.load("gpt2-small")])[0] | {"id": name}
 
@@ -307,7 +307,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_where_the_space_ends_an_older_picture_stays() -> None:
     Path("out.png").write_bytes(b"old")
     before = listing()
-    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); from paramcount.tables import write_whole; write_whole('out.png', bytes(9999), '--plot')"
+    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); from paramcount.output.tables import write_whole; write_whole('out.png', bytes(9999), '--plot')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env={"PYTHONPATH": str(Path(pc.__file__).parents[1])})
     assert done.stderr.endswith("ParamcountError: --plot out.png: cannot be written: File too large\n")
     assert listing() == before

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import paramcount as pc
-from paramcount import zoo
-from paramcount.changing import at, recorded, said
 from paramcount.commands import COMMANDS
-from paramcount.sizes import inner_configs, key_of
-from paramcount.values import parsed, written
+from paramcount.sizes.fields import inner_configs, key_of
+from paramcount.sizes.values import parsed, written
+from paramcount.zoo import entries as zoo
+from paramcount.zoo.what_if import at, recorded, said
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line, command_refusal
 from tests.running import Runner
@@ -445,8 +445,8 @@ def test_verify_has_the_numpy_pass_alone_to_compare_a_what_if_with(run: Runner) 
 
 def test_nothing_of_it_is_loaded_where_nothing_is_changed() -> None:
     for line in (["gpt2-small"], ["compare", "gpt2-small", "gpt2-xl"]):
-        assert {"paramcount.changing", "paramcount.values", "paramcount.differing"} & set(modules_after(command(line))) == set()
-    assert "paramcount.changing" in modules_after(command(["gpt2-small", "--set", "n_layers=2"]))
+        assert {"paramcount.zoo.what_if", "paramcount.sizes.values", "paramcount.views.diff"} & set(modules_after(command(line))) == set()
+    assert "paramcount.zoo.what_if" in modules_after(command(["gpt2-small", "--set", "n_layers=2"]))
 
 
 # ---- lists as people read them

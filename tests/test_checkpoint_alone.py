@@ -21,16 +21,16 @@ import pytest
 import safetensors.numpy
 
 import paramcount as pc
-from paramcount import zoo
-from paramcount.checkpoints.alone import StoredCount, stored
+from paramcount.checkpoints.checkpoint import Checkpoint, File, Held
+from paramcount.checkpoints.contents import StoredCount, stored
 from paramcount.checkpoints.folding import MOST_INDICES, folded
-from paramcount.checkpoints.held import Checkpoint, File, Held
 from paramcount.checkpoints.matching import named
 from paramcount.checkpoints.name_meanings import meaning, meanings
-from paramcount.checkpoints.telling_alone import arithmetic
+from paramcount.checkpoints.render_contents import arithmetic
 from paramcount.checkpoints.writers.gguf_names import gguf_tensors
-from paramcount.counting import COMPONENTS, Count, counted
-from paramcount.stored import Tensor, place
+from paramcount.counting.count import COMPONENTS, Count, counted
+from paramcount.counting.tensors import Tensor, place
+from paramcount.zoo import entries as zoo
 from tests.comparison import expected_names, reference, reference_names
 from tests.gguf_writing import finish
 from tests.headers import NAMES, Tensors, saved, spread, write_file, write_header, write_shards

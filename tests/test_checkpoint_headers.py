@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from paramcount.checkpoints.opening.sources import opened
-from paramcount.checkpoints.verifying import Verification, verified
-from paramcount.names import load
+from paramcount.checkpoints.opening.locate import opened
+from paramcount.checkpoints.verify import Verification, verified
+from paramcount.zoo.names import load
 from tests.damaging import DAMAGES, Damaged, Said, a_few, against, told
 from tests.headers import HEADERS, NAMES, Tensors, bytes_of, saved, spread, write_file, write_header, write_index, write_shards
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from paramcount.checkpoints.checkpoint import Checkpoint, File, Held
 from paramcount.checkpoints.folding import key
-from paramcount.checkpoints.held import Checkpoint, File, Held
 from paramcount.checkpoints.matching import names_of
-from paramcount.checkpoints.verifying import Verification, verified
+from paramcount.checkpoints.verify import Verification, verified
 from paramcount.checkpoints.writers.layout_tables import ALIASES
 from paramcount.checkpoints.writers.layouts import aliased, called, joined_up, prefixed, taken_apart
-from paramcount.counting import count
-from paramcount.flow import Repeat
-from paramcount.names import load
-from paramcount.stored import Tensor
+from paramcount.counting.count import count
+from paramcount.counting.tensors import Tensor
+from paramcount.flow.graph import Repeat
+from paramcount.zoo.names import load
 from tests.cases import load as cases
 from tests.headers import saved
 from tests.layout_forms import (

@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from paramcount.checkpoints.held import Checkpoint
-from paramcount.checkpoints.opening import indices, sampling, shards, sources
+from paramcount.checkpoints.checkpoint import Checkpoint
+from paramcount.checkpoints.opening import indices, sampling, shards
+from paramcount.checkpoints.opening import locate as sources
 from paramcount.checkpoints.opening.indices import index_of
+from paramcount.checkpoints.opening.locate import is_checkpoint, opened
 from paramcount.checkpoints.opening.sampling import same_values
-from paramcount.checkpoints.opening.sources import is_checkpoint, opened
 from paramcount.errors import ParamcountError
 from tests.gguf_writing import finish
 from tests.refusing import assert_one_line, refused_by, unless_refused
@@ -514,7 +515,7 @@ def test_an_index_of_too_many_bytes_names_or_files_is_refused(tmp_path: Path, mo
         patch.setattr(indices, "MOST_FILES", 3)
         assert refusal(path) == f"{path}: weight_map: names more than 3 files (accepted: at most 3)"
     with monkeypatch.context() as patch:
-        patch.setattr("paramcount.piecewise_json.MOST_MEMBERS", 3)
+        patch.setattr("paramcount.formats.piecewise_json.MOST_MEMBERS", 3)
         assert refusal(path) == f"{path}: more than 3 entries (accepted: at most 3)"
 
 

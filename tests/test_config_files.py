@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import config_files
 from paramcount.cli import main
+from paramcount.huggingface import locate as config_files
 from tests.refusing import assert_one_line, command_refusal, refusal
 
 QWEN = {

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.counting import Count
-from paramcount.stored import TOWERS, Tensor
+from paramcount.counting.count import Count
+from paramcount.counting.tensors import TOWERS, Tensor
 
 TRUTH = sorted((Path(__file__).parent / "data" / "config_truth").glob("*.json"))
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
-from paramcount.changing import what_if
 from paramcount.cli.diff import bracketed, how
-from paramcount.differing import differences
-from paramcount.stored import component
+from paramcount.counting.tensors import component
+from paramcount.views.diff import differences
+from paramcount.zoo import entries as zoo
+from paramcount.zoo.what_if import what_if
 from tests.model_types import MODEL_TYPES
 from tests.refusing import command_refusal
 from tests.running import Run, Runner

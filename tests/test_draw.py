@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
-from paramcount.config_json import from_config
 from paramcount.drawing.pictures import draw, drawn
-from paramcount.drawing.rendering import DARK, LIGHT, fonts, svg
+from paramcount.drawing.render import DARK, LIGHT, fonts, svg
 from paramcount.drawing.shapes import BOLD, Drawing, Rectangle, Text
-from paramcount.names import load
-from paramcount.tracing.traces import Shape, Step
-from paramcount.zoo import Model
+from paramcount.huggingface.config import from_config
+from paramcount.tracing.trace import Shape, Step
+from paramcount.zoo import entries as zoo
+from paramcount.zoo.entries import Model
+from paramcount.zoo.names import load
 from tests.drawings import (
     SVG,
     assert_all_inside,
@@ -291,7 +291,7 @@ def test_another_size_is_another_picture() -> None:
 
 def test_a_changed_declaration_is_a_changed_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     from paramcount.architectures import llama
-    from paramcount.flow import Data, norm
+    from paramcount.flow.graph import Data, norm
 
     layer = llama.layer
 

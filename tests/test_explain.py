@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
-from paramcount.config_json import from_config
-from paramcount.counting import count_sizes, counted
+from paramcount.counting.count import count_sizes, counted
 from paramcount.explaining.heads import attentions, matrices_of
 from paramcount.explaining.layers import stacks
 from paramcount.explaining.lines import words_of
 from paramcount.explaining.pieces import value_of, walk
-from paramcount.explaining.wording import latex, text
+from paramcount.explaining.render_text import latex, text
+from paramcount.huggingface.config import from_config
+from paramcount.zoo import entries as zoo
 from tests import test_mutants
 from tests.cases import load
 from tests.golden import assert_golden
@@ -333,7 +333,7 @@ def test_another_declaration_is_explained_otherwise(name: str, monkeypatch: pyte
 
 def test_a_branch_on_a_comparison_of_sizes_is_no_formula(monkeypatch: pytest.MonkeyPatch) -> None:
     """Symbols are unequal where numbers are equal: the walk with numbers decides, and what branches stays a number."""
-    from paramcount import flow
+    from paramcount.flow import graph as flow
     from paramcount.parts import attentions
 
     original = attentions.attention

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, block, experts, fused, given, join, layers, linear, lookup, norm, parameters, scale, steps, weigh, weights
-from paramcount.polynomials import symbols
+from paramcount.flow.graph import Data, block, experts, fused, given, join, layers, linear, lookup, norm, parameters, scale, steps, weigh, weights
+from paramcount.symbolic.polynomials import symbols
 
 
 def names(out: Data) -> list[str]:

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES, architecture
-from paramcount.architectures.composites import TOWERS
-from paramcount.config_json import from_config
-from paramcount.counting import Count, count_sizes, counted
-from paramcount.explaining import bare
-from paramcount.explaining.formulated import COUNTS, architecture_named, picked
-from paramcount.polynomials import Polynomial, symbols
-from paramcount.sizes import Sizes
+from paramcount.counting.count import Count, count_sizes, counted
+from paramcount.explaining import architecture as bare
+from paramcount.explaining.formulas import COUNTS, architecture_named, picked
+from paramcount.huggingface.config import from_config
+from paramcount.huggingface.multimodal import TOWERS
+from paramcount.sizes.fields import Sizes
+from paramcount.symbolic.polynomials import Polynomial, symbols
+from paramcount.zoo import entries as zoo
 from tests.cases import load
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line
@@ -306,7 +306,7 @@ def test_legacy_buffers_that_take_a_division_are_of_models_alone() -> None:
 def test_every_flag_that_is_found_is_a_field(monkeypatch: pytest.MonkeyPatch) -> None:
     """A declaration that starts to read a flag asks for it."""
     from paramcount.architectures import llama
-    from paramcount.flow import Data
+    from paramcount.flow.graph import Data
 
     original = llama.Llama.forward
 

@@ -16,11 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import paramcount as pc
-from paramcount import names, zoo
 from paramcount.cli import main
-from paramcount.config_files import from_text
-from paramcount.counting import COMPONENTS
-from paramcount.strict_yaml import loads
+from paramcount.counting.count import COMPONENTS
+from paramcount.formats.strict_yaml import loads
+from paramcount.huggingface.locate import from_text
+from paramcount.zoo import entries as zoo
+from paramcount.zoo import names
 from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import document_of
 from tests.refusing import assert_one_line

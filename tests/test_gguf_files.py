@@ -17,10 +17,10 @@ import gguf
 import numpy as np
 import pytest
 
-from paramcount import gguf_files
 from paramcount.errors import ParamcountError
-from paramcount.gguf_files import BLOCKS, KINDS, REMOVED, Array, Split, read_gguf, values_size
-from paramcount.headers import LARGEST_HEADER, Stored
+from paramcount.formats import gguf as gguf_files
+from paramcount.formats.gguf import BLOCKS, KINDS, REMOVED, Array, Split, read_gguf, values_size
+from paramcount.formats.tensor_entries import LARGEST_HEADER, Stored
 from tests.gguf_writing import finish
 from tests.refusing import refused_by, unless_refused
 
@@ -274,7 +274,7 @@ def test_a_link_is_followed_and_its_file_known_again(file: Path, tmp_path: Path)
 
 def test_a_header_is_read_without_numpy_and_the_package(file: Path) -> None:
     file.write_bytes(made([], [info("x", [8])], 32))
-    code = f"import sys, pathlib, paramcount.gguf_files as g; g.read_gguf(pathlib.Path({str(file)!r})); print({{'numpy', 'gguf'}} & {{*sys.modules}})"
+    code = f"import sys, pathlib, paramcount.formats.gguf as g; g.read_gguf(pathlib.Path({str(file)!r})); print({{'numpy', 'gguf'}} & {{*sys.modules}})"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "set()\n"
 

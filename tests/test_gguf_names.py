@@ -13,15 +13,15 @@ import pytest
 from gguf.tensor_mapping import TensorNameMap
 
 import paramcount as pc
-from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES
 from paramcount.checkpoints.matching import named
 from paramcount.checkpoints.writers.gguf_names import ADDED, gguf_name, gguf_tensors, layout_of, left_out
 from paramcount.checkpoints.writers.gguf_tables import LAYOUTS as KNOWN
 from paramcount.checkpoints.writers.gguf_tables import NO_TOKEN, ROBERTA
-from paramcount.counting import count, counted
-from paramcount.names import load
-from paramcount.stored import TOWERS, Tensor
+from paramcount.counting.count import count, counted
+from paramcount.counting.tensors import TOWERS, Tensor
+from paramcount.zoo import entries as zoo
+from paramcount.zoo.names import load
 from tests.gguf_writing import LAYOUTS, Layout, Shapes
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line

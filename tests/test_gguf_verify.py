@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import paramcount as pc
-from paramcount.checkpoints.held import Checkpoint, File, Held
-from paramcount.checkpoints.verifying import Verification, verified, verify
+from paramcount.checkpoints.checkpoint import Checkpoint, File, Held
+from paramcount.checkpoints.verify import Verification, verified, verify
 from paramcount.checkpoints.writers.gguf_names import ADDED
 from paramcount.checkpoints.writers.gguf_tables import NO_TOKEN, ROBERTA
-from paramcount.names import load
+from paramcount.zoo.names import load
 from tests.damaging import DAMAGES, Damaged, Said, a_few, against, told
 from tests.gguf_writing import LAYOUTS, Layout, Shapes, write
 from tests.refusing import command_refusal

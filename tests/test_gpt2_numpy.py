@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paramcount import gpt2_numpy, zoo
 from paramcount.architectures.gpt2 import GPT2
-from paramcount.checking import Check
-from paramcount.counting import count_sizes
+from paramcount.counting.count import count_sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, given, layers, linear, lookup, norm, steps
-from paramcount.gpt2_checks import INSIDE_ATTEND, OPERATIONS, Recording, forward_checks
-from paramcount.gpt2_numpy import Array, forward, initial, shapes
+from paramcount.flow.graph import Data, given, layers, linear, lookup, norm, steps
+from paramcount.gpt2 import forward_pass as gpt2_numpy
+from paramcount.gpt2.forward_pass import Array, forward, initial, shapes
 from paramcount.parts.attentions import gpt_attention
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gpt_mlp
+from paramcount.zoo import entries as zoo
+from paramcount.zoo.checks import Check
+from paramcount.zoo.forward_pass_checks import INSIDE_ATTEND, OPERATIONS, Recording, forward_checks
 from tests.gpt2_files import FROZEN, frozen_weights
 
 DATA = Path(__file__).parent / "data"
@@ -67,10 +68,10 @@ def test_the_seed_decides_the_initial_arrays() -> None:
 
 
 def test_the_pass_knows_nothing_of_the_declaration() -> None:
-    code = "import sys, paramcount.gpt2_numpy; print(sorted(m for m in sys.modules if m.startswith('paramcount.')))"
+    code = "import sys, paramcount.gpt2.forward_pass; print(sorted(m for m in sys.modules if m.startswith('paramcount.')))"
     root = Path(gpt2_numpy.__file__).parents[1]
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
-    assert ran.stdout.strip() == "['paramcount.errors', 'paramcount.gpt2_numpy']"
+    assert ran.stdout.strip() == "['paramcount.errors', 'paramcount.gpt2.forward_pass']"
 
 
 def test_logits_equal_the_frozen_ones_of_the_reference() -> None:

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paramcount import gpt2_text, tokenizer_files
 from paramcount.errors import ParamcountError
-from paramcount.gpt2_numpy import Array, forward, initial
-from paramcount.gpt2_text import Run, percent, record, run, token_line, visible, word_line
-from paramcount.tokenizer_child import answer
+from paramcount.formats import tokenizer as tokenizer_files
+from paramcount.formats.tokenizer_process import answer
+from paramcount.gpt2 import generation as gpt2_text
+from paramcount.gpt2.forward_pass import Array, forward, initial
+from paramcount.gpt2.generation import Run, percent, record, run, token_line, visible, word_line
 from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, byte_level, frozen_weights, sizes, write_weights, write_words
 from tests.refusing import assert_one_line
 

@@ -78,7 +78,7 @@ def hub() -> Iterator[str]:
 def run(hub: str, home: Path, *args: str) -> subprocess.CompletedProcess[str]:
     """A process of its own: the Hub's library reads its address as it is imported."""
     environment = {**os.environ, "HF_ENDPOINT": hub, "HF_HOME": str(home), "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_ETAG_TIMEOUT": "1"}
-    code = "import paramcount.config_files as f; f.PATIENCE = 1\nimport time; time.sleep = lambda _: None\nfrom paramcount.cli import main; main()"
+    code = "import paramcount.huggingface.locate as f; f.PATIENCE = 1\nimport time; time.sleep = lambda _: None\nfrom paramcount.cli import main; main()"
     return subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, env=environment, timeout=120, check=False)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import paramcount as pc
-from paramcount.checkpoints.opening.sources import opened
+from paramcount.checkpoints.opening.locate import opened
 from tests.headers import bytes_of
 from tests.huge import SHARDS, write_deepseek, write_llama
 from tests.running import Runner

@@ -8,8 +8,8 @@ import pytest
 
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
-from paramcount.config_json import from_config
-from paramcount.summing import sums, walked
+from paramcount.counting.sum_weights import sums, walked
+from paramcount.huggingface.config import from_config
 from tests.cases import digest, load
 from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import ours

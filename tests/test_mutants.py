@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from paramcount import flow, zoo
 from paramcount.architectures import architecture, phi3, qwen3_next, t5
-from paramcount.counting import count_sizes
-from paramcount.flow import Data, Weight
+from paramcount.counting.count import count_sizes
+from paramcount.flow import graph as flow
+from paramcount.flow.graph import Data, Weight
 from paramcount.parts import attentions, decoders, feed_forward, state_space
+from paramcount.zoo import entries as zoo
 from tests.comparison import TOTALS, differences, expected_names, misnamed, reference, reference_names
 
 IDS = sorted(reference())
@@ -273,7 +274,7 @@ def norms_behind_left_out(patch: Patch) -> None:
 
 
 def queries_without_latent(patch: Patch) -> None:
-    from paramcount.parts import latent
+    from paramcount.parts import mla as latent
 
     original = latent.latent_attention
     everywhere(patch, original, lambda c, *a, **k: original(Seen(c, d_q_lora=None), *a, **k))

@@ -13,7 +13,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.cli import main
-from paramcount.tables import ENDINGS, write_whole
+from paramcount.output.tables import ENDINGS, write_whole
 from tests.refusing import command_refusal, listing
 
 MAIN = "from paramcount.cli import main; main()"

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from paramcount.checkpoints.held import Checkpoint, File, Held
-from paramcount.checkpoints.verifying import verified
-from paramcount.gguf_files import BLOCKS
-from paramcount.names import load
+from paramcount.checkpoints.checkpoint import Checkpoint, File, Held
+from paramcount.checkpoints.verify import verified
+from paramcount.formats.gguf import BLOCKS
+from paramcount.zoo.names import load
 from tests.patterns import expanded
 
 DUMPS: dict[str, dict[str, Any]] = {dump["of"]: dump for dump in json.loads((Path(__file__).parent / "data" / "gguf_dumps.json").read_text(encoding="utf-8"))}

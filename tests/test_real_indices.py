@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from paramcount.checkpoints.opening.sources import opened
-from paramcount.checkpoints.verifying import Verification, verified
+from paramcount.checkpoints.opening.locate import opened
+from paramcount.checkpoints.verify import Verification, verified
 from paramcount.errors import ParamcountError
-from paramcount.names import load
+from paramcount.zoo.names import load
 from tests.headers import write_header
 from tests.patterns import expanded, expanded_all
 

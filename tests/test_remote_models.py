@@ -13,8 +13,8 @@ import pytest
 
 import paramcount as pc
 from paramcount.architectures import architecture
-from paramcount.config_json import from_config
-from paramcount.flow import given, parameters
+from paramcount.flow.graph import given, parameters
+from paramcount.huggingface.config import from_config
 from tests.comparison import shapes
 from tests.refusing import refusal
 from tests.symbolic import symbolic

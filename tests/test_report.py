@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
+from paramcount.zoo import entries as zoo
 from tests.refusing import command_refusal
 from tests.running import Runner
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
-from paramcount.drawing.reports import page, report
+from paramcount.drawing.report import page, report
 
 VOID = ("meta", "br", "hr", "img", "link", "input", "base")
 PASSIVE = {

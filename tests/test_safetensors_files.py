@@ -17,10 +17,11 @@ import pytest
 import safetensors.numpy
 from safetensors import SafetensorError
 
-from paramcount import piecewise_json, safetensors_files
 from paramcount.errors import ParamcountError
-from paramcount.headers import LARGEST_HEADER, Stored
-from paramcount.safetensors_files import BITS, NUMPY, array, bits, read_header, tensors_of
+from paramcount.formats import piecewise_json
+from paramcount.formats import safetensors as safetensors_files
+from paramcount.formats.safetensors import BITS, NUMPY, array, bits, read_header, tensors_of
+from paramcount.formats.tensor_entries import LARGEST_HEADER, Stored
 from tests.refusing import refused_by, unless_refused
 
 deserialize: Any = safetensors.deserialize
@@ -148,7 +149,7 @@ def test_a_link_is_followed(file: Path, tmp_path: Path) -> None:
 
 def test_a_header_is_read_without_numpy(file: Path) -> None:
     safetensors.numpy.save_file({"a": np.ones(2)}, file)
-    code = f"import sys, pathlib, paramcount.safetensors_files as s; s.read_header(pathlib.Path({str(file)!r})); print('numpy' in sys.modules)"
+    code = f"import sys, pathlib, paramcount.formats.safetensors as s; s.read_header(pathlib.Path({str(file)!r})); print('numpy' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
 

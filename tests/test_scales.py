@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.scales import SCHEMES, Scheme, scales_in, scales_of, scheme_of
-from paramcount.stored import Tensor
+from paramcount.counting.quantisation import SCHEMES, Scheme, scales_in, scales_of, scheme_of
+from paramcount.counting.tensors import Tensor
 from tests.running import Runner
 
 DATA = Path(__file__).parent / "data"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import paramcount as pc
-from paramcount.scanning import scanned
+from paramcount.views.scan import scanned
 from tests.refusing import command_refusal
 from tests.running import Run, Runner
 from tests.test_config_files import TOTAL, cached, written

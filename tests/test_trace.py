@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from paramcount import zoo
-from paramcount.counting import counted
-from paramcount.tracing.sending import trace
-from paramcount.tracing.telling import table, with_every_layer
+from paramcount.counting.count import counted
+from paramcount.tracing.render import table, with_every_layer
+from paramcount.tracing.run import trace
+from paramcount.zoo import entries as zoo
 from tests.golden import assert_golden
 from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, frozen_weights, write_weights, write_words
 from tests.refusing import command_refusal

@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import names, zoo
-from paramcount.config_json import from_config
-from paramcount.counting import counted
+from paramcount.counting.count import counted
+from paramcount.counting.sum_weights import flows
 from paramcount.errors import ParamcountError
-from paramcount.flow import weights
-from paramcount.summing import flows
-from paramcount.tracing.sending import traced
-from paramcount.tracing.traces import Shape, Step, Trace
-from paramcount.tracing.walking import Asked
-from paramcount.tracing.words import OPERATIONS
+from paramcount.flow.graph import weights
+from paramcount.huggingface.config import from_config
+from paramcount.tracing.phrases import OPERATIONS
+from paramcount.tracing.run import traced
+from paramcount.tracing.trace import Shape, Step, Trace
+from paramcount.tracing.walk import Asked
+from paramcount.zoo import entries as zoo
+from paramcount.zoo import names
 from tests import cases
 from tests.model_types import MODEL_TYPES
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from paramcount import flow, names
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data
-from paramcount.gpt2_numpy import forward, initial
-from paramcount.tracing.sending import trace, traced
-from paramcount.tracing.traces import Shape, Step, Trace
-from paramcount.tracing.walking import Asked
+from paramcount.flow import graph as flow
+from paramcount.flow.graph import Data
+from paramcount.gpt2.forward_pass import forward, initial
+from paramcount.tracing.run import trace, traced
+from paramcount.tracing.trace import Shape, Step, Trace
+from paramcount.tracing.walk import Asked
+from paramcount.zoo import names
 from tests import cases
 from tests.test_mutants import everywhere
 
@@ -35,7 +36,7 @@ def ran(n_tokens: int) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def layer_by_layer(found: Trace) -> list[Step]:
-    from paramcount.tracing.telling import with_every_layer
+    from paramcount.tracing.render import with_every_layer
 
     return list(with_every_layer(found).steps)
 

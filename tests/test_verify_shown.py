@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paramcount.counting import COMPONENTS
+from paramcount.counting.count import COMPONENTS
 from tests.headers import Tensors, as_header, bytes_of, saved, spread, write_file, write_index, write_shards
 from tests.refusing import command_refusal
 from tests.running import Runner

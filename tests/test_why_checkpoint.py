@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.checkpoints.held import Checkpoint, File, Held
-from paramcount.checkpoints.opening.sources import opened
-from paramcount.explaining.file_contents import Contents, contents_of
+from paramcount.checkpoints.checkpoint import Checkpoint, File, Held
+from paramcount.checkpoints.opening.locate import opened
+from paramcount.checkpoints.why import Contents, contents_of
 from tests.damaging import DAMAGES, a_few
 from tests.gguf_layouts import entries
 from tests.headers import NAMES, Tensors, bytes_of, saved, size_of, spread, write_file, write_header, write_index, write_shards

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import names, zoo
 from paramcount.architectures import architecture
-from paramcount.checking import checks
 from paramcount.commands import COMMANDS
-from paramcount.counting import count_sizes
-from paramcount.reading import read
-from paramcount.rules import validated
-from paramcount.strict_yaml import load_file
+from paramcount.counting.count import count_sizes
+from paramcount.formats.strict_yaml import load_file
+from paramcount.huggingface.fields import read
+from paramcount.sizes.rules import validated
+from paramcount.zoo import entries as zoo
+from paramcount.zoo import names
+from paramcount.zoo.checks import checks
 from tests.comparison import differences, shapes
 from tests.refusing import command_refusal
 
@@ -152,8 +153,8 @@ def test_every_model_of_the_seeds_is_in_the_zoo() -> None:
 
 
 def test_the_citable_table_is_fresh() -> None:
-    from paramcount.comparing import rows_of, table
-    from paramcount.tables import render
+    from paramcount.output.tables import render
+    from paramcount.views.compare import rows_of, table
 
     fresh = render(table(rows_of(names.select(["*"])), full=True), "csv", 80)
     assert (zoo.CONFIGS / "zoo.csv").read_text(encoding="utf-8") == fresh, "make it anew: paramcount compare '*' --csv -o configs/zoo.csv"

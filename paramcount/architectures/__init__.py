@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from paramcount.errors import ParamcountError, near, printable
 
 if TYPE_CHECKING:
-    from paramcount.sizes import Sizes
+    from paramcount.sizes.fields import Sizes
 
 # {model type, as in config.json: (module, class)}
 ARCHITECTURES = {

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge
-from paramcount.config_keys.conditions import even_where_rotated, padding_in_table
-from paramcount.config_keys.layer_kinds import first_dense, full_every_key, needed
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.attentions import normed, sigmoid_gate
 from paramcount.parts.decoders import decoder, sandwich, typed_layers, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
-from paramcount.rules import experts_exist, one_of_each
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf
+from paramcount.sizes.conditions import even_where_rotated, padding_in_table
+from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf
+from paramcount.sizes.layer_types import first_dense, full_every_key, needed
+from paramcount.sizes.rules import experts_exist, one_of_each
 
 NORMS = ("input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "post_mlp_layernorm")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.layer_kinds import whole
-from paramcount.flow import Data, norm
+from paramcount.flow.graph import Data, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.rules import heads_fill
-from paramcount.sizes import ABSENT, Flag, Indices, Positive, Sizes, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes.fields import ABSENT, Flag, Indices, Positive, Sizes, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes.layer_types import whole
+from paramcount.sizes.rules import heads_fill
 
 WS = ("w1", "w3", "w2")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.flow import Data, act, experts, fused, linear
+from paramcount.flow.graph import Data, act, experts, fused, linear
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import shared_experts
-from paramcount.rules import divides
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.sizes.rules import divides
 
 
 class AriaText(Sizes):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.glm4_moe_lite import Glm4MoeLite
-from paramcount.config_keys.conditions import angles_fit, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.config_keys.layer_kinds import dense_by_type, every_sparse
-from paramcount.flow import Data, norm
+from paramcount.flow.graph import Data, norm
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
-from paramcount.parts.latent import latent_attention
-from paramcount.sizes import Condition, Indices, Positive, derived, hf
+from paramcount.parts.mla import latent_attention
+from paramcount.sizes.conditions import angles_fit, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.sizes.fields import Condition, Indices, Positive, derived, hf
+from paramcount.sizes.layer_types import dense_by_type, every_sparse
 
 
 class AXK1(Glm4MoeLite):

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.deepseek_v32 import DeepseekV32
-from paramcount.config_keys.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.config_keys.layer_kinds import dense_by_type, every_sparse, needed
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, act, join, linear, norm, split
+from paramcount.flow.graph import Data, act, join, linear, norm, split
 from paramcount.parts.decoders import decoder, dense_or_moe
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
-from paramcount.parts.latent import choose_tokens, latent_attention
-from paramcount.sizes import Condition, Indices, Natural, Positive, derived, hf
+from paramcount.parts.mla import choose_tokens, latent_attention
+from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.sizes.fields import Condition, Indices, Natural, Positive, derived, hf
+from paramcount.sizes.layer_types import dense_by_type, every_sparse, needed
 
 
 def groups_are_sound(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, attend, linear, rope
+from paramcount.flow.graph import Data, attend, linear, rope
 from paramcount.parts.attentions import alibi, fused_qkv
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.rules import even, heads_fill
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.fields import Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.rules import even, heads_fill
 
 
 class Baichuan(Sizes):

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.config_keys.layer_kinds import dense_by_type, first_dense, needed, whole
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Size, Weight, act, linear, scale
+from paramcount.flow.graph import Data, Size, Weight, act, linear, scale
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
-from paramcount.parts.latent import Latent, latent_attention
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
-from paramcount.rules import even, experts_exist, in_pairs, one_of_each
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf, per_layer
+from paramcount.parts.mla import Latent, latent_attention
+from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf, per_layer
+from paramcount.sizes.layer_types import dense_by_type, first_dense, needed, whole
+from paramcount.sizes.rules import even, experts_exist, in_pairs, one_of_each
 
 KINDS = ("linear_attention", "full_attention")
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.config_keys.mixers import hybrid_idle, if_no_attention, if_no_mixer, mamba_head, mamba_heads_fill, no_key, rotated_share
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes.mixers import hybrid_idle, if_no_attention, if_no_mixer, mamba_head, mamba_heads_fill, no_key, rotated_share
 
 
 def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:

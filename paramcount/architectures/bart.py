@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_inside
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.seq2seq import Layout, decoder_alone, seq2seq
-from paramcount.rules import heads_fill, stacks_fill
-from paramcount.sizes import Condition, Derivation, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.conditions import padding_inside
+from paramcount.sizes.fields import Condition, Derivation, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.rules import heads_fill, stacks_fill
 
 LAYOUT = Layout(extra_places=2, tables_normed=True)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import grouped_routing, padding_in_table
-from paramcount.config_keys.layer_kinds import dense_by_type
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, act, linear, norm, weigh
+from paramcount.flow.graph import Data, act, linear, norm, weigh
 from paramcount.parts.attentions import normed
 from paramcount.parts.decoders import SANDWICH, decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import correction, mixture
-from paramcount.rules import even, sliding_or_full
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.conditions import grouped_routing, padding_in_table
+from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.layer_types import dense_by_type
+from paramcount.sizes.rules import even, sliding_or_full
 
 
 def full_every_sixth(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:

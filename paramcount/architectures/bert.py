@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.config_keys.conditions import memory_needs_a_decoder, padding_inside
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.encoders import masked_lm
-from paramcount.rules import heads_fill
-from paramcount.sizes import Condition, Flag, Positive, Sizes, class_ends, d_model_per_head, derived, hf
+from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
+from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, class_ends, d_model_per_head, derived, hf
+from paramcount.sizes.rules import heads_fill
 
 # What the pooler stands under; a class named first in `architectures` decides whether it is there.
 POOLED = ("Model", "ForMultipleChoice", "ForNextSentencePrediction", "ForPreTraining", "ForSequenceClassification")

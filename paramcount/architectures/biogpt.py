@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.flow import Data, layers, lookup, norm
+from paramcount.flow.graph import Data, layers, lookup, norm
 from paramcount.parts.decoders import head
 from paramcount.parts.fairseq import POSITION_OFFSET, fairseq_layer
-from paramcount.rules import heads_fill
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.rules import heads_fill
 
 
 class BioGPT(Sizes):

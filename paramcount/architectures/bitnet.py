@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.flow import Data, act, linear, norm
+from paramcount.flow.graph import Data, act, linear, norm
 from paramcount.parts.attentions import wide_norm
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.rules import heads_fill
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.sizes.rules import heads_fill
 
 
 class BitNet(Sizes):

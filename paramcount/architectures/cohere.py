@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.flow import Data, Weight, rope
+from paramcount.flow.graph import Data, Weight, rope
 from paramcount.parts.decoders import decoder, parallel, usual_layer
-from paramcount.rules import in_pairs
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.sizes.rules import in_pairs
 
 
 class Cohere(Sizes):

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.config_keys.layer_kinds import dense_by_type, first_dense, whole
 from paramcount.errors import ParamcountError, near, shown
-from paramcount.flow import Data, act
+from paramcount.flow.graph import Data, act
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, parallel, typed_layers, usual_layer
 from paramcount.parts.feed_forward import mixture, shared_experts
-from paramcount.rules import one_of_each
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Word, Words, derived, equal_to, hf, per_layer
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Word, Words, derived, equal_to, hf, per_layer
+from paramcount.sizes.layer_types import dense_by_type, first_dense, whole
+from paramcount.sizes.rules import one_of_each
 
 COMBINED = ("average", "sum")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, act, attend, linear
+from paramcount.flow.graph import Data, act, attend, linear
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.rules import heads_fill
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.fields import Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.rules import heads_fill
 
 
 class CTRL(Sizes):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.rules import divides, one_of_each
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, hf, per_layer
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, hf, per_layer
+from paramcount.sizes.rules import divides, one_of_each
 
 
 def full_first(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, act, attend, experts, fused, linear, rope
+from paramcount.flow.graph import Data, act, attend, experts, fused, linear, rope
 from paramcount.parts.decoders import decoder, pre_norm
-from paramcount.rules import heads_fill
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.rules import heads_fill
 
 
 def can_run(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:

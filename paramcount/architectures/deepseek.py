@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import shared_mixture
-from paramcount.rules import heads_fill
-from paramcount.sizes import ABSENT, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.fields import ABSENT, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.rules import heads_fill
 
 
 class DeepseekMoE(Sizes):

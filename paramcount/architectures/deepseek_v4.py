@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import not_null, padding_in_table
-from paramcount.config_keys.layer_kinds import whole
 from paramcount.errors import ParamcountError, near, shown
-from paramcount.flow import Data, Size, Weight, act, attend, join, layers, linear, lookup, norm, rope, split, weigh
+from paramcount.flow.graph import Data, Size, Weight, act, attend, join, layers, linear, lookup, norm, rope, split, weigh
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
-from paramcount.parts.hyper import collapse, mixing, through, widen
-from paramcount.rules import at_most, one_of_each
-from paramcount.sizes import Condition, Derivation, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.parts.hyper_connections import collapse, mixing, through, widen
+from paramcount.sizes.conditions import not_null, padding_in_table
+from paramcount.sizes.fields import Condition, Derivation, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.layer_types import whole
+from paramcount.sizes.rules import at_most, one_of_each
 
 KINDS = ("sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention")
 RATIOS = {0: KINDS[0], 4: KINDS[1], 128: KINDS[2]}

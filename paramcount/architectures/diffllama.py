@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Weight, attend, linear, rope
+from paramcount.flow.graph import Data, Weight, attend, linear, rope
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 
 
 def nothing_is_dropped(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from math import isqrt
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Weight, act, attend, experts, linear, norm, rope, weigh
+from paramcount.flow.graph import Data, Weight, act, attend, experts, linear, norm, rope, weigh
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 
 
 def keys_of_a_half(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:

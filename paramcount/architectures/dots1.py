@@ -5,13 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import grouped_routing, padding_in_table
-from paramcount.config_keys.layer_kinds import first_dense, needed, whole
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
-from paramcount.rules import experts_exist, sliding_or_full
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes.conditions import grouped_routing, padding_in_table
+from paramcount.sizes.fields import (
+    ABSENT,
+    SLIDING,
+    Condition,
+    Flag,
+    Indices,
+    Natural,
+    Positive,
+    Sizes,
+    Words,
+    d_model_per_head,
+    derived,
+    equal_to,
+    hf,
+    per_layer,
+)
+from paramcount.sizes.layer_types import first_dense, needed, whole
+from paramcount.sizes.rules import experts_exist, sliding_or_full
 
 
 def late_sliding(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:

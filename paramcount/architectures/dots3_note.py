@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.bailing_hybrid import head_gate
-from paramcount.config_keys.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.config_keys.layer_kinds import dense_by_type, whole
-from paramcount.config_keys.single_layers import NOTHING, PER_LAYER, Own, of_single_layers
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, act
+from paramcount.flow.graph import Data, act
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
-from paramcount.parts.latent import Latent, choose_tokens, latent_attention, query_latent
-from paramcount.rules import at_most, even, in_pairs, one_of_each
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.parts.mla import Latent, choose_tokens, latent_attention, query_latent
+from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.layer_types import dense_by_type, whole
+from paramcount.sizes.per_layer import NOTHING, PER_LAYER, Own, of_single_layers
+from paramcount.sizes.rules import at_most, even, in_pairs, one_of_each
 
 KINDS = ("sliding_attention", "indexed_attention", "full_attention")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.config_keys.layer_kinds import needed
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, weigh
+from paramcount.flow.graph import Data, weigh
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import mixture, shared_experts
-from paramcount.rules import experts_exist, in_pairs
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes.layer_types import needed
+from paramcount.sizes.rules import experts_exist, in_pairs
 
 
 def outside(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:

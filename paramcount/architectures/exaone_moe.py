@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import even_where_rotated, grouped_routing, not_null, padding_in_table
-from paramcount.config_keys.layer_kinds import dense_by_type, first_dense, full_every_key
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.attentions import normed
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
-from paramcount.rules import sliding_or_full
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf
+from paramcount.sizes.conditions import even_where_rotated, grouped_routing, not_null, padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf
+from paramcount.sizes.layer_types import dense_by_type, first_dense, full_every_key
+from paramcount.sizes.rules import sliding_or_full
 
 
 class ExaoneMoe(Sizes):

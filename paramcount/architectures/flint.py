@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import even_where_rotated, padding_in_table
-from paramcount.config_keys.layer_kinds import whole
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.attentions import normed
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.rules import one_of_each
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.conditions import even_where_rotated, padding_in_table
+from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.layer_types import whole
+from paramcount.sizes.rules import one_of_each
 
 
 def full_every_fourth(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.persimmon import Persimmon, layer
-from paramcount.config_keys.conditions import padding_in_table
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, block, given, linear
+from paramcount.flow.graph import Data, block, given, linear
 from paramcount.parts.decoders import decoder
 from paramcount.parts.vision import insert
-from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, d_model_per_head, derived, hf, rotary_part
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import Condition, Derivation, Flag, Natural, Positive, d_model_per_head, derived, hf, rotary_part
 
 
 def flat(key: str, absent: Any) -> Derivation:

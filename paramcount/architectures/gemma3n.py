@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge
 from paramcount.architectures.olmo import bare_norm
-from paramcount.config_keys.conditions import padding_in_table
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Body, Data, Repeat, Size, act, attend, block, layers, linear, lookup, norm, rope, weigh
+from paramcount.flow.graph import Body, Data, Repeat, Size, act, attend, block, layers, linear, lookup, norm, rope, weigh
 from paramcount.parts.attentions import Heads
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.rules import divides, sliding_or_full
-from paramcount.sizes import ABSENT, Condition, Derivation, Flag, Indices, Natural, Positive, Sizes, Widths, Words, derived, full_every, hf, per_layer
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Derivation, Flag, Indices, Natural, Positive, Sizes, Widths, Words, derived, full_every, hf, per_layer
+from paramcount.sizes.rules import divides, sliding_or_full
 
 
 def sharing_layers(absent: int) -> Derivation:

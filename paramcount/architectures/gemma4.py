@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.gemma4_text import Gemma4Text, Gemma4UnifiedText, language_model
 from paramcount.architectures.olmo import bare_norm
-from paramcount.config_keys.conditions import not_null
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Size, Weight, Width, act, attend, block, given, layers, linear, norm, rope, split, weigh
+from paramcount.flow.graph import Data, Size, Weight, Width, act, attend, block, given, layers, linear, norm, rope, split, weigh
 from paramcount.parts.decoders import sandwich
-from paramcount.rules import heads_fill
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.conditions import not_null
+from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.rules import heads_fill
 
 
 class Gemma4Vision(Sizes):

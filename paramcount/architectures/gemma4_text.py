@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 from paramcount.architectures.gemma import enlarge
 from paramcount.architectures.gemma3n import padding_in_both, read_own_vector, sharing_attention, sharing_layers, sources_come_first, vectors_of_layers
 from paramcount.architectures.olmo import bare_norm
-from paramcount.config_keys.conditions import padding_in_table
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Size, act, experts, fused, layers, linear, lookup, norm, weigh
+from paramcount.flow.graph import Data, Size, act, experts, fused, layers, linear, lookup, norm, weigh
 from paramcount.parts.attentions import Heads
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.vision import insert
-from paramcount.rules import divides, even, sliding_or_full
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, full_every, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, full_every, hf
+from paramcount.sizes.rules import divides, even, sliding_or_full
 
 FULL = "full_attention"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_inside
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, block, given, layers, linear, norm, weigh
+from paramcount.flow.graph import Data, block, given, layers, linear, norm, weigh
 from paramcount.parts.classic import biased_head
 from paramcount.parts.encoders import bert_body, embeddings
 from paramcount.parts.vision import cut_into_patches, insert, vision_layer
-from paramcount.rules import heads_fill
-from paramcount.sizes import MOST_NAMED, Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.conditions import padding_inside
+from paramcount.sizes.fields import MOST_NAMED, Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.rules import heads_fill
 
 
 def patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:

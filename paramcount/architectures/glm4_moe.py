@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.config_keys.layer_kinds import needed
-from paramcount.config_keys.rotary import rotary_width
-from paramcount.flow import Data, norm
+from paramcount.flow.graph import Data, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.parts.mtp import next_token_layers
-from paramcount.rules import at_most, experts_exist
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.layer_types import needed
+from paramcount.sizes.rotary import rotary_width
+from paramcount.sizes.rules import at_most, experts_exist
 
 
 def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:

@@ -6,15 +6,15 @@ from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.deepseek_v32 import DeepseekV32
-from paramcount.config_keys.conditions import experts_named, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.config_keys.layer_kinds import dense_by_type, first_dense, whole
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Size, norm
+from paramcount.flow.graph import Data, Size, norm
 from paramcount.parts.decoders import decoder, dense_or_moe, typed_layers
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
-from paramcount.parts.latent import choose_tokens, latent_attention, query_latent
+from paramcount.parts.mla import choose_tokens, latent_attention, query_latent
 from paramcount.parts.mtp import next_token_layers
-from paramcount.sizes import Condition, Indices, derived, per_layer
+from paramcount.sizes.conditions import experts_named, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.sizes.fields import Condition, Indices, derived, per_layer
+from paramcount.sizes.layer_types import dense_by_type, first_dense, whole
 
 
 def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:

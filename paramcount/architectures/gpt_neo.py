@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, layers, lookup, norm
+from paramcount.flow.graph import Data, layers, lookup, norm
 from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.rules import heads_fill, one_of_each
-from paramcount.sizes import ABSENT, MOST_NAMED, Flag, Positive, Sizes, Words, d_model_per_head, derived, hf
+from paramcount.sizes.fields import ABSENT, MOST_NAMED, Flag, Positive, Sizes, Words, d_model_per_head, derived, hf
+from paramcount.sizes.rules import heads_fill, one_of_each
 
 KINDS = ("global", "local")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, attend, linear, norm, rope
+from paramcount.flow.graph import Data, attend, linear, norm, rope
 from paramcount.parts.attentions import fused_qkv, partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.rules import at_most, even, heads_fill
-from paramcount.sizes import Derivation, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.fields import Derivation, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.rules import at_most, even, heads_fill
 
 
 def rotary_width(share: float, *, in_pairs: bool = False) -> Derivation:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.gpt_neox import rotary_width, rotated, rotation_fits
-from paramcount.config_keys.layer_kinds import whole
-from paramcount.flow import Data, attend, linear, weigh
+from paramcount.flow.graph import Data, attend, linear, weigh
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.rules import heads_fill
-from paramcount.sizes import Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.fields import Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.layer_types import whole
+from paramcount.sizes.rules import heads_fill
 
 
 class GPTNeoXJapanese(Sizes):

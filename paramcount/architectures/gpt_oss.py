@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.flow import Data, act, experts, fused, linear
+from paramcount.flow.graph import Data, act, experts, fused, linear
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.rules import one_of_each
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, Words, hf
+from paramcount.sizes.rules import one_of_each
 
 KINDS = ("sliding_attention", "full_attention")
 

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.cwm import full_first
 from paramcount.architectures.granitemoe_swa import without_positions
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.rules import one_of_each
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.rules import one_of_each
 
 
 class Granite(Sizes):

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.granitemoe import RELEASED, moe
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.config_keys.mixers import hybrid_idle, if_no_attention, if_no_mixer, mamba_head, mamba_heads_fill, null_counts
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.stacked import packed_mlp
 from paramcount.parts.state_space import mamba2
-from paramcount.rules import one_of_each
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Word, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Natural, Positive, Sizes, Word, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes.mixers import hybrid_idle, if_no_attention, if_no_mixer, mamba_head, mamba_heads_fill, null_counts
+from paramcount.sizes.rules import one_of_each
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow import Data, Weight
+from paramcount.flow.graph import Data, Weight
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import mixture
-from paramcount.rules import heads_fill
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.fields import Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.rules import heads_fill
 
 
 class Grok1(Sizes):

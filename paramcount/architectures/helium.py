@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.rules import heads_fill, in_pairs
-from paramcount.sizes import Condition, Flag, Positive, Sizes, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, hf
+from paramcount.sizes.rules import heads_fill, in_pairs
 
 
 class Helium(Sizes):

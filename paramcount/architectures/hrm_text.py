@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.olmo import bare_norm
-from paramcount.config_keys.conditions import not_null, padding_in_table
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Weight, act, attend, block, fused, layers, linear, lookup, rope, weigh, width_of
+from paramcount.flow.graph import Data, Weight, act, attend, block, fused, layers, linear, lookup, rope, weigh, width_of
 from paramcount.parts.decoders import head
-from paramcount.rules import divides
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, derived, hf
+from paramcount.sizes.conditions import not_null, padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, Words, derived, hf
+from paramcount.sizes.rules import divides
 
 MOST_PASSES = 256  # each is walked
 

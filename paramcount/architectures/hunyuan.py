@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.layer_kinds import whole
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, attend, linear, norm, rope
+from paramcount.flow.graph import Data, attend, linear, norm, rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.rules import heads_fill
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, flag, hf, per_layer
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, flag, hf, per_layer
+from paramcount.sizes.layer_types import whole
+from paramcount.sizes.rules import heads_fill
 
 
 def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.glm_moe_dsa import kinds
-from paramcount.config_keys.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.config_keys.layer_kinds import dense_by_type, unused
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, linear, norm
+from paramcount.flow.graph import Data, linear, norm
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import correction, gated_mlp
-from paramcount.parts.hyper import beside, collapse, mixing, widen
-from paramcount.parts.latent import choose_tokens, latent_attention, query_latent
+from paramcount.parts.hyper_connections import beside, collapse, mixing, widen
+from paramcount.parts.mla import choose_tokens, latent_attention, query_latent
 from paramcount.parts.stacked import stacked_experts
-from paramcount.rules import at_most, below
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf, per_layer
+from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf, per_layer
+from paramcount.sizes.layer_types import dense_by_type, unused
+from paramcount.sizes.rules import at_most, below
 
 # As the reference saves them, which is not quite as the release has them.
 ATTENTION = ("hc_pre.hc_attn_layer.hc_fn", "hc_pre.hc_attn_layer.hc_base", "hc_pre.hc_attn_layer.hc_scale")

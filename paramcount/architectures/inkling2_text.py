@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from paramcount.architectures.inkling_text import KINDS, InklingBody, by_distance, convolved, heads_of
-from paramcount.config_keys.layer_kinds import whole
-from paramcount.flow import Data, Weight, act, attend, linear, norm, weigh
+from paramcount.flow.graph import Data, Weight, act, attend, linear, norm, weigh
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import correction
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.state_space import Recurring
-from paramcount.rules import below
-from paramcount.sizes import Indices, Positive, derived, hf, per_layer
+from paramcount.sizes.fields import Indices, Positive, derived, hf, per_layer
+from paramcount.sizes.layer_types import whole
+from paramcount.sizes.rules import below
 
 
 def opening(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:

@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import not_null, padding_in_table
-from paramcount.config_keys.layer_kinds import dense_by_type, unused, whole
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Weight, act, attend, experts, fused, linear, norm, weigh
+from paramcount.flow.graph import Data, Weight, act, attend, experts, fused, linear, norm, weigh
 from paramcount.parts.attentions import Heads, relative
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.state_space import convolve
-from paramcount.rules import divides, one_of_each
-from paramcount.sizes import ABSENT, Condition, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.conditions import not_null, padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.layer_types import dense_by_type, unused, whole
+from paramcount.sizes.rules import divides, one_of_each
 
 KINDS = ("hybrid", "hybrid_sliding")
 

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.config_keys.conditions import one_of
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Weight, act, attend, block, given, layers, linear, norm, weigh
+from paramcount.flow.graph import Data, Weight, act, attend, block, given, layers, linear, norm, weigh
 from paramcount.parts.attentions import wide_norm
 from paramcount.parts.composite import with_language
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.rules import heads_fill
-from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.conditions import one_of
+from paramcount.sizes.fields import Condition, Derivation, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.rules import heads_fill
 
 LAYER = ("layernorm_before", "layernorm_after", "lambda_1", "lambda_2")  # norms and scales
 

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 from pydantic import SerializeAsAny
 
 from paramcount.architectures.internvl import merge, scaled_layer
-from paramcount.config_keys.conditions import one_of
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, attend, block, given, layers, linear, weigh
+from paramcount.flow.graph import Data, attend, block, given, layers, linear, weigh
 from paramcount.parts.attentions import fused_qkv, wide_norm
 from paramcount.parts.composite import with_language
 from paramcount.parts.vision import cut_into_patches
-from paramcount.rules import heads_fill
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.conditions import one_of
+from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.rules import heads_fill
 
 
 def no_adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.config_keys.layer_kinds import whole
-from paramcount.config_keys.mixers import dt_rank, expanded, hybrid_idle, if_no_attention, no_key, null_counts
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, norm
+from paramcount.flow.graph import Data, norm
 from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.state_space import mamba
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes.layer_types import whole
+from paramcount.sizes.mixers import dt_rank, expanded, hybrid_idle, if_no_attention, no_key, null_counts
 
 
 def each(js: Mapping[str, Any], kind: str, period: int, offset: int) -> tuple[int, int]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.flow import Body, Data, Repeat, attend, fused, linear, rope, weigh
+from paramcount.flow.graph import Body, Data, Repeat, attend, fused, linear, rope, weigh
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.stacked import stacked_experts
-from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, derived, hf
 
 
 class JetMoe(Sizes):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
-from paramcount.config_keys.layer_kinds import dense_by_type, first_dense, unused
-from paramcount.config_keys.mixers import if_no_attention
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Weight, act, linear
+from paramcount.flow.graph import Data, Weight, act, linear
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
-from paramcount.parts.latent import latent_attention
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart, to_heads
-from paramcount.rules import one_of_each
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.parts.mla import latent_attention
+from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.layer_types import dense_by_type, first_dense, unused
+from paramcount.sizes.mixers import if_no_attention
+from paramcount.sizes.rules import one_of_each
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 LISTS = {"full_attn_layers": "full_attention", "kda_layers": "linear_attention"}

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.config_keys.layer_kinds import dense_by_type
-from paramcount.config_keys.rotary import rotary_width_of
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, act, linear, norm
+from paramcount.flow.graph import Data, act, linear, norm
 from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
-from paramcount.rules import at_most, sliding_or_full
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.layer_types import dense_by_type
+from paramcount.sizes.rotary import rotary_width_of
+from paramcount.sizes.rules import at_most, sliding_or_full
 
 
 def heads_by_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:

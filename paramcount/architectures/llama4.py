@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Weight, act, block, given, layers, linear, norm, rope, weigh
+from paramcount.flow.graph import Data, Weight, act, block, given, layers, linear, norm, rope, weigh
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import insert
-from paramcount.rules import below, in_pairs, one_of_each
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes.rules import below, in_pairs, one_of_each
 
 KINDS = ("chunked_attention", "full_attention", "attention")  # the last is the older word for the second
 

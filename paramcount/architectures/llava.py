@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from pydantic import SerializeAsAny
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, act, block, given, linear, norm
+from paramcount.flow.graph import Data, act, block, given, linear, norm
 from paramcount.parts.composite import with_language
-from paramcount.sizes import Flag, Positive, Sizes, Tower, derived, hf
+from paramcount.sizes.fields import Flag, Positive, Sizes, Tower, derived, hf
 
 
 def n_views(absent: int) -> Any:

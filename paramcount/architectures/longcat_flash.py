@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import latent_heads_stay_whole, padding_in_table
-from paramcount.config_keys.layer_kinds import whole
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, experts, linear, norm, weigh
+from paramcount.flow.graph import Data, experts, linear, norm, weigh
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.parts.latent import latent_attention
-from paramcount.rules import in_pairs
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, derived, hf
+from paramcount.parts.mla import latent_attention
+from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, derived, hf
+from paramcount.sizes.layer_types import whole
+from paramcount.sizes.rules import in_pairs
 
 
 def layers_of(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.config_keys.mixers import dt_rank, expanded, no_key
-from paramcount.flow import Data, act, norm
+from paramcount.flow.graph import Data, act, norm
 from paramcount.parts.decoders import decoder
 from paramcount.parts.state_space import mamba
-from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes.mixers import dt_rank, expanded, no_key
 
 NAMES = ("embeddings", "layers", "norm_f")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.config_keys.mixers import expanded, fills, no_key
-from paramcount.flow import Data, norm
+from paramcount.flow.graph import Data, norm
 from paramcount.parts.decoders import decoder
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes import Condition, Flag, Positive, Sizes, hf
+from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, hf
+from paramcount.sizes.mixers import expanded, fills, no_key
 
 
 class Mamba2(Sizes):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import not_null, padding_in_table
-from paramcount.config_keys.layer_kinds import dense_by_type, unused
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import mixture
-from paramcount.rules import sliding_or_full
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.conditions import not_null, padding_in_table
+from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.layer_types import dense_by_type, unused
+from paramcount.sizes.rules import sliding_or_full
 
 
 def one_mtp_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:

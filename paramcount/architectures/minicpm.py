@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import without_experts
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.rules import heads_fill
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.conditions import without_experts
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.rules import heads_fill
 
 
 class MiniCPM(Sizes):

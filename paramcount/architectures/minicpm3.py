@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import latent_heads_stay_whole, padding_in_table
-from paramcount.flow import Data, act, norm
+from paramcount.flow.graph import Data, act, norm
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.parts.latent import latent_attention
-from paramcount.rules import divides
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, hf
+from paramcount.parts.mla import latent_attention
+from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, hf
+from paramcount.sizes.rules import divides
 
 
 class MiniCPM3(Sizes):

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.config_keys.mixers import hybrid_idle
-from paramcount.flow import Data, Weight, norm
+from paramcount.flow.graph import Data, Weight, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import mixture
 from paramcount.parts.linear_attention import lightning_attention
-from paramcount.rules import one_of_each
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, hf, per_layer
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, hf, per_layer
+from paramcount.sizes.mixers import hybrid_idle
+from paramcount.sizes.rules import one_of_each
 
 KINDS = ("full_attention", "linear_attention", "attention", "mamba")  # the last two are the older words
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.config_keys.rotary import rotary_width
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.attentions import partial_rope, wide_norm
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import correction, mixture
-from paramcount.rules import at_most
-from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, derived, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, derived, hf
+from paramcount.sizes.rotary import rotary_width
+from paramcount.sizes.rules import at_most
 
 
 def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:

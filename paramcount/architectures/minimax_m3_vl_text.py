@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import not_null, padding_in_table
-from paramcount.config_keys.layer_kinds import dense_by_type, unused
-from paramcount.config_keys.rotary import rotary_width
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, attend, linear, norm
+from paramcount.flow.graph import Data, attend, linear, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import correction, fused_gated_mlp
 from paramcount.parts.stacked import stacked_experts
-from paramcount.rules import at_most, divides, one_of_each
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.conditions import not_null, padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.layer_types import dense_by_type, unused
+from paramcount.sizes.rotary import rotary_width
+from paramcount.sizes.rules import at_most, divides, one_of_each
 
 KINDS = ("full_attention", "minimax_m3_sparse", "attention")  # the last is the older word for the first
 OLDER = "sparse_attention_config."  # the block that released files have, whose keys stand before the others

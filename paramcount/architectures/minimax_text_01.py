@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, act, linear, norm, scale
+from paramcount.flow.graph import Data, act, linear, norm, scale
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.linear_attention import lightning_attention
-from paramcount.rules import at_most, even, one_of_each
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes.fields import ABSENT, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes.rules import at_most, even, one_of_each
 
 KINDS = ("linear_attention", "full_attention")
 

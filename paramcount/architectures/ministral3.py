@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.mistral import Mistral
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.flow import Data, act, rope
+from paramcount.flow.graph import Data, act, rope
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import Condition, Positive, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import Condition, Positive, hf
 
 
 class Ministral3(Mistral):

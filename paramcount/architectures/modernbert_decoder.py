@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import not_null, padding_in_table
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, act, fused, layers, linear, lookup, norm
+from paramcount.flow.graph import Data, act, fused, layers, linear, lookup, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head
-from paramcount.rules import heads_fill, one_of_each
-from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes.conditions import not_null, padding_in_table
+from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes.rules import heads_fill, one_of_each
 
 
 def full_first(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:

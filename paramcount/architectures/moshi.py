@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, attend, linear, rope
+from paramcount.flow.graph import Data, attend, linear, rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.rules import divides
-from paramcount.sizes import ABSENT, Condition, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.rules import divides
 
 
 def half(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:

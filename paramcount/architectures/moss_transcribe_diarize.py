@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.flow import Data, act, block, given, linear, norm
+from paramcount.flow.graph import Data, act, block, given, linear, norm
 from paramcount.parts.composite import with_language
-from paramcount.parts.listening import Ears, listen
-from paramcount.sizes import Flag, Positive, Sizes, hf
+from paramcount.parts.whisper_encoder import Ears, listen
+from paramcount.sizes.fields import Flag, Positive, Sizes, hf
 
 NAMES = ("model.", "model.language_model.")
 

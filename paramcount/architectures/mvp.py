@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.bart import LAYOUT, Bart, BartDecoder
-from paramcount.flow import Data, act, block, given, layers, linear, lookup
+from paramcount.flow.graph import Data, act, block, given, layers, linear, lookup
 from paramcount.parts.classic import Stack, crossing, decoder_stack, multi_head, norm_behind
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.seq2seq import biased_logits, encoder_output, seq2seq, target_tokens, usual_tables
-from paramcount.sizes import Flag, Positive, hf
+from paramcount.sizes.fields import Flag, Positive, hf
 
 
 class Mvp(Bart):

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.config_keys.rotary import rotary_width
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.rules import at_most
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.rotary import rotary_width
+from paramcount.sizes.rules import at_most
 
 
 def rotated_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import grouped_routing
-from paramcount.config_keys.mixers import hybrid_idle, null_counts
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, experts, linear, norm
+from paramcount.flow.graph import Data, experts, linear, norm
 from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import correction, plain_mlp
 from paramcount.parts.state_space import mamba2
-from paramcount.rules import one_of_each
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, derived, hf
+from paramcount.sizes.conditions import grouped_routing
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, derived, hf
+from paramcount.sizes.mixers import hybrid_idle, null_counts
+from paramcount.sizes.rules import one_of_each
 
 LETTERS = {"M": "linear_attention", "E": "moe", "*": "full_attention", "-": "mlp"}
 KINDS = (*LETTERS.values(), "mamba", "attention")  # the last two are the older words for the first and the third

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.layer_kinds import whole
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, linear, norm
+from paramcount.flow.graph import Data, linear, norm
 from paramcount.parts.attentions import Heads, attention
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.rules import heads_fill, one_of_each
-from paramcount.sizes import Derivation, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, flag, hf, per_layer
+from paramcount.sizes.fields import Derivation, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, flag, hf, per_layer
+from paramcount.sizes.layer_types import whole
+from paramcount.sizes.rules import heads_fill, one_of_each
 
 NO_OP, LINEAR = "no_op", "replace_with_linear"
 LATER = ("mamba", "llama4", "moe")  # what later modelling code of this model type reads besides

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, layers, lookup, norm
+from paramcount.flow.graph import Data, layers, lookup, norm
 from paramcount.parts.attentions import causal_masks, gpt_attention
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gpt_mlp
-from paramcount.rules import heads_fill
-from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.fields import Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.rules import heads_fill
 
 
 class OpenAIGPT(Sizes):

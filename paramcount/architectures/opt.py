@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.flow import Data, act, layers, linear, lookup, norm
+from paramcount.flow.graph import Data, act, layers, linear, lookup, norm
 from paramcount.parts.decoders import head
 from paramcount.parts.fairseq import NORMS, POSITION_OFFSET, feed_forward, self_attention
-from paramcount.rules import heads_fill
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
+from paramcount.sizes.rules import heads_fill
 
 
 def narrow_table(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.architectures.bart import Decoder, Seq2Seq
-from paramcount.config_keys.conditions import padding_inside
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.seq2seq import Layout, decoder_alone, seq2seq
-from paramcount.sizes import Condition
+from paramcount.sizes.conditions import padding_inside
+from paramcount.sizes.fields import Condition
 
 LAYOUT = Layout(before=True, last_norm="layer_norm")
 

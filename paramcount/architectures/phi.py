@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, norm
+from paramcount.flow.graph import Data, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, parallel, usual_layer
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.rules import at_most
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, rotary_part
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, rotary_part
+from paramcount.sizes.rules import at_most
 
 
 class Phi(Sizes):

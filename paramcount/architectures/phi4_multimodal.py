@@ -7,17 +7,17 @@ from math import log2
 from typing import Any, ClassVar
 
 from paramcount.architectures.phi3 import Phi3, layer
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.config_keys.layer_kinds import whole
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Weight, act, block, given, layers, linear, lookup, norm, weigh
+from paramcount.flow.graph import Data, Weight, act, block, given, layers, linear, lookup, norm, weigh
 from paramcount.parts.attentions import relative
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.parts.siglip import SiglipVision, siglip
 from paramcount.parts.vision import insert
-from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.layer_types import whole
 
 
 class Phi4Vision(SiglipVision):

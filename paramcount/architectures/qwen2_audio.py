@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.config_keys.conditions import one_of
-from paramcount.flow import Data, act, block, given, linear
+from paramcount.flow.graph import Data, act, block, given, linear
 from paramcount.parts.composite import with_language
-from paramcount.parts.listening import Ears, listen
-from paramcount.sizes import Condition, Positive, Sizes, hf
+from paramcount.parts.whisper_encoder import Ears, listen
+from paramcount.sizes.conditions import one_of
+from paramcount.sizes.fields import Condition, Positive, Sizes, hf
 
 
 class Qwen2AudioEars(Ears):

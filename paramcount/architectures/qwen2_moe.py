@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import attention_words, padding_in_table
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, act, linear, scale
+from paramcount.flow.graph import Data, act, linear, scale
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes import Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
+from paramcount.sizes.conditions import attention_words, padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
 
 
 def window_is_given(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:

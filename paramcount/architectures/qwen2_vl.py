@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 from pydantic import SerializeAsAny
 
 from paramcount.architectures.qwen2 import Qwen2, layer
-from paramcount.config_keys.layer_kinds import whole
-from paramcount.config_keys.rotary import sections_fill
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, block, layers, norm
+from paramcount.flow.graph import Data, block, layers, norm
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.qwen_vision import cubes, merge, pixels, tower_attention, widen
 from paramcount.parts.vision import insert
-from paramcount.rules import heads_fill
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.layer_types import whole
+from paramcount.sizes.rotary import sections_fill
+from paramcount.sizes.rules import heads_fill
 
 
 class Qwen2VLText(Qwen2):

@@ -10,12 +10,12 @@ from pydantic import SerializeAsAny
 from paramcount.architectures.qwen2_moe import moe
 from paramcount.architectures.qwen3_next import GatedDeltaHybrid, mixer
 from paramcount.architectures.qwen3_vl import QwenVision, tower_layer
-from paramcount.flow import Data, Weight, block, layers, weigh
+from paramcount.flow.graph import Data, Weight, block, layers, weigh
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.qwen_vision import cubes, merge, pixels, widen
 from paramcount.parts.vision import insert
-from paramcount.sizes import Positive, Sizes, hf
+from paramcount.sizes.fields import Positive, Sizes, hf
 
 
 class Qwen35(GatedDeltaHybrid):

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.qwen2_moe import moe
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.config_keys.layer_kinds import whole
-from paramcount.config_keys.mixers import hybrid_idle, rotated_share
-from paramcount.flow import Data, act, attend, fused, linear, norm
+from paramcount.flow.graph import Data, act, attend, fused, linear, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import gated_delta_net
-from paramcount.rules import one_of_each
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer, scattered_dense_layers
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer, scattered_dense_layers
+from paramcount.sizes.layer_types import whole
+from paramcount.sizes.mixers import hybrid_idle, rotated_share
+from paramcount.sizes.rules import one_of_each
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 

@@ -10,15 +10,15 @@ from pydantic import SerializeAsAny
 
 from paramcount.architectures.qwen3 import Qwen3
 from paramcount.architectures.qwen3_moe import Qwen3MoE
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.flow import Data, Size, block, layers, linear, norm, split, weigh
+from paramcount.flow.graph import Data, Size, block, layers, linear, norm, split, weigh
 from paramcount.parts.decoders import decoder, dense_or_moe, pre_norm, usual_layer
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.qwen_vision import cubes, merge, pixels, tower_attention, widen
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import insert
-from paramcount.rules import heads_fill
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.rules import heads_fill
 
 MLP = ("mlp.linear_fc1", "mlp.linear_fc2")
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.config_keys.layer_kinds import whole
-from paramcount.config_keys.mixers import if_no_attention, no_key, rotated_share
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Weight, act, linear
+from paramcount.flow.graph import Data, Weight, act, linear
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import to_heads
 from paramcount.parts.state_space import Recurring, convolve
-from paramcount.rules import at_most, divides
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes.layer_types import whole
+from paramcount.sizes.mixers import if_no_attention, no_key, rotated_share
+from paramcount.sizes.rules import at_most, divides
 
 
 def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.architectures.bert import Encoder
-from paramcount.flow import Data, linear
+from paramcount.flow.graph import Data, linear
 from paramcount.parts.encoders import embeddings, masked_lm
-from paramcount.sizes import Flag, Positive, class_ends, derived, hf
+from paramcount.sizes.fields import Flag, Positive, class_ends, derived, hf
 
 HEAD = ("cls.predictions.dense", "cls.predictions.LayerNorm", "cls.predictions.decoder", "")
 

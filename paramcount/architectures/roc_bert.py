@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.bert import Bert
-from paramcount.config_keys.conditions import memory_needs_a_decoder, padding_inside
-from paramcount.flow import Data, act, join, linear, lookup, norm
+from paramcount.flow.graph import Data, act, join, linear, lookup, norm
 from paramcount.parts.classic import positions
 from paramcount.parts.encoders import embeddings, masked_lm
-from paramcount.sizes import Condition, Derivation, Flag, Positive, derived, flag, hf
+from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
+from paramcount.sizes.fields import Condition, Derivation, Flag, Positive, derived, flag, hf
 
 PREFIX = "roc_bert.embeddings."
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Weight, act, layers, linear, lookup, norm
+from paramcount.flow.graph import Data, Weight, act, layers, linear, lookup, norm
 from paramcount.parts.decoders import head
 from paramcount.parts.state_space import Recurring
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, equal_to, hf
+from paramcount.sizes.fields import ABSENT, Flag, Positive, Sizes, equal_to, hf
 
 
 class Rwkv(Sizes):

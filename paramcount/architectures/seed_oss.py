@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 
 
 class SeedOss(Sizes):

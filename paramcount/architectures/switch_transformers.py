@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder, decoder_layers, encoder, source_tokens
-from paramcount.config_keys.layer_kinds import whole
-from paramcount.flow import Data, experts, linear
+from paramcount.flow.graph import Data, experts, linear
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.rules import one_of_each
-from paramcount.sizes import Condition, Derivation, Flag, Positive, Words, derived, flag, hf, per_layer
+from paramcount.sizes.fields import Condition, Derivation, Flag, Positive, Words, derived, flag, hf, per_layer
+from paramcount.sizes.layer_types import whole
+from paramcount.sizes.rules import one_of_each
 
 KINDS = ("dense", "sparse")
 

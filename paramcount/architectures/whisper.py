@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.bart import Decoder, share
-from paramcount.config_keys.conditions import both_stacks, not_null, padding_inside
-from paramcount.flow import Data, Weight, act, block, given, linear, lookup, weigh
+from paramcount.flow.graph import Data, Weight, act, block, given, linear, lookup, weigh
 from paramcount.parts.classic import decoder_stack, encoder_stack
 from paramcount.parts.seq2seq import Layout, bart_layers, decoder_alone, placed
-from paramcount.rules import stacks_fill
-from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes.conditions import both_stacks, not_null, padding_inside
+from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes.rules import stacks_fill
 
 LAYOUT = Layout(before=True, last_norm="layer_norm")
 ASKED = (padding_inside(50256), not_null("encoder_attention_heads"))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, act, layers, lookup, norm
+from paramcount.flow.graph import Data, act, layers, lookup, norm
 from paramcount.parts.classic import source_states
 from paramcount.parts.decoders import head
 from paramcount.parts.fairseq import fairseq_layer
-from paramcount.rules import heads_fill
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes.rules import heads_fill
 
 
 class XGLM(Sizes):

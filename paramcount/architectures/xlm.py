@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, block, given, layers, lookup, norm
+from paramcount.flow.graph import Data, block, given, layers, lookup, norm
 from paramcount.parts.classic import multi_head, norm_behind, positions
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.rules import heads_fill
-from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
+from paramcount.sizes.rules import heads_fill
 
 
 def plain_encoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:

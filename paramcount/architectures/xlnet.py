@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import one_of
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, Weight, act, attend, layers, lookup, norm, weigh
+from paramcount.flow.graph import Data, Weight, act, attend, layers, lookup, norm, weigh
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.rules import even, heads_fill
-from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes.conditions import one_of
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes.rules import even, heads_fill
 
 
 def without_limit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:

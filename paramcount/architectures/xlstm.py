@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import not_null, one_of
-from paramcount.config_keys.layer_kinds import whole
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Weight, act, linear
+from paramcount.flow.graph import Data, Weight, act, linear
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import to_heads
 from paramcount.parts.state_space import Recurring
-from paramcount.rules import divides
-from paramcount.sizes import ABSENT, Condition, Derivation, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes.conditions import not_null, one_of
+from paramcount.sizes.fields import ABSENT, Condition, Derivation, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes.layer_types import whole
+from paramcount.sizes.rules import divides
 
 
 def factor(js: Mapping[str, Any], key: str, absent: float) -> float:

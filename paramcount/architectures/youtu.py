@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.flow import Data
+from paramcount.flow.graph import Data
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.parts.latent import latent_attention
-from paramcount.sizes import Condition, Flag, Positive, Sizes, hf
+from paramcount.parts.mla import latent_attention
+from paramcount.sizes.conditions import latent_heads_stay_whole, not_null, padding_in_table
+from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, hf
 
 
 class Youtu(Sizes):

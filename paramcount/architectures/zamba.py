@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.config_keys.layer_kinds import whole
-from paramcount.config_keys.mixers import dt_rank, expanded, null_counts
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Size, Weight, act, attend, block, fused, join, layers, linear, lookup, norm, split
+from paramcount.flow.graph import Data, Size, Weight, act, attend, block, fused, join, layers, linear, lookup, norm, split
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import Recurring, convolve
-from paramcount.rules import divides, one_of_each
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.layer_types import whole
+from paramcount.sizes.mixers import dt_rank, expanded, null_counts
+from paramcount.sizes.rules import divides, one_of_each
 
 KINDS = ("linear_attention", "hybrid", "mamba")  # the last is the older word for the first
 

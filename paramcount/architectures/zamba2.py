@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.zamba import KINDS, Use, doubled_per_head, owned, sharing_decoder, widened
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.config_keys.layer_kinds import whole
-from paramcount.config_keys.mixers import expanded, fills, null_counts
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Size, act, attend, block, fused, join, linear, norm, rope, split
+from paramcount.flow.graph import Data, Size, act, attend, block, fused, join, linear, norm, rope, split
 from paramcount.parts.state_space import mamba2
-from paramcount.rules import one_of_each
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, equal_to, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, equal_to, hf
+from paramcount.sizes.layer_types import whole
+from paramcount.sizes.mixers import expanded, fills, null_counts
+from paramcount.sizes.rules import one_of_each
 
 MAMBA, HYBRID = KINDS[0], KINDS[1]
 RELEASED = (MAMBA, *(*(MAMBA,) * 5, HYBRID) * 7, *(MAMBA,) * 4, HYBRID, *(MAMBA,) * 3, HYBRID, *(MAMBA,) * 2)  # of Zamba2-2.7B

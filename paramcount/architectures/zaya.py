@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.config_keys.conditions import padding_in_table
-from paramcount.config_keys.rotary import rotary_width_of
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Weight, act, attend, join, linear, norm, weigh
+from paramcount.flow.graph import Data, Weight, act, attend, join, linear, norm, weigh
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.state_space import convolve
-from paramcount.rules import at_most, one_of_each
-from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.fields import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes.rotary import rotary_width_of
+from paramcount.sizes.rules import at_most, one_of_each
 
 KINDS = ("hybrid", "hybrid_sliding")
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.auditing.arranging import Grid, arranged
 from paramcount.auditing.cells import has_decimal_commas
 from paramcount.auditing.headings import COUNTS, Heading, accepted, understood
+from paramcount.auditing.layout import Grid, arranged
 from paramcount.errors import ParamcountError, printable, quoted
-from paramcount.files import decoded, read_text
+from paramcount.formats.files import decoded, read_text
 
 MOST_BYTES = 4 * 2**20
 MOST_COLUMNS = 500

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
+from paramcount.checkpoints.checkpoint import Checkpoint
+from paramcount.checkpoints.classify import HARMLESS, NOT_COUNTED, OTHER_HEAD, class_of
 from paramcount.checkpoints.folding import folded, key
-from paramcount.checkpoints.held import Checkpoint
 from paramcount.checkpoints.matching import Matches, is_counted, renamed
 from paramcount.checkpoints.opening.sampling import same_values
 from paramcount.checkpoints.packed.quantised import Unpacked
-from paramcount.checkpoints.undeclared import HARMLESS, NOT_COUNTED, OTHER_HEAD, class_of
-from paramcount.counting import Count
-from paramcount.stored import Tensor
+from paramcount.counting.count import Count
+from paramcount.counting.tensors import Tensor
 
 COPIES = {"encoder.embed_tokens.weight": "shared.weight"}  # of the table that T5's encoder and decoder share, in older files
 BIAS_OF_PACKED = "zero bias of packed weights"

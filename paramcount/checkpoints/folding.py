@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import TypeAlias
 
-from paramcount.spans import joined, spelled
+from paramcount.output.ranges import joined, spelled
 
 INDEX = re.compile(r"(?<![^.])(0|[1-9][0-9]{0,8})(?![^.])")  # a word between dots; a longer number is a word like others
 VARYING = re.compile(r"(?<![^.])(?:\d+|\{\w+\})(?![^.])")  # any index, or what stands for one in a declared name

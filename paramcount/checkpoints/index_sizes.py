@@ -13,14 +13,14 @@ from itertools import combinations
 from math import prod
 from typing import NamedTuple
 
+from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.checkpoints.folding import key
-from paramcount.checkpoints.held import Checkpoint
 from paramcount.checkpoints.matching import Matches
 from paramcount.checkpoints.packed.configs import Said, said_of
 from paramcount.checkpoints.packed.packing import FP8_BLOCK, Packing, size_of
 from paramcount.checkpoints.packed.quantised import Unpacked
+from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError
-from paramcount.stored import Tensor
 
 WIDTHS = (2, 4, 1, 8)  # bytes of a value, the usual one first
 WIDE = Fraction(4)

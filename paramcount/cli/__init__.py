@@ -43,7 +43,7 @@ class Commands(click.Group):
         """show for one model; compare for several, a family, a wildcard, or where an option is asked for that only compare has."""
         from paramcount.cli.compare import command as compare
         from paramcount.cli.show import command as show
-        from paramcount.names import expand
+        from paramcount.zoo.names import expand
 
         options = [option for command in (show, compare) for option in command.params if isinstance(option, click.Option)]
         with_value = {name for option in options if not option.is_flag for name in option.opts}

@@ -7,10 +7,10 @@ import sys
 import click
 
 from paramcount.architectures import ARCHITECTURES, architecture
-from paramcount.architectures.composites import COMPOSITES
 from paramcount.cli.options import Output, emit, output_options
-from paramcount.counting import SCHEMA_VERSION
-from paramcount.tables import Column, Table
+from paramcount.counting.count import SCHEMA_VERSION
+from paramcount.huggingface.multimodal import COMPOSITES
+from paramcount.output.tables import Column, Table
 
 NAMES = ("architecture", "model_types", "reference", "about")
 

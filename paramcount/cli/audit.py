@@ -22,8 +22,8 @@ def command(paths: tuple[str, ...], strict: bool, output: Output) -> None:
     CLAIMS is a CSV or Markdown file (-: standard input) with a column named model and others such as params, layers, d_model, heads, KV heads,
     experts, context length or FP16 size. Models that are not in the zoo are checked for claims that contradict each other.
     """
-    from paramcount.auditing.audits import audited, tables
-    from paramcount.auditing.telling import table
+    from paramcount.auditing.audit import audited, tables
+    from paramcount.auditing.render import table
 
     found = audited([tables(path) for path in paths])
     colours = output.path is None and on_a_terminal() and not os.environ.get("NO_COLOR")

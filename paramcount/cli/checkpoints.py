@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paramcount.cli.progress import watching
-from paramcount.names import names_file
+from paramcount.zoo.names import names_file
 
 if TYPE_CHECKING:
-    from paramcount.checkpoints.held import Checkpoint
+    from paramcount.checkpoints.checkpoint import Checkpoint
 
 
 def names_checkpoint(word: str, *, with_config: bool = False) -> bool:
     """Whether a word is the path of a checkpoint. `with_config`: so is that of a folder with one beside its config.json."""
     if word == "-" or not names_file(word):
         return False
-    from paramcount.checkpoints.opening.sources import is_checkpoint
+    from paramcount.checkpoints.opening.locate import is_checkpoint
 
     return is_checkpoint(word, with_config=with_config)
 
 
 def read_checkpoint(path: str) -> Checkpoint:
     """The checkpoint that a path names."""
-    from paramcount.checkpoints.opening.sources import opened
+    from paramcount.checkpoints.opening.locate import opened
 
     with watching() as watch:
         return opened(path, watch)

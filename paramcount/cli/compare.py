@@ -9,7 +9,7 @@ import click
 
 from paramcount.cli.options import File, Output, changed, collect_messages, download_option, emit, models_argument, output_options, picking_options, set_option
 from paramcount.errors import ParamcountError
-from paramcount.tables import Table, write_whole
+from paramcount.output.tables import Table, write_whole
 
 
 @click.command("compare", epilog="Example: paramcount compare gpt2-small llama-3.1-8b deepseek-v3")
@@ -35,8 +35,8 @@ def command(
     output: Output,
 ) -> None:
     """Models side by side: names, families, wildcards ('qwen3-*'), Hugging Face ids, or paths of config.json and YAML files."""
-    from paramcount.comparing import in_order, rows_of, table
-    from paramcount.names import select
+    from paramcount.views.compare import in_order, rows_of, table
+    from paramcount.zoo.names import select
 
     if scale and plot is None:
         raise ParamcountError("--scale without --plot", accepted="both, or neither")

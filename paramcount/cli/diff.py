@@ -6,16 +6,16 @@ from typing import Any
 
 import click
 
-from paramcount.changing import as_sum, recorded, said
 from paramcount.cli.options import Output, changed, collect_messages, download_option, emit, models_argument, output_options, set_option
-from paramcount.comparing import signed_or_dash
-from paramcount.counting import SCHEMA_VERSION
-from paramcount.differing import ComponentDifference, Difference, SizeDifference, differences
+from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError
-from paramcount.names import load
-from paramcount.tables import Column, Table
-from paramcount.values import written
-from paramcount.zoo import Model
+from paramcount.output.tables import Column, Table
+from paramcount.sizes.values import written
+from paramcount.views.compare import signed_or_dash
+from paramcount.views.diff import ComponentDifference, Difference, SizeDifference, differences
+from paramcount.zoo.entries import Model
+from paramcount.zoo.names import load
+from paramcount.zoo.what_if import as_sum, recorded, said
 
 LONGEST = 160  # characters of arithmetic: some three lines of a terminal
 COLUMNS = (

@@ -6,7 +6,7 @@ import click
 
 from paramcount.cli.options import File, collect_messages, download_option, load_changed, model_argument, print_messages, set_option
 from paramcount.errors import ParamcountError
-from paramcount.tables import write_whole
+from paramcount.output.tables import write_whole
 
 
 @click.command("draw", epilog="Example: paramcount draw gpt2-small -o gpt2.svg")
@@ -22,7 +22,7 @@ def command(name: str, output: str | None, layer: int | None, tokens: int | None
     Layers that are alike are drawn once. Edges of one colour are equally long: there two matrices meet in a product.
     """
     from paramcount.drawing.pictures import drawn
-    from paramcount.drawing.rendering import file_of, format_of
+    from paramcount.drawing.render import file_of, format_of
 
     if output is None:
         raise ParamcountError("names no file to draw into", where="-o", accepted="a FILE that ends in .svg, .html or .png")

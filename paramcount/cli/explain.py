@@ -30,9 +30,9 @@ def command(
     The sizes come first, the total last; of a mixture of experts, how the active figure arises. --format latex gives aligned equations,
     --format markdown a section of a model card.
     """
-    from paramcount.counting import counted
-    from paramcount.explaining import telling
-    from paramcount.explaining.explained import explain
+    from paramcount.counting.count import counted
+    from paramcount.explaining import render_tables as telling
+    from paramcount.explaining.explain import explain
 
     if tensors and (layer is not None or head):
         raise ParamcountError(f"--tensors and --{'head' if head else 'layer'} at once", accepted="one of them")

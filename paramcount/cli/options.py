@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from paramcount.errors import LONGEST, printable
-from paramcount.names import exists, in_zoo, is_path, other_entry
-from paramcount.tables import FORMATS, Table, chosen_format, render, terminal_width, write_whole
+from paramcount.output.tables import FORMATS, Table, chosen_format, render, terminal_width, write_whole
+from paramcount.zoo.names import exists, in_zoo, is_path, other_entry
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from paramcount.zoo import Model
+    from paramcount.zoo.entries import Model
 
 WIDTH_OF_A_FILE = 80  # the same file whatever terminal it is made in
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,7 +26,7 @@ def complete_names(ctx: click.Context, param: click.Parameter | None, incomplete
     """Ids and families that begin with what was typed; where there is none, the shell's own names of files."""
     from click.shell_completion import CompletionItem
 
-    from paramcount import zoo
+    from paramcount.zoo import entries as zoo
 
     names = [] if is_path(incomplete) else [name for name in (*zoo.families(), *zoo.ids()) if name.startswith(incomplete[:LONGEST])]
     return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
@@ -113,7 +113,7 @@ def set_option(command: F) -> F:
 
 def load_changed(name: str, changes: Sequence[str], download: bool = False) -> Model:
     """The model that a word means, with what --set changes."""
-    from paramcount.names import load
+    from paramcount.zoo.names import load
 
     return changed(load(name, download=download), changes)
 
@@ -122,8 +122,8 @@ def changed(model: Model, changes: Sequence[str]) -> Model:
     """A model with what --set changes."""
     if not changes:
         return model
-    from paramcount.changing import what_if
-    from paramcount.values import parsed
+    from paramcount.sizes.values import parsed
+    from paramcount.zoo.what_if import what_if
 
     return what_if(model, **parsed(changes))
 
@@ -132,7 +132,7 @@ def noted(table: Table, model: Model) -> Table:
     """A table of a model with what --set changed: for people in lines above, and in the JSON."""
     if model.original is None:
         return table
-    from paramcount.changing import recorded, said
+    from paramcount.zoo.what_if import recorded, said
 
     return table._replace(data=table.data | recorded(model), above=[*table.above, *said(model)])
 

@@ -19,9 +19,9 @@ def command(names: tuple[str, ...], output: str | None, estimates: bool, changes
     It needs no network and runs no script. Needs the [plot] extra.
     """
     from paramcount.cli.compare import quiet_plots
-    from paramcount.drawing.reports import check_ending, page
-    from paramcount.names import select
-    from paramcount.tables import write_whole
+    from paramcount.drawing.report import check_ending, page
+    from paramcount.output.tables import write_whole
+    from paramcount.zoo.names import select
 
     if output not in (None, "-"):
         check_ending(str(output))

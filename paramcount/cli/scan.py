@@ -12,11 +12,11 @@ import click
 
 from paramcount.cli.options import File, Output, emit, output_options, picking_options
 from paramcount.errors import ParamcountError, printable
-from paramcount.files import expanded
-from paramcount.tables import Table
+from paramcount.formats.files import expanded
+from paramcount.output.tables import Table
 
 if TYPE_CHECKING:
-    from paramcount.scanning import Problem
+    from paramcount.views.scan import Problem
 
 MOST_LISTED = 20  # of a kind
 
@@ -31,8 +31,8 @@ def command(folder: str, columns: str | None, sort: str | None, output: Output) 
     Configs and directories that cannot be read are listed at the end, and the exit code is 1. Symbolic links to directories, .git and
     .no_exist are skipped and listed too.
     """
-    from paramcount.comparing import table
-    from paramcount.scanning import EXPECTED, PEOPLE, scanned
+    from paramcount.views.compare import table
+    from paramcount.views.scan import EXPECTED, PEOPLE, scanned
 
     place = expanded(folder)
     if not folder or not os.path.isdir(place):

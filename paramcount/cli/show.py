@@ -8,9 +8,9 @@ import click
 
 from paramcount.cli.checkpoints import names_checkpoint, read_checkpoint
 from paramcount.cli.options import Messages, Output, collect_messages, download_option, emit, load_changed, model_argument, noted, output_options, set_option
-from paramcount.counting import counted
+from paramcount.counting.count import counted
 from paramcount.errors import ParamcountError
-from paramcount.overview import claims, table
+from paramcount.views.model import claims, table
 
 
 @click.command("show", epilog="Example: paramcount show gpt2-small")
@@ -48,7 +48,7 @@ def command(
     count = counted(model)
     messages = collect_messages([name], [model])
     if by or keys:
-        from paramcount import breakdown
+        from paramcount.views import breakdown
 
         emit(lambda chosen: noted(breakdown.keys(model) if keys else breakdown.BY[str(by)](count), model), output, messages)
     else:
@@ -59,8 +59,8 @@ def show_checkpoint(path: str, refused: Sequence[str], by: str | None, output: O
     """What a checkpoint stores. `refused`: options that were given and ask for what no checkpoint says."""
     if refused:
         raise ParamcountError(f"{refused[0]} with a checkpoint", accepted="--by tensor; a config.json or a model has the others")
-    from paramcount.checkpoints import telling_alone
-    from paramcount.checkpoints.alone import stored
+    from paramcount.checkpoints import render_contents as telling_alone
+    from paramcount.checkpoints.contents import stored
 
     found = stored(read_checkpoint(path))
     emit(

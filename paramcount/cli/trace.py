@@ -11,9 +11,9 @@ from paramcount.cli.options import File, Output, collect_messages, download_opti
 from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
-    from paramcount.gpt2_text import Run
-    from paramcount.tables import Table
-    from paramcount.zoo import Model
+    from paramcount.gpt2.generation import Run
+    from paramcount.output.tables import Table
+    from paramcount.zoo.entries import Model
 
 
 @click.command("trace", epilog="Example: paramcount trace gpt2-small --tokens 5 --pad 1024")
@@ -53,8 +53,8 @@ def command(
 
     Widths that must be equal in a product are marked alike: [5, ‹768›] · [‹768›, 64] = [5, 64]. Equal layers are folded.
     """
-    from paramcount.tracing.sending import trace
-    from paramcount.tracing.telling import table, with_every_layer
+    from paramcount.tracing.render import table, with_every_layer
+    from paramcount.tracing.run import trace
 
     if decode != (past is not None):
         raise ParamcountError("stands alone", where="--decode" if decode else "--past", accepted="--decode --past N, or neither")
@@ -75,15 +75,15 @@ def run_real(model: Model, weights: str | None, text: str | None, tokenizer: str
         raise ParamcountError("beside --weights: they have the sizes they have", where="--set", accepted="one of them")
     if any(option is not None for option in shape_options):
         raise ParamcountError("beside a shape option: the text says how many tokens there are", where="--text", accepted="one of them")
-    from paramcount.files import expanded
-    from paramcount.gpt2_text import run
+    from paramcount.formats.files import expanded
+    from paramcount.gpt2.generation import run
 
     return run(model.sizes, expanded(weights), text, expanded(tokenizer) if tokenizer else None, top=top, config=model.reading.unread)
 
 
 def with_words(trace: Table, real: Run) -> Table:
     """The trace with its tokens above and the next words below."""
-    from paramcount import gpt2_text
+    from paramcount.gpt2 import generation as gpt2_text
 
     return trace._replace(
         above=[*trace.above, gpt2_text.token_line(real)],

@@ -7,14 +7,14 @@ import sys
 
 import click
 
-from paramcount.checking import Check, checks
 from paramcount.cli.checkpoints import names_checkpoint, read_checkpoint
 from paramcount.cli.options import File, Messages, Output, collect_messages, emit, load_changed, model_argument, noted, output_options, set_option
-from paramcount.counting import SCHEMA_VERSION, counted
+from paramcount.counting.count import SCHEMA_VERSION, counted
 from paramcount.errors import ParamcountError, printable
-from paramcount.names import is_path
-from paramcount.tables import Column, Table
-from paramcount.zoo import Model
+from paramcount.output.tables import Column, Table
+from paramcount.zoo.checks import Check, checks
+from paramcount.zoo.entries import Model
+from paramcount.zoo.names import is_path
 
 
 @click.command("verify", epilog="Example: paramcount verify gpt2-small")
@@ -42,9 +42,9 @@ def command(name: str, checkpoint: str | None, changes: tuple[str, ...], output:
 
 
 def against_files(model: Model, path: str, output: Output, messages: Messages) -> None:
-    from paramcount.checkpoints import telling_verified
-    from paramcount.checkpoints.recognising import zoo_models
-    from paramcount.checkpoints.verifying import compared, verification
+    from paramcount.checkpoints import render_verification as telling_verified
+    from paramcount.checkpoints.identify import zoo_models
+    from paramcount.checkpoints.verify import compared, verification
 
     if path == "-":
         raise ParamcountError("standard input is no checkpoint, as headers are picked out of files", accepted="the path of a checkpoint")
@@ -62,7 +62,7 @@ def against_figures(model: Model, output: Output, messages: Messages) -> None:
     count = counted(model)
     made = checks(model, count)
     if model.architecture == "gpt2":
-        from paramcount.gpt2_checks import forward_checks
+        from paramcount.zoo.forward_pass_checks import forward_checks
 
         made += forward_checks(model.sizes, count)
     emit(lambda chosen: noted(table(f"{model.name}   {count.total:,} parameters", made, what_if=model.original is not None), model), output, messages)

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from paramcount.changing import recorded, said
 from paramcount.cli.checkpoints import names_checkpoint, read_checkpoint
 from paramcount.cli.options import Output, collect_messages, download_option, emit, load_changed, models_argument, output_options, set_option
-from paramcount.counting import SCHEMA_VERSION, counted
+from paramcount.counting.count import SCHEMA_VERSION, counted
 from paramcount.errors import ParamcountError, printable, quoted
-from paramcount.explaining.published import Account, Why, explained
-from paramcount.figures import parse
-from paramcount.names import PATH_ENDS
-from paramcount.tables import Column, Table
-from paramcount.zoo import Model
+from paramcount.explaining.why import Account, Why, explained
+from paramcount.output.numbers import parse
+from paramcount.output.tables import Column, Table
+from paramcount.zoo.entries import Model
+from paramcount.zoo.names import PATH_ENDS
+from paramcount.zoo.what_if import recorded, said
 
 if TYPE_CHECKING:
-    from paramcount.explaining.file_contents import Contents
+    from paramcount.checkpoints.why import Contents
 
 FIGURE_LIKE = re.compile(r"\s*[~≈+]?\s*\d[^/]*")  # no name of a model begins so
 MOST_SHOWN = 5  # explanations of one figure, none of them claimed; findings in a file
@@ -93,7 +93,7 @@ def contents_in(model: Model, paths: Sequence[str]) -> list[Contents]:
     """What files hold, by their paths."""
     if not paths:
         return []
-    from paramcount.explaining.file_contents import contents_of
+    from paramcount.checkpoints.why import contents_of
 
     return [contents_of(model, read_checkpoint(path)) for path in paths]
 
@@ -120,7 +120,7 @@ def detail(model: Model, why: Why) -> Table:
 
 def content(model: Model, found: Contents) -> Table:
     """What files hold: the sum that it is, each term with its arithmetic, and how their bytes come about."""
-    from paramcount.checkpoints import telling_verified
+    from paramcount.checkpoints import render_verification as telling_verified
 
     account, checked = found.account, found.verification
     values = f"{account.value:,} values" if found.values is not None else f"as far as names tell, {account.value:,} values as declared"

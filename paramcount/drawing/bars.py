@@ -8,12 +8,12 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from paramcount.comparing import rows_of, settings, unverified
-from paramcount.counting import COMPONENTS
+from paramcount.counting.count import COMPONENTS
 from paramcount.errors import ParamcountError, near, printable
-from paramcount.figures import short
-from paramcount.names import select
-from paramcount.tables import by_ending
+from paramcount.output.numbers import short
+from paramcount.output.tables import by_ending
+from paramcount.views.compare import rows_of, settings, unverified
+from paramcount.zoo.names import select
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -133,8 +133,8 @@ def picture(rows: Sequence[Mapping[str, Any]], *, format: Format = "svg", scale:
 def placed(rows: Sequence[Mapping[str, Any]]) -> tuple[list[Line], list[Bar], float]:
     """Where each model and its bars stand, from the top down, and the height of all of them.
 
-    >>> from paramcount.comparing import rows_of
-    >>> from paramcount.names import select
+    >>> from paramcount.views.compare import rows_of
+    >>> from paramcount.zoo.names import select
     >>> [bar.text for bar in placed(rows_of(select(["gpt2-small", "mixtral-8x7b"])))[1]]
     ['124 M', '46.7 B', 'active 12.9 B']
     """

@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from paramcount.drawing.matrices import Matrix, alike, below, of_data, of_state, of_weight, printed, stacked, width
-from paramcount.tracing.traces import Product, Shape, Step
+from paramcount.tracing.trace import Product, Shape, Step
 
 SIGNS = {"add": "+", "multiply": "×", "subtract": "−", "scale": "×"}
 OUTSIDE = -1  # a step that is none: where data enter a body

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-from paramcount.tracing.traces import Held, Shape
+from paramcount.tracing.trace import Held, Shape
 
 
 class Matrix(NamedTuple):

@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-from paramcount.changing import said
-from paramcount.counting import counted
-from paramcount.drawing.assembling import assembled, breadth, everything
+from paramcount.counting.count import counted
+from paramcount.drawing.assemble import assembled, breadth, everything
 from paramcount.drawing.items import Item
 from paramcount.drawing.pieces import CARDS, LONGEST, THINNEST
 from paramcount.drawing.sections import Band, Section, bands, of_layer, origins, sections, states
 from paramcount.drawing.shapes import Box, Drawing, Frame, Group, Text, snap
 from paramcount.errors import ParamcountError, printable, shown
-from paramcount.names import load
-from paramcount.tracing.sending import traced
-from paramcount.tracing.traces import Trace
-from paramcount.tracing.walking import Asked
-from paramcount.zoo import Model
+from paramcount.tracing.run import traced
+from paramcount.tracing.trace import Trace
+from paramcount.tracing.walk import Asked
+from paramcount.zoo.entries import Model
+from paramcount.zoo.names import load
+from paramcount.zoo.what_if import said
 
 USUAL = 1024  # tokens: as many as GPT-2 reads at once, so that data can be seen beside weights
 WIDEST = 1300.0  # for what is wider, a coarser scale is tried

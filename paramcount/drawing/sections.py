@@ -10,8 +10,8 @@ from typing import NamedTuple
 from paramcount.drawing.items import Item, flow
 from paramcount.drawing.matrices import of_data
 from paramcount.errors import ParamcountError
-from paramcount.spans import joined, spelled
-from paramcount.tracing.traces import Shape, Step, Trace, Under
+from paramcount.output.ranges import joined, spelled
+from paramcount.tracing.trace import Shape, Step, Trace, Under
 
 SPAN = 5  # so many runs of layers are written out
 PARTS = {"vision": "vision tower", "audio": "audio tower", "cross_attention": "cross-attention"}

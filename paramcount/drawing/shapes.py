@@ -135,13 +135,13 @@ class Drawing(NamedTuple):
 
     def svg(self, id: str = "drawing") -> str:
         """The picture as one SVG element, fit to stand in a page. `id`: what makes the ids in it its own there."""
-        from paramcount.drawing.rendering import svg
+        from paramcount.drawing.render import svg
 
         return svg(self, id)
 
     def html(self) -> str:
         """A page with nothing but the picture."""
-        from paramcount.drawing.rendering import html
+        from paramcount.drawing.render import html
 
         return html(self)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from paramcount.counting import SCHEMA_VERSION
+from paramcount.counting.count import SCHEMA_VERSION
 
 
 class Size(NamedTuple):

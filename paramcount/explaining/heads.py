@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from paramcount.changing import said
+from paramcount.counting.sum_weights import flows
 from paramcount.errors import ParamcountError
-from paramcount.explaining.building import legend, size
+from paramcount.explaining.build import legend, size
 from paramcount.explaining.explanation import Explanation, Line
 from paramcount.explaining.layers import Stack, chosen, ranges, stacks
 from paramcount.explaining.lines import Share, component, line
 from paramcount.explaining.pieces import Piece, Walk, polynomial
 from paramcount.explaining.pieces import stacks as names_of
-from paramcount.flow import Data, Repeat, Size, Weight, product, steps, width_of
-from paramcount.summing import flows
-from paramcount.zoo import Model
+from paramcount.flow.graph import Data, Repeat, Size, Weight, product, steps, width_of
+from paramcount.zoo.entries import Model
+from paramcount.zoo.what_if import said
 
 
 class Attention(NamedTuple):

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from paramcount.errors import LONGEST, ParamcountError, near, printable
-from paramcount.explaining.building import explanation
+from paramcount.explaining.build import explanation
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.pieces import Walk
-from paramcount.flow import Repeat
-from paramcount.spans import joined, spelled
-from paramcount.zoo import Model
+from paramcount.flow.graph import Repeat
+from paramcount.output.ranges import joined, spelled
+from paramcount.zoo.entries import Model
 
 Run = tuple[int, int]  # the first layer, and how many
 

@@ -6,14 +6,14 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from paramcount.counting import COMPONENTS, PARTS
+from paramcount.counting.count import COMPONENTS, PARTS
+from paramcount.counting.tensors import TOWERS, place
 from paramcount.errors import printable
 from paramcount.explaining.explanation import Component, Line
 from paramcount.explaining.pieces import Piece, Walk, polynomial, value_of
-from paramcount.factoring import LATEX, TEXT, factored, grouped, in_numbers, written
-from paramcount.flow import Repeat, Size
-from paramcount.polynomials import Polynomial
-from paramcount.stored import TOWERS, place
+from paramcount.flow.graph import Repeat, Size
+from paramcount.symbolic.factoring import LATEX, TEXT, factored, grouped, in_numbers, written
+from paramcount.symbolic.polynomials import Polynomial
 
 DEEPEST = 1  # brackets within each other: a component with more is opened; by one more where it opens into tensors alone
 LONGEST = 110  # characters of a formula, likewise

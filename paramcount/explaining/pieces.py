@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from paramcount.flow import Repeat, Size, Step, renamed, steps, weights
-from paramcount.polynomials import Polynomial
-from paramcount.sizes import Sizes, inner_configs
-from paramcount.summing import UNWALKED, flows, symbolic
+from paramcount.counting.sum_weights import UNWALKED, flows, symbolic
+from paramcount.flow.graph import Repeat, Size, Step, renamed, steps, weights
+from paramcount.sizes.fields import Sizes, inner_configs
+from paramcount.symbolic.polynomials import Polynomial
 
 
 class Piece(NamedTuple):

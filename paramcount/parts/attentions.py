@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from paramcount.flow import Data, Size, Weight, act, attend, fused, join, linear, norm, rope, split, width_of
+from paramcount.flow.graph import Data, Size, Weight, act, attend, fused, join, linear, norm, rope, split, width_of
 
 
 class Heads(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from paramcount.flow import Data, Size, act, attend, block, linear, lookup, norm, weigh
+from paramcount.flow.graph import Data, Size, act, attend, block, linear, lookup, norm, weigh
 
 QKVO = ("q_proj", "k_proj", "v_proj", "out_proj")
 Sublayer = Callable[[Data], Data]

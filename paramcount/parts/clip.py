@@ -5,10 +5,10 @@ Source: arXiv:2103.00020, section 2.4; CLIPVisionModel of the reference.
 
 from __future__ import annotations
 
-from paramcount.flow import Data, layers, norm, weigh
+from paramcount.flow.graph import Data, layers, norm, weigh
 from paramcount.parts.vision import cut_into_patches, vision_layer
-from paramcount.rules import heads_fill
-from paramcount.sizes import Natural, Positive, Tower, d_model_per_head, derived, hf
+from paramcount.sizes.fields import Natural, Positive, Tower, d_model_per_head, derived, hf
+from paramcount.sizes.rules import heads_fill
 
 
 class ClipVision(Tower):

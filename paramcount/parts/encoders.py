@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from paramcount.flow import Data, Size, act, block, given, layers, linear, lookup, norm
+from paramcount.flow.graph import Data, Size, act, block, given, layers, linear, lookup, norm
 from paramcount.parts.classic import biased_head, crossing, first_pooled, multi_head, norm_before, norm_behind, positions, source_states
 from paramcount.parts.feed_forward import plain_mlp
 

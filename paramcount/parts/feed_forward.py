@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paramcount.flow import Data, Size, act, experts, fused, linear, weigh
+from paramcount.flow.graph import Data, Size, act, experts, fused, linear, weigh
 
 GATED = ("gate_proj", "up_proj", "down_proj")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow import Data, Size, Weight, act, fused, join, linear, norm, split
+from paramcount.flow.graph import Data, Size, Weight, act, fused, join, linear, norm, split
 from paramcount.parts.attentions import wide_norm
 from paramcount.parts.state_space import Recurring, convolve
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paramcount.flow import Data, given, join, layers, linear, lookup, norm
+from paramcount.flow.graph import Data, given, join, layers, linear, lookup, norm
 
 
 def next_token_layers(c: Any, tokens: Data, layer: Callable[[Data], Data]) -> Data:

@@ -5,13 +5,13 @@ Source: arXiv:2410.07073, section 2.2; PixtralVisionModel of the reference.
 
 from __future__ import annotations
 
-from paramcount.flow import Data, layers, norm
+from paramcount.flow.graph import Data, layers, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.vision import cut_into_patches
-from paramcount.rules import heads_fill
-from paramcount.sizes import Positive, Tower, d_model_per_head, derived, hf
+from paramcount.sizes.fields import Positive, Tower, d_model_per_head, derived, hf
+from paramcount.sizes.rules import heads_fill
 
 
 class PixtralVision(Tower):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow import Data, Weight, act, attend, given, linear, rope
+from paramcount.flow.graph import Data, Weight, act, attend, given, linear, rope
 from paramcount.parts.attentions import fused_qkv
 
 

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Size, Weight, attend, layers, linear, norm, weigh
+from paramcount.flow.graph import Data, Size, Weight, attend, layers, linear, norm, weigh
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import pre_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.vision import cut_into_patches
-from paramcount.rules import heads_fill
-from paramcount.sizes import Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes.fields import Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes.rules import heads_fill
 
 
 def side(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:

@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from paramcount.flow import Data, Size, act, block, given, layers, linear, lookup, norm, weigh
-from paramcount.parts.classic import (
-    QKVO,
-    Stack,
-    crossing,
-    decoder_stack,
-    encoder_stack,
-    multi_head,
-    norm_before,
-    norm_behind,
-    positions,
-    source_states,
-)
+from paramcount.flow.graph import Data, Size, act, block, given, layers, linear, lookup, norm, weigh
+from paramcount.parts.classic import QKVO, Stack, crossing, decoder_stack, encoder_stack, multi_head, norm_before, norm_behind, positions, source_states
 from paramcount.parts.feed_forward import plain_mlp
 
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Weight, attend, layers, linear, norm, split, weigh
+from paramcount.flow.graph import Data, Weight, attend, layers, linear, norm, split, weigh
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.vision import cut_into_patches, vision_layer
-from paramcount.rules import heads_fill
-from paramcount.sizes import Condition, Flag, Natural, Positive, Tower, d_model_per_head, derived, hf
+from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Tower, d_model_per_head, derived, hf
+from paramcount.sizes.rules import heads_fill
 
 
 def tower_named(known: str) -> Condition:

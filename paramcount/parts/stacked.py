@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow import Data, Size, act, experts, fused
+from paramcount.flow.graph import Data, Size, act, experts, fused
 
 PACKED = ("gate_up_proj", "down_proj")
 

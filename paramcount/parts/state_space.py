@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from paramcount.flow import Data, Size, Weight, act, fused, linear, norm, split
+from paramcount.flow.graph import Data, Size, Weight, act, fused, linear, norm, split
 
 
 class Recurring(NamedTuple):

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import paramcount
-from paramcount import zoo
-from paramcount.counting import count_sizes, counted
-from paramcount.zoo import from_file
+from paramcount.counting.count import count_sizes, counted
+from paramcount.zoo import entries as zoo
+from paramcount.zoo.entries import from_file
 from tests.huge import write_deepseek, write_llama
 
 ROUNDS = 15

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from paramcount import zoo
 from paramcount.drawing.bars import picture
-from paramcount.drawing.reports import page, report
+from paramcount.drawing.report import page, report
+from paramcount.zoo import entries as zoo
 from tests.browser.chromium import Browser, running
 from tests.test_bars import hostile
 from tests.test_report import MARKUP, fields

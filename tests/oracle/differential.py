@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from paramcount.architectures import ARCHITECTURES, architecture
-from paramcount.architectures.composites import COMPOSITES, TOWERS, tower_config
-from paramcount.config_json import declared, from_config
-from paramcount.counting import Count, count_sizes
+from paramcount.counting.count import Count, count_sizes
+from paramcount.counting.tensors import tensors
 from paramcount.errors import ParamcountError
-from paramcount.reading import fields
-from paramcount.sizes import Sizes, Tower
-from paramcount.stored import tensors
+from paramcount.huggingface.config import declared, from_config
+from paramcount.huggingface.fields import fields
+from paramcount.huggingface.multimodal import COMPOSITES, TOWERS, tower_config
+from paramcount.sizes.fields import Sizes, Tower
 from tests.model_types import MODEL_TYPES
 from tests.oracle import flaws
 

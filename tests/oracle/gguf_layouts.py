@@ -17,8 +17,8 @@ from typing import Any
 
 from paramcount.checkpoints.matching import named
 from paramcount.checkpoints.writers.rewriting import turned
-from paramcount.counting import count
-from paramcount.stored import Tensor
+from paramcount.counting.count import count
+from paramcount.counting.tensors import Tensor
 from tests.gguf_layouts import FILE, entries, grouped
 
 HEADLESS = ("BertModel", "RobertaModel", "XLMRobertaModel")  # what they publish for embeddings

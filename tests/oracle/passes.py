@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from paramcount.config_json import from_config
-from paramcount.tracing.sending import traced
-from paramcount.tracing.traces import Trace
-from paramcount.tracing.walking import Asked
+from paramcount.huggingface.config import from_config
+from paramcount.tracing.run import traced
+from paramcount.tracing.trace import Trace
+from paramcount.tracing.walk import Asked
 from tests import cases
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential

@@ -12,9 +12,9 @@ import pytest
 
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
-from paramcount.architectures.composites import COMPOSITES, TEXTS
-from paramcount.config_json import from_config
-from paramcount.stored import TOWERS as OTHER_PARTS
+from paramcount.counting.tensors import TOWERS as OTHER_PARTS
+from paramcount.huggingface.config import from_config
+from paramcount.huggingface.multimodal import COMPOSITES, TEXTS
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential
 

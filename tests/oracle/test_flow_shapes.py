@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from paramcount.config_json import from_config
+from paramcount.counting.sum_weights import flows
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, steps
-from paramcount.summing import flows
+from paramcount.flow.graph import Data, steps
+from paramcount.huggingface.config import from_config
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential
 from tests.oracle.modules import watching

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paramcount.gpt2_numpy import Array, forward, initial
+from paramcount.gpt2.forward_pass import Array, forward, initial
 
 torch = pytest.importorskip("torch", reason="the reference needs torch and transformers")
 transformers = pytest.importorskip("transformers", reason="the reference needs torch and transformers")

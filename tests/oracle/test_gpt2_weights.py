@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from paramcount.architectures.gpt2 import GPT2
-from paramcount.config_files import from_path
 from paramcount.errors import ParamcountError
-from paramcount.gpt2_text import Run, run
+from paramcount.gpt2.generation import Run, run
+from paramcount.huggingface.locate import from_path
 from tests.gpt2_files import byte_level
 
 torch = pytest.importorskip("torch", reason="the reference needs torch and transformers")

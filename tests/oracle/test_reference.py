@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from paramcount import zoo
+from paramcount.zoo import entries as zoo
 from tests.oracle import reference
 
 pytestmark = pytest.mark.oracle

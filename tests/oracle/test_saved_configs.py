@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paramcount.config_json import from_config
+from paramcount.huggingface.config import from_config
 from tests.cases import load
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from paramcount.config_json import from_config
 from paramcount.errors import ParamcountError
-from paramcount.tracing.sending import traced
-from paramcount.tracing.traces import Shape, Step, Trace
-from paramcount.tracing.walking import Asked
+from paramcount.huggingface.config import from_config
+from paramcount.tracing.run import traced
+from paramcount.tracing.trace import Shape, Step, Trace
+from paramcount.tracing.walk import Asked
 from tests.model_types import MODEL_TYPES
 from tests.oracle.passes import CONFIGS, PAST, SOURCE, TEXTS, TOKENS, Ran, class_of, document, model_of, ran
 

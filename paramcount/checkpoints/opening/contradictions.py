@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
+from paramcount.checkpoints.checkpoint import Held
 from paramcount.checkpoints.folding import folded
-from paramcount.checkpoints.held import Held
 from paramcount.checkpoints.opening.indices import Index
 from paramcount.errors import printable
-from paramcount.gguf_files import Split
+from paramcount.formats.gguf import Split
 
 MOST_LINES = 20  # of one kind
 MOST_PATTERNS = 4  # of a line

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from paramcount.errors import ParamcountError, printable, quoted, shown
-from paramcount.headers import LARGEST_HEADER, of_tensor
-from paramcount.piecewise_json import DECODER, ended, members, string
-from paramcount.strict_json import loads
+from paramcount.formats.piecewise_json import DECODER, ended, members, string
+from paramcount.formats.strict_json import loads
+from paramcount.formats.tensor_entries import LARGEST_HEADER, of_tensor
 
 WHAT = "the index of a checkpoint"
 LARGEST_INDEX = LARGEST_HEADER  # bytes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from paramcount.checkpoints.held import Checkpoint
-from paramcount.files import regular, unchanged
+from paramcount.checkpoints.checkpoint import Checkpoint
+from paramcount.formats.files import regular, unchanged
 
 PIECES = 64
 PIECE = 4096  # bytes

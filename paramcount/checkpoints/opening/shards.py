@@ -7,14 +7,14 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, NamedTuple, TypeAlias
 
-from paramcount.checkpoints.held import File, Held
+from paramcount.checkpoints.checkpoint import File, Held
 from paramcount.checkpoints.opening.contradictions import Names, against, incomplete, of_splits, tensors_twice
 from paramcount.checkpoints.opening.indices import Index
 from paramcount.errors import ParamcountError, printable
-from paramcount.files import LFS, regular
-from paramcount.gguf_files import GgufHeader, Split, read_gguf
-from paramcount.headers import LARGEST_HEADER, MOST_TENSORS
-from paramcount.safetensors_files import WHAT, Header, read_header
+from paramcount.formats.files import LFS, regular
+from paramcount.formats.gguf import GgufHeader, Split, read_gguf
+from paramcount.formats.safetensors import WHAT, Header, read_header
+from paramcount.formats.tensor_entries import LARGEST_HEADER, MOST_TENSORS
 
 MOST_HEADERS = 4 * LARGEST_HEADER  # bytes of all headers together; those of DeepSeek-V3 have a tenth of it
 LARGEST_POINTER = 1024  # bytes: Git LFS writes fewer

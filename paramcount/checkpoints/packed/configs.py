@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.checkpoints.held import Checkpoint
+from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.checkpoints.packed.foreign import NAMES, refused
+from paramcount.counting.quantisation import LARGEST_BLOCK, block_of
 from paramcount.errors import ParamcountError, printable, quoted, shown
-from paramcount.files import read_text
-from paramcount.scales import LARGEST_BLOCK, block_of
-from paramcount.strict_json import loads
+from paramcount.formats.files import read_text
+from paramcount.formats.strict_json import loads
 
 LARGEST_CONFIG = 4 << 20  # bytes
 

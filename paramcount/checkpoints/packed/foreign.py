@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from paramcount.checkpoints.held import Held
+from paramcount.checkpoints.checkpoint import Held
 from paramcount.errors import ParamcountError
-from paramcount.headers import of_tensor
+from paramcount.formats.tensor_entries import of_tensor
 
 READ = "GPTQ, AWQ, FP8, MXFP4, GGUF, or not quantised"
 NAMES = {

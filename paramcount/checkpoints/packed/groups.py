@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from paramcount.checkpoints.held import Held
+from paramcount.checkpoints.checkpoint import Held
 from paramcount.checkpoints.packed.configs import Said
 from paramcount.checkpoints.packed.packing import FP8, Piece
 from paramcount.checkpoints.packed.shapes import SCALES, is_float, is_four_bit

@@ -11,9 +11,9 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from paramcount.gguf_files import BLOCKS
-from paramcount.safetensors_files import BITS
-from paramcount.scales import SCHEMES, blocks, scales_shape
+from paramcount.counting.quantisation import SCHEMES, blocks, scales_shape
+from paramcount.formats.gguf import BLOCKS
+from paramcount.formats.safetensors import BITS
 
 WORD = 32  # bits of the words that GPTQ and AWQ fill
 FP8_BLOCK, MXFP4_BLOCK = SCHEMES["fp8"].block, SCHEMES["mxfp4"].block  # outputs and inputs that share a scale

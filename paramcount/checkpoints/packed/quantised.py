@@ -14,8 +14,8 @@ from itertools import islice
 from math import prod
 from typing import NamedTuple
 
+from paramcount.checkpoints.checkpoint import Checkpoint, Held
 from paramcount.checkpoints.folding import folded
-from paramcount.checkpoints.held import Checkpoint, Held
 from paramcount.checkpoints.packed import groups
 from paramcount.checkpoints.packed.configs import Said, said_of
 from paramcount.checkpoints.packed.foreign import refuse_foreign
@@ -23,7 +23,7 @@ from paramcount.checkpoints.packed.groups import Group, grouped
 from paramcount.checkpoints.packed.packing import FP8_BLOCK, WORDS, Packing, Piece, size_of
 from paramcount.checkpoints.packed.shapes import Fit, blocks_fit, float_block, float_fit, four_bit_fit, misfits, words_fit, words_read
 from paramcount.errors import ParamcountError, printable
-from paramcount.gguf_files import BLOCKS
+from paramcount.formats.gguf import BLOCKS
 
 MOST_FAULTS = 100  # lines
 MOST_SHAPES = 10_000  # of packed tensors; no model has a hundredth

@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeAlias
 
 from paramcount.checkpoints.packed.configs import Said
 from paramcount.checkpoints.packed.packing import FP8, FP8_BLOCK, INTERLEAVED, MXFP4_BLOCK, WORD, WORDS, Packing, Piece, pieces
+from paramcount.counting.quantisation import blocks
 from paramcount.errors import as_list
-from paramcount.scales import blocks
 
 Shape: TypeAlias = "tuple[int, ...]"
 Found: TypeAlias = "tuple[Piece, ...]"  # what stands for a tensor, its values first

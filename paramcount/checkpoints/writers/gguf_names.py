@@ -14,11 +14,11 @@ from paramcount.checkpoints.matching import names_of
 from paramcount.checkpoints.writers import gguf_tables as tables
 from paramcount.checkpoints.writers.gguf_shapes import shaped
 from paramcount.checkpoints.writers.rewriting import apart, fused
+from paramcount.counting.tensors import TOWERS, Tensor
 from paramcount.errors import ParamcountError, near, quoted
-from paramcount.stored import TOWERS, Tensor
 
 if TYPE_CHECKING:
-    from paramcount.counting import Count
+    from paramcount.counting.count import Count
 
 ADDED = tables.ADDED
 INDEX = re.compile(r"(?<![^.])\d+(?![^.])")  # a word of a name
@@ -36,7 +36,7 @@ def gguf_tensors(tensors: Iterable[Tensor], held: Collection[str], architecture:
 
     Raises: ParamcountError where the file is of another architecture than the declared one, or llama.cpp knows none for that.
 
-    >>> from paramcount.counting import count
+    >>> from paramcount.counting.count import count
     >>> deepseek = count("deepseek-v3")
     >>> next(t.shape for t in gguf_tensors(deepseek.tensors, (), "deepseek2", deepseek) if t.name == "blk.{layer}.attn_k_b.weight")
     (128, 512, 128)
@@ -61,7 +61,7 @@ def gguf_tensors(tensors: Iterable[Tensor], held: Collection[str], architecture:
 def left_out(tensors: Iterable[Tensor]) -> tuple[str, ...]:
     """Parts of a declaration that stand in an mmproj file of their own.
 
-    >>> from paramcount.counting import count
+    >>> from paramcount.counting.count import count
     >>> left_out(count({"model_type": "gemma3"}).tensors)
     ('vision', 'projector')
     """

@@ -12,7 +12,7 @@ from typing import Any
 
 from paramcount.checkpoints.writers import gguf_tables as tables
 from paramcount.checkpoints.writers.rewriting import together, turned
-from paramcount.stored import Tensor
+from paramcount.counting.tensors import Tensor
 
 
 def shaped(tensor: Tensor, layout: str, names: Collection[str], sizes: Any) -> list[Tensor]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from paramcount.checkpoints.folding import key
 from paramcount.checkpoints.writers.layout_tables import ALIASES, EXPERTS, SWITCHED, TOGETHER, WRAPPERS
 from paramcount.checkpoints.writers.rewriting import fused, split, together, turned
-from paramcount.stored import Tensor
+from paramcount.counting.tensors import Tensor
 
 if TYPE_CHECKING:
     from paramcount.checkpoints.packed.quantised import Logical

@@ -1,0 +1,252 @@
+"""Tables of claims held against the zoo, and against themselves."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from paramcount.auditing import claim_tables
+from paramcount.auditing.cells import LONGEST, NO_CLAIM, Claim, Unread, cleaned, read
+from paramcount.auditing.claim_tables import Line, Table, Tables
+from paramcount.auditing.consistency import Doubt, doubts
+from paramcount.auditing.facts import truths
+from paramcount.auditing.headings import COUNTS, Heading
+from paramcount.auditing.verdicts import Judgement, convention, judged, tally, worst, written
+from paramcount.counting.count import SCHEMA_VERSION
+from paramcount.errors import ParamcountError, near, printable
+from paramcount.formats.files import expanded
+from paramcount.zoo import entries as zoo
+from paramcount.zoo.names import find, folded, other_entry, spellings
+
+WORD = re.compile("[a-z]+")
+MOST_EXPLAINED = 200  # names and numbers of a table that get more than a verdict
+NOT_THERE = "not in the zoo"
+ACCEPTED = "the path of a CSV or Markdown file, or rows: mappings of columns to values, a DataFrame"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One claim. A cell that claims two things is two of these."""
+
+    column: str  # what is claimed: total, n_layers, …
+    heading: str  # of its column, as printed
+    label: str  # of its column, as people read it
+    claim: str  # as printed
+    verdict: str  # right | rounded | wrong | not checkable
+    true: int | None  # where it is known; of sizes of files in bytes, of `tied` 0 or 1
+    note: str = ""  # how it fits, what it counts instead, why it cannot be checked
+
+    @property
+    def empty(self) -> bool:
+        """Whether the cell claims nothing."""
+        return self.note == NO_CLAIM
+
+    @property
+    def plain(self) -> str:
+        """The claim without markup and footnotes."""
+        return cleaned(self.claim) or self.claim
+
+    @property
+    def said(self) -> str:
+        """The verdict as people read it."""
+        beside = f"true: {self.true_text}" if self.verdict == "wrong" else self.note if self.verdict == "rounded" else ""
+        return f"{self.verdict} ({beside})" if beside else self.verdict
+
+    @property
+    def true_text(self) -> str:
+        """What is true, as people read it."""
+        return "–" if self.true is None else written(self.column, self.true)
+
+
+@dataclass(frozen=True)
+class Row:
+    """The claims about one model."""
+
+    source: str  # the file
+    line: int
+    model: str  # as printed
+    id: str | None  # of the zoo; None where it is not there
+    note: str  # where the name needs words
+    cells: tuple[Cell, ...]
+    doubts: tuple[Doubt, ...]  # what does not go together, whatever the model
+
+    @property
+    def verdict(self) -> str:
+        """wrong where a cell is or where the claims contradict each other, else the least certain of what could be checked."""
+        impossible = any(doubt.grade == "impossible" for doubt in self.doubts)
+        return "wrong" if impossible else worst(cell.verdict for cell in self.cells)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What became of tables of claims."""
+
+    rows: tuple[Row, ...]
+    left_out: tuple[str, ...]  # columns that are not understood
+    skipped: tuple[str, ...]  # tables of something else, with the reason
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """All claims, row by row, empty cells too."""
+        return tuple(cell for row in self.rows for cell in row.cells)
+
+    @cached_property
+    def summary(self) -> dict[str, dict[str, int]]:
+        """How many rows and how many claims have each verdict; cells that claim nothing stand beside."""
+        claims = [cell.verdict for cell in self.cells if not cell.empty]
+        return {"rows": tally(row.verdict for row in self.rows), "cells": tally(claims) | {"no claim": len(self.cells) - len(claims)}}
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong. What could not be checked is not wrong."""
+        return all(row.verdict != "wrong" for row in self.rows)
+
+    @property
+    def unlikely(self) -> bool:
+        """Whether a row is unlike every model of the zoo."""
+        return any(doubt.grade == "unlikely" for row in self.rows for doubt in row.doubts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data for JSON."""
+        rows = []
+        for row in self.rows:
+            cells = [{name: value for name, value in vars(cell).items() if name != "label"} for cell in row.cells]
+            beside = {name: getattr(row, name) for name in ("source", "line", "model", "id", "verdict", "note")}
+            rows.append(beside | {"cells": cells, "consistency": [doubt._asdict() for doubt in row.doubts]})
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "ok": self.ok,
+            "summary": self.summary,
+            "rows": rows,
+            "left_out": list(self.left_out),
+            "skipped": list(self.skipped),
+        }
+
+
+def audit(source: object) -> Audit:
+    """Whether a table of claims about models is right, cell by cell.
+
+    `source`: the path of a CSV or Markdown file ("-": standard input), or rows: mappings of columns to values, a DataFrame. Columns go by
+    their common names; parameters may be printed in any round figure, sizes have to be exact.
+
+    >>> found = audit([{"model": "GPT-2 Large", "params": "774M", "layers": 36, "d_model": 1536}])
+    >>> found.ok, [(cell.column, cell.verdict, cell.true) for cell in found.cells]
+    (False, [('total', 'rounded', 774030080), ('n_layers', 'right', 36), ('d_model', 'wrong', 1280)])
+
+    Raises: ParamcountError where it cannot be read or claims nothing.
+    """
+    return audited([tables(source)])
+
+
+def audited(found: Sequence[Tables]) -> Audit:
+    """The same of the tables of several files."""
+    every = [table for tables in found for table in tables.claims]
+    patience = iter(range(MOST_EXPLAINED))
+    rows = tuple(row(table, line, patience) for table in every for line in table.lines)
+    left_out = dict.fromkeys(text for table in every for text in table.left_out)
+    return Audit(rows, tuple(left_out), tuple(text for tables in found for text in tables.skipped))
+
+
+def tables(source: object) -> Tables:
+    """The tables of claims in whatever `audit` takes."""
+    if isinstance(source, str) and source == "-":
+        if sys.stdin is None or sys.stdin.isatty():
+            raise ParamcountError("nothing is piped into standard input", accepted="the path of a file")
+        return claim_tables.from_bytes(sys.stdin.buffer.read(claim_tables.MOST_BYTES + 1), "standard input")
+    if isinstance(source, (str, Path)):
+        return claim_tables.from_path(expanded(str(source)))
+    if hasattr(source, "columns") and hasattr(source, "to_dict"):
+        source = source.to_dict("records")
+    if isinstance(source, Iterable) and not isinstance(source, (bytes, Mapping)):
+        return claim_tables.from_rows(source)
+    raise ParamcountError(f"{type(source).__name__} is no table of claims", accepted=ACCEPTED)
+
+
+def row(table: Table, line: Line, patience: Iterator[int]) -> Row:
+    """The verdicts on one line of a table. `patience`: one for each name or number that is worth a longer look."""
+    name = printable(cleaned(line.cells[table.model]), LONGEST)
+    columns = [(text, heading) for text, heading in zip(line.cells, table.headings) if heading.kind not in (None, "model")]
+    found = [(printable(text.strip(), LONGEST), heading, claims_of(text, heading)) for text, heading in columns]
+    id, note, own = entry_of(name, [text for text, heading in columns if heading.kind == "total"])
+    model = zoo.entry(id) if id else None
+    if name and not id and next(patience, None) is not None:
+        note = unknown(name)
+    cells: list[Cell] = []
+    for text, heading, claims in found:
+        if isinstance(claims, str):
+            cells.append(Cell(str(heading.kind), heading.text, heading.label, text, "not checkable", None, claims))
+            continue
+        for claim in claims:
+            verdict, true, why = judged(claim, heading, model, own) if model else Judgement("not checkable", None, note)
+            if verdict == "wrong" and model and claim.kind in COUNTS and claim.amount and claim.relation == "=" and next(patience, None) is not None:
+                why = convention(claim.amount, int(true or 0), model)
+            cells.append(Cell(claim.kind, heading.text, heading._replace(kind=claim.kind).label, text, verdict, true, why))
+    said = [(claim, heading) for _, heading, claims in found if not isinstance(claims, str) for claim in claims]
+    return Row(table.place, line.number, name, id, note, tuple(cells), doubts(said, has_experts(id)))
+
+
+def has_experts(id: str | None) -> bool | None:
+    """Whether a model of the zoo is a mixture of experts; None of what nobody knows."""
+    return None if id is None or zoo.entry(id).estimate else bool(truths(id)["n_routed_experts"].value)
+
+
+def claims_of(text: str, heading: Heading) -> tuple[Claim, ...] | str:
+    """What a cell claims, or why it cannot be read."""
+    try:
+        return read(text, heading)
+    except Unread as reason:
+        return str(reason)
+
+
+def entry_of(name: str, sizes: Iterable[str]) -> tuple[str | None, str, bool]:
+    """The zoo id of a model as a table names it, what is to be said of the name, and whether the entry is that release's own.
+
+    A name that the claimed size completes to another (GPT-2 of 1.5B, Llama 2 of 70B) is taken with it.
+    """
+    plain = cleaned(name).strip("\"'“”‘’ ")
+    if not plain:
+        return None, "no model is named", False
+    for size in sizes:
+        longer = f"{plain} {cleaned(size)}"
+        if (id := known(longer)) and id != known(plain):
+            return id, f"read as {longer}", True
+    alike = [plain, *(part.strip("\"'“”‘’ ") for part in plain.split(" or "))]
+    found = {id: spelling for spelling in alike if (id := known(spelling))}
+    if len(found) == 1:
+        ((id, spelling),) = found.items()
+        own = is_own(spelling)
+        return id, "" if own else f"the sizes of {id}, whose entry this is", own
+    return None, NOT_THERE, False
+
+
+def known(name: str) -> str | None:
+    """The zoo id that a name is a spelling of."""
+    return spellings().get(folded(name[:LONGEST]))
+
+
+@lru_cache(maxsize=4096)
+def is_own(name: str) -> bool:
+    """Whether an entry is that of the release that a name means, and not another's of the same sizes."""
+    return other_entry(name) is None
+
+
+def unknown(name: str) -> str:
+    """Why a name is no model of the zoo, with the nearest that are."""
+    try:
+        find(cleaned(name))
+    except ParamcountError as error:
+        nearest = [id for id in error.nearest if zoo.path_of(id) and has_word_of(name, id)]
+        return f"{NOT_THERE}; did you mean {' or '.join(nearest)}?" if nearest else NOT_THERE
+    return NOT_THERE
+
+
+def has_word_of(name: str, id: str) -> bool:
+    """Whether a word of a name is nearly the first of an id, which tells the family."""
+    first, *_ = WORD.findall(id)
+    words = [word for word in WORD.findall(name[:LONGEST].casefold()) if len(word) > 1]
+    return any(word.startswith(first) or first.startswith(word) for word in words) or bool(near(first, words))

@@ -1,0 +1,169 @@
+"""Whether a claim is right: exactly, in round figures, or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from math import gcd
+from typing import NamedTuple
+
+from paramcount.auditing.cells import Amount, Claim
+from paramcount.auditing.facts import Truth, bytes_of, contexts_in_notes, truths
+from paramcount.auditing.headings import Heading
+from paramcount.errors import ParamcountError
+from paramcount.explaining.why import explained
+from paramcount.output.numbers import Figure, fits, short_bytes
+from paramcount.zoo.entries import Model
+
+VERDICTS = ("right", "rounded", "wrong", "not checkable")
+WORDS = {"exact": ("right", ""), "rounded": ("rounded", ""), "truncated": ("rounded", "cut off")}
+PADDING = 1024  # rows that a table may have beside a tokenizer's
+BINARY_OF = {10**3: 2**10, 10**6: 2**20, 10**9: 2**30, 10**12: 2**40}
+THOUSANDS = {2**10: "k of 1,024", 2**20: "in units of 2²⁰", 2**30: "in units of 2³⁰", 2**40: "in units of 2⁴⁰"}
+
+
+class Judgement(NamedTuple):
+    """What is to be said of a claim."""
+
+    verdict: str  # one of VERDICTS
+    true: int | None = None  # where it is known
+    note: str = ""
+
+
+def judged(claim: Claim, heading: Heading, model: Model, own: bool = True) -> Judgement:
+    """Whether a claim about a model of the zoo is right. `own`: whether the entry is that release's own, and not another's of the same sizes."""
+    if model.estimate:
+        return Judgement("not checkable", note="an estimate: nobody published its sizes")
+    if claim.kind != "bytes":
+        truth = truths(model.id)[claim.kind]
+    elif heading.width is not None:
+        truth = bytes_of(model.id, heading.width)
+    else:
+        truth = Truth(None, f"a file in {heading.dtype.upper()} holds scales besides" if heading.dtype else "the heading says no number format")
+    if truth.value is None:
+        return Judgement("not checkable", note=truth.why)
+    judgement = compared(claim, truth)
+    if judgement.verdict != "wrong" or claim.relation != "=":
+        return judgement
+    return UNSURE[claim.kind](claim, judgement, model, own) if claim.kind in UNSURE else judgement
+
+
+def compared(claim: Claim, truth: Truth) -> Judgement:
+    """A claim beside what is true."""
+    true = truth.value
+    assert true is not None  # noqa: S101 - its caller asked
+    if claim.amount is None:
+        return worded(claim, true)
+    if claim.relation != "=":
+        return Judgement("right" if holds(claim, true) else "wrong", true)
+    for value, words in ((true, ""), *truth.others):
+        if fit := fitting(value, claim.amount):
+            verdict, note = fit
+            return Judgement(verdict, true, "; ".join(filter(None, (note, words))))
+    return Judgement("wrong", true)
+
+
+def worded(claim: Claim, true: int) -> Judgement:
+    """A claim without a number: none, some, yes, no."""
+    if claim.relation in ("yes", "no"):
+        return Judgement("right" if (claim.relation == "yes") == bool(true) else "wrong", true)
+    if claim.relation == "some":
+        return Judgement("right", true, "a mixture of experts") if true else Judgement("wrong", true, "a dense model")
+    if true:  # N/A: none, or not known
+        return Judgement("not checkable", true, "says either that there are none or that nobody knows")
+    return Judgement("right", true)
+
+
+def holds(claim: Claim, true: int) -> bool:
+    """Whether what is true lies where a bound or a range says."""
+    assert claim.amount is not None  # noqa: S101 - its caller asked
+    least, most = bounds(claim.amount), bounds(claim.most or claim.amount)
+    return (claim.relation == "<" or true >= least[0]) and (claim.relation == ">" or true < most[1])
+
+
+def bounds(amount: Amount) -> tuple[Fraction, Fraction]:
+    """The least number that becomes this amount by rounding or cutting off, and the least that is too large for either."""
+    value, step = amount.value, amount.step
+    return (value - step / 2, value + step) if step else (value, value + 1)
+
+
+def fitting(true: int, amount: Amount) -> tuple[str, str] | None:
+    """The verdict and in words how a number becomes the amount, or None. K may be 1,024 of what no parameters are, GB 2³⁰ bytes."""
+    units = [amount.unit, *([BINARY_OF[amount.unit]] if amount.loose else [])]
+    found = [(fit_in(true, amount, unit), unit) for unit in units]
+    for wanted in WORDS:
+        for fit, unit in found:
+            if fit != wanted:
+                continue
+            verdict, note = WORDS[fit]
+            if unit == amount.unit:
+                return verdict, note
+            return "rounded", "; ".join(filter(None, (note, THOUSANDS[unit])))
+    return None
+
+
+def fit_in(true: int, amount: Amount, unit: int) -> str | None:
+    """How a number becomes so many units with so many decimals."""
+    shared = gcd(unit, 10**amount.decimals)
+    scale, step = 10**amount.decimals // shared, unit // shared
+    return fits(true * scale, Figure(amount.digits * step, step))
+
+
+def of_context(claim: Claim, judgement: Judgement, model: Model, own: bool) -> Judgement:
+    """A context length that is not the entry's: wrong, unless it is another release's, or the entry's sources differ."""
+    amount, true = claim.amount, judgement.true
+    if amount is None or true is None:
+        return judgement
+    if not own:
+        return Judgement("not checkable", true, f"the entry is that of {model.id}, another release of the same sizes")
+    for length, note in contexts_in_notes(model):
+        if fitting(length, amount):
+            return Judgement("not checkable", true, f"sources differ: {note.rstrip('.')}")
+    return judgement._replace(note=f"{true // 1024} × 1,024") if amount.value * 1024 == true * 1000 else judgement
+
+
+def of_vocabulary(claim: Claim, judgement: Judgement, model: Model, own: bool) -> Judgement:
+    """A few rows less than are stored may be what the tokenizer has."""
+    if claim.amount and judgement.true and 0 < judgement.true - claim.amount.value < PADDING:
+        return Judgement("not checkable", judgement.true, f"{judgement.true:,} rows are stored, padding included; a tokenizer may have fewer")
+    return judgement
+
+
+UNSURE = {"context_length": of_context, "vocab_size": of_vocabulary}
+
+
+def convention(amount: Amount, true: int, model: Model) -> str:
+    """What a number of parameters says that is not the true one: a count and named causes, what it is in rounder figures, who published it."""
+    letter = {1: "", 10**3: "K", 10**6: "M", 10**9: "B", 10**12: "T"}.get(amount.unit)
+    if letter is None or amount.digits == 0:
+        return ""
+    whole, decimals = divmod(amount.digits, 10**amount.decimals)
+    try:
+        (answer,) = explained(model, [f"{whole}.{decimals:0{amount.decimals}}{letter}" if amount.decimals else f"{whole}{letter}" if letter else whole])
+    except ParamcountError:
+        return ""
+    if len(answer.accounts) == 1:
+        (account,) = answer.accounts
+        return f"= {account.base} {account.count:,} {account.terms}".rstrip() + {"exact": "", "rounded": ", rounded", "truncated": ", cut off"}[account.fit]
+    in_tens = letter and amount.digits % 10 == 0 and not amount.decimals and fits(true, Figure(amount.digits * amount.unit, 10 * amount.unit)) == "rounded"
+    tens = f"it is {amount.digits} {letter} to the nearest 10 {letter}" if in_tens else ""
+    return "; ".join(filter(None, (tens, f"published so: {answer.source}" if answer.source else "")))
+
+
+def written(kind: str, true: int) -> str:
+    """A true value as a verdict shows it."""
+    return short_bytes(true) if kind == "bytes" else ("no", "yes")[true] if kind == "tied" else f"{true:,}" if true or not kind.endswith("experts") else "none"
+
+
+def worst(verdicts: Iterable[str]) -> str:
+    """The verdict over several: wrong where one is, right where all that can be checked are."""
+    found = set(verdicts)
+    return next((verdict for verdict in ("wrong", "rounded", "right") if verdict in found), "not checkable")
+
+
+def tally(verdicts: Iterable[str]) -> dict[str, int]:
+    """{verdict: how many}, all of VERDICTS."""
+    counts = dict.fromkeys(VERDICTS, 0)
+    for verdict in verdicts:
+        counts[verdict] += 1
+    return counts

@@ -1,0 +1,226 @@
+"""A checkpoint without a model: how many parameters it stores, of which component, what stands beside them, and of which models it may be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from paramcount.checkpoints.checkpoint import Checkpoint, Type, types_of
+from paramcount.checkpoints.classify import class_of
+from paramcount.checkpoints.folding import folded
+from paramcount.checkpoints.identify import Nearest, recognised
+from paramcount.checkpoints.matching import shares
+from paramcount.checkpoints.name_meanings import Meanings, meanings
+from paramcount.checkpoints.opening.locate import opened
+from paramcount.checkpoints.opening.sampling import same_values
+from paramcount.checkpoints.packed.quantised import Unpacked, as_decimal, unpacked
+from paramcount.checkpoints.verify import Compared
+from paramcount.counting.count import COMPONENTS, SCHEMA_VERSION
+from paramcount.counting.tensors import place
+
+MOST_TABLES = 16  # that are compared with the token table
+DUPLICATE = "tied duplicate"
+
+Shapes: TypeAlias = Mapping[str, Mapping[tuple[int, ...], int]]  # {what: {shape: how many tensors}}
+
+
+class Pattern(NamedTuple):
+    """Tensors of one pattern that are stored alike."""
+
+    pattern: str  # h.{0-11}.attn.c_attn.weight
+    what: str  # a component, of a fused tensor the first, or what it is beside the parameters
+    dtype: str | None  # as stored
+    shape: tuple[int, ...] | None  # as stored
+    tensors: int
+    parameters: int | None  # learned values behind all of them, each once; None where only names are known
+
+
+class Copy(NamedTuple):
+    """A table or head of the token table's shape."""
+
+    name: str
+    of: str
+    same: bool | None  # whether samples of both are equal; None where the values are not there, or stored in another type
+    values: int
+
+
+@dataclass(frozen=True)
+class StoredCount:
+    """What a checkpoint stores. Units: parameters, where nothing else is said."""
+
+    path: str
+    format: str  # safetensors | gguf | pytorch
+    files: int
+    tensors: int
+    whole: bool  # whether every tensor's shape is known
+    total: int | None  # learned values, each once, without MTP layers; None where only names are known
+    components: Mapping[str, int]  # every name of COMPONENTS; sums to total. Empty where only names are known
+    by: str  # names | declaration: what told the components
+    untold: int  # tensors of which no name told the component: they are in `other`
+    beside: Mapping[str, int | None]  # values beside the parameters, by what they are: buffers, scales, copies, MTP layers
+    zoo: tuple[str, ...]  # ids of all models whose declaration the file holds
+    nearest: Nearest | None  # where it holds none
+    scheme: str | None  # how the file is quantised
+    elements: int | None  # as stored: packed words and scales, too
+    bytes: int | None
+    bits: Fraction | None  # bits of a value
+    types: tuple[Type, ...]  # the most bytes first
+    stacks: Mapping[str, int]  # {beginning of the names of a stack of layers: how many}
+    experts: int  # in a layer, at most
+    copies: tuple[Copy, ...]
+    faults: tuple[str, ...]  # how the files contradict each other, an index, or the way they are packed
+    remarks: tuple[str, ...]
+    patterns: tuple[Pattern, ...] = field(repr=False)
+    shapes: Shapes = field(repr=False)  # by name, unpacked
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data for JSON."""
+        plain = ("path", "format", "files", "tensors", "whole", "total", "by", "untold", "scheme", "elements", "bytes", "experts")
+        rows = ("types", "copies", "patterns")
+        return {
+            "schema_version": SCHEMA_VERSION,
+            **{name: getattr(self, name) for name in plain},
+            "bits_per_value": as_decimal(self.bits),
+            **{name: dict(getattr(self, name)) for name in ("components", "beside", "stacks")},
+            **{name: list(getattr(self, name)) for name in ("zoo", "faults", "remarks")},
+            "nearest": self.nearest and self.nearest._asdict(),
+            **{name: [row._asdict() for row in getattr(self, name)] for name in rows},
+        }
+
+
+def stored_in(path: str | Path, *, watch: Callable[[int, int], object] | None = None) -> StoredCount:
+    """What the checkpoint at a path stores, by component, and which models of the zoo it holds. Only headers are read, and samples of tables.
+
+    `path`: of a .safetensors or .gguf file, of an index, of a directory of shards, or of a saved header. `watch`: called with the files
+    read and all of them, as they are read.
+
+    Raises: ParamcountError where it cannot be read.
+    """
+    return stored(opened(path, watch))
+
+
+def stored(checkpoint: Checkpoint) -> StoredCount:
+    """What an opened checkpoint stores."""
+    content = unpacked(checkpoint)
+    told = meanings({name: logical.shape for name, logical in content.tensors.items()})
+    found = recognised(checkpoint, content, told)
+    copies = copies_in(checkpoint, content, told)
+    what = declared(found.compared) if found.compared else dict(told.what) | {copy.name: DUPLICATE for copy in copies if copy.same}
+    known = {name: prod(logical.shape) for name, logical in content.tensors.items() if logical.shape is not None}
+    components, beside = summed(what, known, content, checkpoint)
+    if found.verification and len(known) in (0, len(content.tensors)):  # which knows of fused tensors how much is of which component
+        components, beside = dict(found.verification.found), found.verification.beside
+    patterns = patterns_of(checkpoint, content, what, known)
+    return StoredCount(
+        path=str(checkpoint.path),
+        format=checkpoint.format,
+        files=len(checkpoint.files),
+        tensors=len(checkpoint.tensors),
+        whole=checkpoint.whole,
+        total=sum(components.values()) if known or not content.tensors else None,
+        components=components if known or not content.tensors else {},
+        by="declaration" if found.verification else "names",
+        untold=0 if found.compared else len(told.untold),
+        beside=beside,
+        zoo=found.ids,
+        nearest=found.nearest,
+        scheme=content.scheme,
+        elements=content.totals.elements,
+        bytes=content.totals.bytes,
+        bits=content.totals.bits,
+        types=types_of(checkpoint),
+        stacks=told.stacks,
+        experts=told.experts,
+        copies=copies,
+        faults=(*checkpoint.faults, *content.faults),
+        remarks=(*(found.verification or checkpoint).remarks, *remarks(len(known), content, found.ids, patterns)),
+        patterns=patterns,
+        shapes=shapes_of(what, content),
+    )
+
+
+def declared(found: Compared) -> dict[str, str]:
+    """What the declaration says of every tensor: its component, of a fused one the first, or what it is beside the parameters."""
+    tensors = dict(found.matches.there) | dict(found.matches.by_shape)
+    components = {tensor: place(tensor.part, shares(tensor)[0][0])[0] for tensor in tensors.values()}
+    return {name: said.what if (said := found.said.get(name)) else components[tensors[name]] for name in found.content.tensors}
+
+
+def summed(what: Mapping[str, str], known: Mapping[str, int], content: Unpacked, checkpoint: Checkpoint) -> tuple[dict[str, int], dict[str, int | None]]:
+    """Learned values of each component, and values beside them, by what they are."""
+    components, beside = dict.fromkeys(COMPONENTS, 0), Counter[str]()
+    for name, n in known.items():
+        if what[name] in components:
+            components[what[name]] += n
+        else:
+            beside[what[name]] += n
+    for name, thing in content.beside.items():
+        shape = checkpoint.tensors[name].shape
+        if shape is not None:
+            beside[thing] += prod(shape)
+    return components, dict(beside)
+
+
+def copies_in(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> tuple[Copy, ...]:
+    """Tables and heads of the token table's shape, each with whether it is a copy of it."""
+    tables = [name for name in told.tables if (shape := content.tensors[name].shape) and len(shape) == 2][:MOST_TABLES]
+    if not tables:
+        return ()
+    first, *others = tables
+    shape = content.tensors[first].shape or ()
+    return tuple(Copy(name, first, same(checkpoint, content, name, first), prod(shape)) for name in others if content.tensors[name].shape == shape)
+
+
+def same(checkpoint: Checkpoint, content: Unpacked, a: str, b: str) -> bool | None:
+    """Whether samples of two tensors are equal; None where nobody can tell."""
+    one, other = content.tensors[a].held, content.tensors[b].held
+    if any(checkpoint.tensors[x].dtype != checkpoint.tensors[y].dtype for x, y in zip(one, other)) or len(one) != len(other):
+        return None
+    found = [same_values(checkpoint, x, y) for x, y in zip(one, other)]
+    return False if False in found else None if None in found else True
+
+
+def shapes_of(what: Mapping[str, str], content: Unpacked) -> dict[str, Counter[tuple[int, ...]]]:
+    """How many tensors of each shape each component has."""
+    found: dict[str, Counter[tuple[int, ...]]] = {}
+    for name, logical in content.tensors.items():
+        if logical.shape is not None:
+            found.setdefault(what[name], Counter())[logical.shape] += 1
+    return found
+
+
+def patterns_of(checkpoint: Checkpoint, content: Unpacked, what: Mapping[str, str], known: Mapping[str, int]) -> tuple[Pattern, ...]:
+    """Every tensor of the files, those together that are stored alike and differ in indices alone."""
+    values = {logical.held[0]: name for name, logical in content.tensors.items()}
+    alike: dict[tuple[str, str | None, tuple[int, ...] | None], list[str]] = {}
+    for name, held in checkpoint.tensors.items():
+        thing = what[values[name]] if name in values else content.beside[name]
+        alike.setdefault((thing, held.dtype, held.shape), []).append(name)
+    return tuple(
+        Pattern(pattern, thing, dtype, shape, len(names), learned((values[name] for name in names if name in values), thing, known))
+        for (thing, dtype, shape), all_names in alike.items()
+        for pattern, names in folded(all_names)
+    )
+
+
+def learned(names: Iterable[str], what: str, known: Mapping[str, int]) -> int | None:
+    """Parameters behind tensors, which are `what`."""
+    if what not in COMPONENTS:
+        return 0
+    sizes = [known.get(name) for name in names]
+    return None if None in sizes else sum(size or 0 for size in sizes)
+
+
+def remarks(known: int, content: Unpacked, ids: Sequence[str], patterns: Iterable[Pattern]) -> list[str]:
+    """What of the tensors was not counted, and what is no model by itself. `ids`: of the models that it holds."""
+    lines, all = [], len(content.tensors)
+    if known < all:
+        lines.append(f"of {f'{all - known:,} of {all:,}' if known else 'all'} tensors the shape is not known: they are not counted")
+    if not ids and (n := sum(pattern.tensors for pattern in patterns if class_of(pattern.pattern, pattern.shape) == "adapter")):
+        lines.append(f"{n:,} tensors are an adapter's: they change the weights of a model that is not here")
+    return lines

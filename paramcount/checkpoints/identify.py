@@ -1,0 +1,107 @@
+"""Which models of the zoo a checkpoint holds: those whose declaration says every one of its tensors."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import NamedTuple
+
+from paramcount.checkpoints.checkpoint import Checkpoint
+from paramcount.checkpoints.name_meanings import Meanings, meanings
+from paramcount.checkpoints.packed.quantised import Unpacked
+from paramcount.checkpoints.verify import Compared, Verification, compared, verification
+from paramcount.counting.count import counted
+from paramcount.errors import ParamcountError
+from paramcount.zoo import entries as zoo
+
+TABLE = "zoo.csv"
+STRANGE = 10  # times the tensors of a model: what a file holds of which it is a small part
+NEAR = 20  # of so many tensors, one at most may differ in the nearest model
+WIDTHS = (2, 4)  # bytes of a value, where an index alone tells the size
+MOST_TENSORS = 100_000  # more than any model of the zoo has: Qwen3-Next has 74,391
+COUNTS = ("total", "language_model", "buffers", "mtp", "n_layers", "d_model", "vocab_size")
+
+
+class Nearest(NamedTuple):
+    """The model of the zoo that least speaks against."""
+
+    id: str
+    differing: int  # tensors that are missing, strange or of another shape
+
+
+class Recognised(NamedTuple):
+    """What the zoo says of a checkpoint."""
+
+    ids: tuple[str, ...]  # of all models whose declaration it holds
+    compared: Compared | None  # with the first of them
+    verification: Verification | None  # of the same
+    nearest: Nearest | None  # where there are none
+
+
+def recognised(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Recognised:
+    """The models of the zoo that a checkpoint holds, or the one that it nearly holds."""
+    tried: list[tuple[zoo.Model, Compared]] = []
+    ids: list[str] = []
+    first, nearest = None, None
+    for id in candidates(checkpoint, content, told):
+        model = zoo.entry(id)
+        if len(content.tensors) > STRANGE * sum(tensor.copies for tensor in counted(model).tensors):
+            continue
+        alike = (found for other, found in tried if (other.architecture, other.sizes) == (model.architecture, model.sizes))
+        found = next(alike, None) or _compared(model, checkpoint, content)
+        if found is None:
+            continue
+        tried.append((model, found))
+        differing = sum(not said.ok for said in found.said.values())
+        if not differing:
+            ids.append(id)
+            first = first or (model, found)
+        elif differing * NEAR <= len(checkpoint.tensors) and (nearest is None or differing < nearest.differing):
+            nearest = Nearest(id, differing)
+    if first:
+        return Recognised(tuple(ids), first[1], verification(*first), None)
+    return Recognised((), None, None, nearest)
+
+
+def zoo_models(checkpoint: Checkpoint, content: Unpacked) -> tuple[str, ...]:
+    """Ids of the models of the zoo that a checkpoint holds. `content`: the same without its packing."""
+    if len(content.tensors) > MOST_TENSORS:
+        return ()
+    return recognised(checkpoint, content, meanings({name: logical.shape for name, logical in content.tensors.items()})).ids
+
+
+def _compared(model: zoo.Model, checkpoint: Checkpoint, content: Unpacked) -> Compared | None:
+    try:
+        return compared(model, checkpoint, content)
+    except ParamcountError:  # a GGUF file of another architecture
+        return None
+
+
+def candidates(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Iterator[str]:
+    """Ids of the models whose token table and number of layers the checkpoint has, and that are about as large."""
+    shapes = [logical.shape for logical in content.tensors.values() if logical.shape]
+    tables, values = {frozenset(shape) for shape in shapes if len(shape) == 2}, sum(map(prod, shapes))
+    layers = {*told.stacks.values(), sum(told.stacks.values())}
+    for id, row in rows():
+        if row["n_layers"] not in layers:
+            continue
+        table = row["vocab_size"] * row["d_model"]
+        if not shapes:
+            if checkpoint.total_size in [width * (row["total"] + buffers) for width in WIDTHS for buffers in (0, row["buffers"])]:
+                yield id
+        elif {row["vocab_size"], row["d_model"]} in tables and fits(values, row["language_model"], row["total"] + row["mtp"] + 2 * table):
+            yield id
+
+
+def fits(values: int, least: int, most: int) -> bool:
+    """Whether a file is about as large as a model: some of its tensors may be missing, buffers and masks may stand beside them."""
+    return 4 * least <= 5 * values and 4 * values <= 5 * most
+
+
+def rows() -> Iterator[tuple[str, Mapping[str, int]]]:
+    """The counts and sizes of every model of the zoo."""
+    with (zoo.CONFIGS / TABLE).open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["estimate"] == "false":
+                yield row["id"], {name: int(row[name] or 0) for name in COUNTS}

@@ -1,0 +1,137 @@
+"""A verification as tables: for people the components and what does not fit; for CSV every line of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from paramcount.checkpoints.findings import Line
+from paramcount.checkpoints.verify import Verification
+from paramcount.errors import as_list, printable
+from paramcount.output.numbers import short_bytes
+from paramcount.output.tables import Column, Table
+
+MOST_LINES = 20
+MOST_MODELS = 6
+
+
+def table(found: Verification, others: Sequence[str] = ()) -> Table:
+    """A row per component: expected, found, difference; below it every tensor that is not simply there. `others`: models that the
+    checkpoint holds instead."""
+    counts = {name: (n, found.found[name]) for name, n in found.expected.items() if n or found.found[name]}
+    if strange := sum(line.values or 0 for line in found.lines if line.said.finding in ("unexpected", "differs")):
+        counts["not declared"] = (0, strange)
+    counts["total"] = (sum(n for n, _ in counts.values()), sum(n for _, n in counts.values()))
+    rows = [[name, expected, held, held - expected] for name, (expected, held) in counts.items()]
+    columns = [Column("component", "component", right=False), Column("expected", "expected"), Column("found", "by name" if found.only_names else "found")]
+    columns.append(Column("difference", "difference", show=signed))
+    below = [*nothing(found), *lines(found), *held_instead(others), *notes(found)]
+    return Table(columns, rows, found.to_dict() | {"zoo": list(others)}, above=[headline(found)], below=below)
+
+
+def nothing(found: Verification) -> list[str]:
+    return [] if any(found.found.values()) else [f"of the tensors of {found.name} not one is there"]
+
+
+def held_instead(models: Sequence[str]) -> list[str]:
+    if not models:
+        return []
+    more = len(models) - MOST_MODELS
+    return [f"it holds the tensors of {', '.join(models[:MOST_MODELS])}{f' and {more} others' if more > 0 else ''}"]
+
+
+def rows(found: Verification) -> Table:
+    """Everything as rows of one table: components, then folded tensors."""
+    names = ("finding", "what", "pattern", "tensors", "declared", "held", "expected", "found", "note")
+    components = [["component", name, None, None, None, None, n, found.found[name], None] for name, n in found.expected.items()]
+    tensors = [
+        [line.said.finding, line.said.what, line.pattern, line.tensors, shape(line.said.declared), shape(line.said.held), None, line.values, line.said.note]
+        for line in found.lines
+    ]
+    faults = [["fault", fault, *[None] * (len(names) - 2)] for fault in found.faults]
+    return Table([Column(name, name) for name in names], [*components, *tensors, *faults], found.to_dict())
+
+
+def headline(found: Verification) -> str:
+    files = f"{found.files:,} files, " if found.files > 1 else ""
+    against = len(found.faults) + sum(not line.said.ok for line in found.lines)
+    verdict = f"everything is accounted for{' by name' if found.only_names else ''}" if found.ok else f"{against:,} finding{'s' if against > 1 else ''}"
+    return f"{found.name} in {printable(found.path)}: {files}{found.tensors:,} tensors   {verdict}"
+
+
+def lines(found: Verification, most: int = MOST_LINES, where: str = "--json") -> list[str]:
+    """What speaks against the file, a line each. `where` all of it is said."""
+    against = [line for line in found.lines if not line.said.ok]
+    n = len(found.faults) + len(against)
+    shown = n if n <= most + 1 else most
+    told_all = [*found.faults[:shown], *map(told, against[: max(0, shown - len(found.faults))])]
+    return told_all if shown == n else [*told_all, f"… and {n - shown:,} more: {where} has all of them"]
+
+
+def told(line: Line) -> str:
+    """A line of tensors as people read it."""
+    said, times, pattern = line.said, f"{line.tensors:,} × " if line.tensors > 1 else "", printable(line.pattern)
+    what = said.what.replace("_", " ")
+    match said.finding:
+        case "wrong shape":
+            return f"wrong shape: {pattern} {times}{shape(said.held)}, declared {shape(said.declared)} ({what})"
+        case "missing":
+            return f"missing: {pattern} {times}{shape(said.declared)} ({what})"
+    return f"{said.finding}: {pattern} {times}{shape(said.held)} ({what}){f': {printable(said.note)}' if said.note else ''}"
+
+
+def notes(found: Verification) -> list[str]:
+    """What stands beside the parameters, the size, and what was not checked."""
+    found_lines = []
+    if found.beside:
+        found_lines.append(beside(found.beside))
+    noted = [line for line in found.lines if line.said.ok and line.said.note][:MOST_LINES]
+    found_lines += [f"{printable(line.pattern)}: {line.said.what} {printable(line.said.note)}" for line in noted]
+    if not found.shapes_checked:
+        found_lines.append("shapes were not checked: " + ("only names are known" if found.only_names else "of some tensors only the name is known"))
+    return [*found_lines, *stored(found), *found.remarks]
+
+
+def stored(found: Verification) -> list[str]:
+    """How the values are stored, and the size predicted and found."""
+    told = []
+    totals, size = found.totals, found.size
+    if found.scheme and totals.values is not None and totals.elements is not None:
+        told.append(f"{found.scheme}: {totals.values:,} values in {totals.elements:,} stored elements")
+    if size.found is not None:
+        text = f"{size.found:,} bytes ({short_bytes(size.found)})"
+        if size.predicted is not None:
+            same = size.predicted == size.found
+            text = f"size: {text} predicted and found" if same else f"size: {text} found, {size.predicted:,} predicted"
+        told.append(" · ".join((text, *bits(totals.bits))))
+    return told
+
+
+def beside(values: Mapping[str, int | None]) -> str:
+    """What stands beside the parameters, by what it is."""
+    return f"beside the parameters: {' · '.join(what if n is None else f'{what} {n:,}' for what, n in values.items())}"
+
+
+def bits(each: Fraction | None) -> list[str]:
+    """Bits of a value in two decimals at most; nothing where they are not known.
+
+    >>> bits(Fraction(9, 2)), bits(None)
+    (['4.5 bits a value'], [])
+    """
+    if each is None:
+        return []
+    hundredths = round(each * 100)
+    return [f"{hundredths // 100}.{hundredths % 100:02}".rstrip("0").rstrip(".") + " bits a value"]
+
+
+def shape(sizes: tuple[int, ...] | None) -> str:
+    """A shape as people write it.
+
+    >>> shape((1024, 768)), shape(None)
+    ('[1024, 768]', '')
+    """
+    return "" if sizes is None else as_list(sizes)
+
+
+def signed(n: int) -> str:
+    return f"{n:+,}".replace("-", "−") if n else "0"

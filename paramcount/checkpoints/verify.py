@@ -1,0 +1,210 @@
+"""Whether a checkpoint holds the model that its config promises: per component, tensor by tensor, and in bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paramcount.checkpoints.checkpoint import Checkpoint
+from paramcount.checkpoints.findings import Finding, Line, findings, lines_of, sums
+from paramcount.checkpoints.folding import key
+from paramcount.checkpoints.index_sizes import promise
+from paramcount.checkpoints.matching import Matches, is_counted, matched, named, shares
+from paramcount.checkpoints.opening.locate import opened
+from paramcount.checkpoints.packed.quantised import Totals, Unpacked, unpacked
+from paramcount.checkpoints.writers.layouts import laid_out
+from paramcount.counting.count import COMPONENTS, SCHEMA_VERSION, Count, counted
+from paramcount.counting.tensors import Tensor, place
+from paramcount.errors import ParamcountError, printable
+from paramcount.zoo.entries import Model
+from paramcount.zoo.names import load
+
+
+class Size(NamedTuple):
+    """Bytes of a checkpoint's values."""
+
+    predicted: int | None  # of the declared tensors, each stored as this file stores it or its like; None where nobody can tell
+    found: int | None  # None where neither a header nor an index says
+
+
+@dataclass(frozen=True)
+class Verification:
+    """A model against a checkpoint."""
+
+    id: str
+    name: str
+    path: str
+    format: str  # safetensors | gguf | pytorch
+    files: int
+    tensors: int  # in all files
+    expected: Mapping[str, int]  # parameters of each component, every name of COMPONENTS
+    found: Mapping[str, int]
+    lines: tuple[Line, ...]  # of tensors that are not simply there
+    faults: tuple[str, ...]  # how the files contradict each other, an index, or the way they are packed
+    remarks: tuple[str, ...]
+    size: Size
+    totals: Totals
+    scheme: str | None  # how the file is quantised
+    shapes_checked: bool  # all of them; not where a file is not there
+    only_names: bool  # no shape is known: an index says no more than names, and `found` is what they stand for
+    by_shape: int  # tensors whose names are strange and that were matched by their shape alone
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is accounted for."""
+        return not self.faults and all(line.said.ok for line in self.lines)
+
+    @property
+    def beside(self) -> dict[str, int | None]:
+        """Values beside the parameters that are accounted for, by what they are."""
+        return sums(line for line in self.lines if line.said.ok)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data for JSON."""
+        plain = ("id", "name", "path", "format", "ok", "files", "tensors", "scheme", "shapes_checked", "only_names", "by_shape", "beside", "faults", "remarks")
+        lines = [line.said._asdict() | {"pattern": line.pattern, "tensors": line.tensors, "values": line.values, "ok": line.said.ok} for line in self.lines]
+        counts = {"expected": dict(self.expected), "found": dict(self.found)}
+        totals = {f"{name}_total": sum(components.values()) for name, components in counts.items()}
+        sizes = {"size": self.size._asdict(), "totals": self.totals.to_dict()}
+        return {"schema_version": SCHEMA_VERSION} | {name: getattr(self, name) for name in plain} | counts | totals | sizes | {"lines": lines}
+
+
+def verify(model: object, checkpoint: str | Path, *, watch: Callable[[int, int], object] | None = None) -> Verification:
+    """Whether a checkpoint holds the model that its config promises. Only headers are read, and samples of what should be copies.
+
+    `model`: as for `paramcount.load`. `checkpoint`: the path of a .safetensors or .gguf file, of an index, of a directory of shards, or
+    of a saved header. `watch`: called with the files read and all of them, as they are read.
+
+    Raises: ParamcountError where one of them cannot be read.
+    """
+    return verified(load(model), opened(checkpoint, watch))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A model's declaration beside what a checkpoint holds, tensor by tensor."""
+
+    checkpoint: Checkpoint
+    count: Count
+    content: Unpacked
+    tensors: Sequence[Tensor]  # as the checkpoint's writer names and shapes them
+    matches: Matches
+    said: Mapping[str, Finding]  # of names that are not simply there
+    remarks: tuple[str, ...]
+
+
+def compared(model: Model, checkpoint: Checkpoint, content: Unpacked | None = None) -> Compared:
+    """A loaded model and an opened checkpoint, each tensor matched. `content`: the checkpoint without its packing, where that is known."""
+    count, content = counted(model), content or unpacked(checkpoint)
+    tensors, remarks = written(checkpoint, content, count)
+    try:
+        declared = named(tensors)
+    except ParamcountError as error:
+        raise error.at(printable(model.id)) from None
+    matches = matched(declared, content.tensors, count.sizes.unsaved)
+    remarks += [f"{printable(name)} is not there: the reference works it out anew" for name in matches.absent if name.endswith(count.sizes.unsaved)]
+    return Compared(checkpoint, count, content, tensors, matches, findings(matches, checkpoint, content, count), tuple(remarks))
+
+
+def verified(model: Model, checkpoint: Checkpoint) -> Verification:
+    """A loaded model against an opened checkpoint."""
+    return verification(model, compared(model, checkpoint))
+
+
+def verification(model: Model, found: Compared) -> Verification:
+    """What is to be said of a model beside a checkpoint."""
+    checkpoint, content, matches = found.checkpoint, found.content, found.matches
+    size = Size(predicted(found), held_bytes(checkpoint))
+    faults, remarks = [*checkpoint.faults, *content.faults], [*found.remarks]
+    if matches.by_shape:
+        remarks.append(f"the names are strange: {len(matches.by_shape):,} tensors were matched by their shape alone")
+    if checkpoint.only_names:
+        try:
+            remarks.append(promise(matches, content, checkpoint))
+        except ParamcountError as error:
+            faults.append(str(error))
+    return Verification(
+        id=model.id,
+        name=model.name,
+        path=str(checkpoint.path),
+        format=checkpoint.format,
+        files=len(checkpoint.files),
+        tensors=len(checkpoint.tensors),
+        expected=expected_of(found.tensors),
+        found=found_of(found),
+        lines=lines_of(found.said),
+        faults=tuple(faults),
+        remarks=(*checkpoint.remarks, *filter(None, remarks)),
+        size=size,
+        totals=content.totals,
+        scheme=content.scheme,
+        shapes_checked=checkpoint.whole,
+        only_names=checkpoint.only_names,
+        by_shape=len(matches.by_shape),
+    )
+
+
+def written(checkpoint: Checkpoint, content: Unpacked, count: Count) -> tuple[Sequence[Tensor], list[str]]:
+    """The declared tensors as this checkpoint's writer names and shapes them, and what is to be said of it."""
+    if checkpoint.format != "gguf":
+        return laid_out(count.tensors, content.tensors, count.sizes.either_way)
+    from paramcount.checkpoints.writers.gguf_names import gguf_tensors, left_out, rows_left_out
+
+    parts = left_out(count.tensors)
+    remarks = [f"{', '.join(parts)}: in an mmproj file of its own, not checked"] if parts else []
+    try:
+        tensors = gguf_tensors(count.tensors, content.tensors, checkpoint.metadata.get("general.architecture"), count)
+    except ParamcountError as error:
+        raise error.at(printable(checkpoint.path)) from None
+    return tensors, remarks + rows_left_out(count.tensors, tensors)
+
+
+def expected_of(tensors: Sequence[Tensor]) -> dict[str, int]:
+    """Parameters that the declaration has of each component."""
+    found = dict.fromkeys(COMPONENTS, 0)
+    for tensor in tensors:
+        if is_counted(tensor):
+            for component, n in shares(tensor):
+                found[place(tensor.part, component)[0]] += n * tensor.copies
+    return found
+
+
+def found_of(found: Compared) -> dict[str, int]:
+    """Parameters that the files hold of each component; where no shape is known, those of the tensors that are named."""
+    sums = dict.fromkeys(COMPONENTS, 0)
+    matches, held, only_names = found.matches, found.content.tensors, found.checkpoint.only_names
+    there = {**matches.there, **matches.by_shape}
+    copies = Counter(tensor for name, tensor in there.items() if only_names or held[name].shape is not None)
+    for tensor, times in copies.items():
+        if is_counted(tensor):
+            for component, n in shares(tensor):
+                sums[place(tensor.part, component)[0]] += n * times
+    for name, tensor in matches.misshapen.items():
+        if is_counted(tensor):
+            sums[place(tensor.part, tensor.component)[0]] += prod(held[name].shape or ())
+    return sums
+
+
+def predicted(found: Compared) -> int | None:
+    """Bytes of what is declared and not left out, each tensor packed as the file packs it, else as it packs its like; and of what else the
+    file may hold."""
+    matches, held = found.matches, found.content.tensors
+    sizes = [held[name].size(tensor.shape) for tensors in (matches.there, matches.misshapen, matches.by_shape) for name, tensor in tensors.items()]
+    sizes += [held[name].size(shape) for name in matches.unexpected if found.said[name].ok and (shape := held[name].shape) is not None]
+    if matches.missing:
+        like = {key(name): logical for name, logical in held.items()}
+        usual = max(like.values(), key=lambda logical: prod(logical.shape or ()), default=None)
+        for name, tensor in matches.missing.items():
+            kept = like.get(key(name)) or usual
+            sizes.append(kept.size(tensor.shape) if kept else None)
+    return None if None in sizes else sum(size or 0 for size in sizes)
+
+
+def held_bytes(checkpoint: Checkpoint) -> int | None:
+    """Bytes of all values: as the headers say, else as an index does."""
+    sizes = [held.size for held in checkpoint.tensors.values()]
+    return checkpoint.total_size if None in sizes else sum(size or 0 for size in sizes)

@@ -1,0 +1,247 @@
+"""Why a checkpoint holds as many values as it does: the model's total and named causes with nothing left over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
+
+from paramcount.checkpoints.checkpoint import Checkpoint, Type, types_of
+from paramcount.checkpoints.findings import BIAS_OF_PACKED
+from paramcount.checkpoints.folding import parted
+from paramcount.checkpoints.matching import is_counted
+from paramcount.checkpoints.verify import Compared, Verification, compared, expected_of, verification
+from paramcount.counting.arithmetic import arithmetic, as_sum
+from paramcount.counting.tensors import Tensor, place
+from paramcount.explaining.causes import Cause, Item, mtp_name
+from paramcount.explaining.why import Account, plain
+from paramcount.flow.graph import Repeat
+from paramcount.formats.gguf import BLOCKS
+from paramcount.zoo.entries import Model
+
+Shape: TypeAlias = tuple[int, ...]
+
+# The causes, in the order in which they are told. What published figures have in common with files is called as in `causes`.
+LEFT_OUT, MISSING, MISSHAPEN = "left out by its writer", "missing tensors", "tensors of another shape"
+TIED, COPIES, BUFFERS, LEGACY, MTP = "tied head a second time", "tied copies", "buffers", "legacy buffers", "MTP layer"
+SCALES, ZEROS, INDICES, ACTIVATIONS = "scales", "zero points", "group indices", "scales of activations"
+BIASES, UNREAD, OTHERS = "zero biases of packed weights", "allocated and never read", "undeclared buffers"
+TOWERS, UNDECLARED = "parts that are not counted", "undeclared tensors"
+ORDER = (LEFT_OUT, MISSING, MISSHAPEN, TIED, COPIES, BUFFERS, LEGACY, MTP, SCALES, ZEROS, INDICES, ACTIVATIONS, BIASES, UNREAD, OTHERS, TOWERS, UNDECLARED)
+BESIDE = {
+    "scale": SCALES, "zero point": ZEROS, "group index": INDICES, "activation scale": ACTIVATIONS,
+    BIAS_OF_PACKED: BIASES, "never read": UNREAD, "buffer": OTHERS,
+}  # fmt: skip
+ITEMS = ("", "as the file has them", "as declared", "own tensors", "buffers", "copies of table and head", "main layers", "MTP layers")  # before all others
+LISTED = (MTP, LEFT_OUT, TOWERS, UNDECLARED)  # causes whose note names their items
+MOST_SHAPES = 40  # in one sum
+METHODS = {"fp8": "FP8 scales", "fp4": "FP4 scales", "mxfp4": "MXFP4 scales", "gptq": "GPTQ scales"}  # by layout; all others are AWQ's
+
+
+class Part(NamedTuple):
+    """A tensor that the total does not explain, and what of it is to be counted."""
+
+    cause: str  # one of ORDER
+    item: str  # of the cause; "" where it is of one piece
+    sign: int
+    name: str
+    shape: Shape | None  # None where nobody can tell
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a checkpoint holds, as a model's total and what else."""
+
+    id: str
+    name: str
+    path: str
+    values: int | None  # that the file holds behind its packing, scales and all; None where of some tensors only names are known
+    account: Account  # the total and its causes; where `values` is None, each tensor as declared
+    unknown: tuple[str, ...]  # causes whose values no name tells
+    types: tuple[Type, ...]  # what is stored, the most bytes first
+    size: int | None  # bytes of all files; None where not all are there
+    verification: Verification
+
+    @property
+    def left_over(self) -> int | None:
+        """What no cause explains: always 0 where the values are known."""
+        return None if self.values is None else self.values - self.account.value
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is accounted for."""
+        return self.verification.ok and not self.left_over
+
+    @property
+    def stored(self) -> list[str]:
+        """How the bytes of the values, and of the files, come about."""
+        bytes = sum(type.bytes for type in self.types)
+        if not self.types or self.values is None:
+            return []
+        found = [f"bytes: {' + '.join(map(width, self.types))} = {bytes:,}"]
+        return [*found, f"files: {self.size:,} bytes = values {bytes:,} + headers {self.size - bytes:,}"] if self.size is not None else found
+
+    @property
+    def verdict(self) -> str:
+        """exact, names only or not accounted for."""
+        return "not accounted for" if not self.ok else "names only" if self.values is None else "exact"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data for JSON."""
+        said = {name: getattr(self, name) for name in ("id", "name", "path", "values", "verdict", "ok", "left_over")}
+        checked = {name: plain(getattr(self.verification, name)) for name in ("format", "files", "tensors", "scheme", "faults", "remarks")}
+        own = {name: plain(getattr(self, name)) for name in ("account", "unknown", "types", "size")}
+        return said | own | {"bytes": self.verification.size.found} | checked
+
+
+def width(type: Type) -> str:
+    """The bytes of one type: how many values by how many each, or so many blocks.
+
+    >>> width(Type("BF16", 1, 4096, 8192)), width(Type("Q4_K", 1, 4096, 2304)), width(Type("F4", 1, 4096, 2048))
+    ('4,096 × 2 (BF16)', '16 × 144 (blocks of Q4_K)', '2,048 (F4)')
+    """
+    block = BLOCKS.get(type.dtype)
+    if type.elements and type.bytes % type.elements == 0:
+        return f"{type.elements:,} × {type.bytes // type.elements} ({type.dtype})"
+    if block and block.values > 1:
+        return f"{type.bytes // block.size:,} × {block.size} (blocks of {type.dtype})"
+    return f"{type.bytes:,} ({type.dtype})"
+
+
+def contents_of(model: Model, checkpoint: Checkpoint) -> Contents:
+    """Why a checkpoint holds as many values as it does: a model's total and what the file leaves out or holds besides, tensor by tensor.
+
+    Units: values, each of those behind the packing of a quantised file, its scales and what else stands beside them as stored.
+    """
+    found = compared(model, checkpoint)
+    parts = list(parts_of(found))
+    causes = (*left_out(found), *made(found, parts))
+    total = found.count.total
+    account = Account("total", total, causes, total + sum(cause.units for cause in causes), "exact")
+    unknown = dict.fromkeys(called(found, part.cause) for part in parts if part.shape is None)
+    sizes = [file.size for file in checkpoint.files]
+    return Contents(
+        id=model.id,
+        name=model.name,
+        path=str(checkpoint.path),
+        values=values_of(found),
+        account=account,
+        unknown=tuple(unknown),
+        types=types_of(checkpoint),
+        size=None if None in sizes else sum(size or 0 for size in sizes),
+        verification=verification(model, found),
+    )
+
+
+def values_of(found: Compared) -> int | None:
+    """All values of the file; None where of some tensors only the names are known."""
+    shapes = [logical.shape for logical in found.content.tensors.values()]
+    shapes += [found.checkpoint.tensors[name].shape for name in found.content.beside]
+    return None if None in shapes else sum(prod(shape or ()) for shape in shapes)
+
+
+def left_out(found: Compared) -> Iterator[Cause]:
+    """What files of this kind never hold: towers in a file of their own, a head that nobody reads there."""
+    written, declared = expected_of(found.tensors), found.count.components
+    items = []
+    for name in declared:
+        if written[name] != declared[name]:
+            partly = f"{written[name]:,} − {declared[name]:,}"
+            items.append(Item(name, written[name] - declared[name], partly if written[name] else arithmetic(found.count)[name]))
+    if items:
+        yield cause_of(LEFT_OUT, LEFT_OUT, items)
+
+
+def parts_of(found: Compared) -> Iterator[Part]:
+    """Every tensor that the total does not explain, in the order of the declaration."""
+    matches, held = found.matches, found.content.tensors
+    for name, tensor in matches.missing.items():
+        if is_counted(tensor):
+            yield Part(MISSING, place(tensor.part, tensor.component)[0], -1, name, tensor.shape)
+    packed = {other: name for name, logical in held.items() for other in logical.held[1:]}
+    declared = {**matches.there, **matches.misshapen, **matches.by_shape}
+    for name, tensor in declared.items():
+        shape = held[name].shape
+        if not is_counted(tensor):
+            yield Part(*of_uncounted(tensor), 1, name, tensor.shape if shape is None else shape)
+        elif name in matches.misshapen:
+            yield Part(MISSHAPEN, "as the file has them", 1, name, shape)
+            yield Part(MISSHAPEN, "as declared", -1, name, tensor.shape)
+        for other in held[name].held[1:]:
+            yield of_packing(found, name, other, tensor)
+    for name in found.content.beside:
+        if packed.get(name) not in declared:
+            yield of_packing(found, packed.get(name), name, None)
+    for name in matches.unexpected:
+        said = found.said[name]
+        cause = BESIDE.get(said.what, TOWERS) if said.ok else UNDECLARED
+        yield Part(cause, said.what if cause in LISTED else "", 1, name, held[name].shape)
+
+
+def of_uncounted(tensor: Tensor) -> tuple[str, str]:
+    """The cause, and the item of it, that a declared tensor is which no total counts."""
+    if tensor.part == "mtp":
+        return MTP, "copies of table and head" if tensor.tied_to else "own tensors" if tensor.role == "parameter" else "buffers"
+    if tensor.tied_to:
+        return TIED if tensor.component == "lm_head" else COPIES, ""
+    return LEGACY if tensor.role == "legacy_buffer" else BUFFERS, ""
+
+
+def of_packing(found: Compared, name: str | None, other: str, tensor: Tensor | None) -> Part:
+    """What stands beside packed values."""
+    cause = BESIDE[found.content.beside[other]]
+    return Part(cause, "MTP layers" if tensor and tensor.part == "mtp" else "main layers", 1, other, found.checkpoint.tensors[other].shape)
+
+
+def made(found: Compared, parts: Sequence[Part]) -> Iterator[Cause]:
+    """The causes that the parts are."""
+    causes: dict[str, dict[tuple[str, int], list[Part]]] = {}
+    for part in parts:
+        if part.shape is not None:
+            causes.setdefault(part.cause, {}).setdefault((part.item, part.sign), []).append(part)
+    for cause in sorted(causes, key=ORDER.index):
+        items = []
+        for (name, sign), alike in sorted(causes[cause].items(), key=lambda item: ITEMS.index(item[0][0]) if item[0][0] in ITEMS else len(ITEMS)):
+            items.append(Item(name, sign * sum(prod(part.shape or ()) for part in alike), sum_of(alike)))
+        if sum(item.units for item in items):
+            yield cause_of(cause, called(found, cause), items)
+
+
+def cause_of(cause: str, name: str, items: Sequence[Item]) -> Cause:
+    """A cause of these items. `name`: how it is called here."""
+    note = ", ".join(item.name for item in items) if cause in LISTED else ""
+    return Cause(name, sum(item.units for item in items), note, tuple(item if len(items) > 1 else item._replace(name="") for item in items))
+
+
+def called(found: Compared, cause: str) -> str:
+    """The name of a cause: scales by their method, MTP layers by how many they are."""
+    if cause == MTP:
+        return mtp_name(tensor for tensor in found.matches.there.values() if tensor.part == "mtp" and is_own(tensor))
+    if cause == SCALES:
+        layouts = {logical.packing.layout for logical in found.content.tensors.values() if logical.packing and len(logical.held) > 1}
+        scheme = re.match(r"\w+", found.content.scheme or "")  # where names alone tell how they are packed
+        return " and ".join(sorted({METHODS.get(layout, "AWQ scales") for layout in layouts})) or f"{scheme[0] if scheme else ''} {SCALES}".lstrip()
+    return cause
+
+
+def is_own(tensor: Tensor) -> bool:
+    return tensor.role == "parameter" and not tensor.tied_to
+
+
+def sum_of(parts: Sequence[Part]) -> str:
+    """The arithmetic of tensors; of too many shapes only how many they are."""
+    return f"{len(parts):,} tensors" if len({part.shape for part in parts}) > MOST_SHAPES else as_sum(tensors_of(parts))
+
+
+def tensors_of(parts: Iterable[Part]) -> Iterator[Tensor]:
+    """Single tensors as those rows that differ in layer and expert alone, for the arithmetic."""
+    kinds: dict[tuple[tuple[str, ...], Shape], list[tuple[int, ...]]] = {}
+    for part in parts:
+        words, indices = parted(part.name)
+        kinds.setdefault((words, part.shape or ()), []).append(indices)
+    for (words, shape), places in kinds.items():
+        counts = [len(set(axis)) for axis in zip(*places)]
+        axes = [("layer" if i == 0 else "expert", n) for i, n in enumerate(counts)] if prod(counts) == len(places) else [("layer", len(places))]
+        yield Tensor("#".join(words), shape, "", "", "", tuple(Repeat(axis, n, n) for axis, n in axes if n > 1), (), None)

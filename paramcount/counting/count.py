@@ -1,0 +1,225 @@
+"""Counts of a declaration: total, active, per component, per part, tensor by tensor. All of them are Python ints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from paramcount.counting.sum_weights import Sums, walked
+from paramcount.counting.sum_weights import sums as summed
+from paramcount.counting.tensors import TOWERS, Tensor, place, tensors
+from paramcount.zoo.names import load
+
+if TYPE_CHECKING:
+    from paramcount.sizes.fields import Sizes
+    from paramcount.zoo.entries import Model, Release
+
+SCHEMA_VERSION = 2
+
+COMPONENTS = (
+    "embedding", "other_embedding", "position", "qkv", "output_projection", "mlp", "router", "experts", "shared_experts",
+    "mixer", "norm", "lm_head", "other", "vision", "audio", "projector",
+)  # fmt: skip
+PARTS = ("decoder", "encoder", "cross_attention", "vision", "audio", "projector", "mtp")
+TABLES = ("embedding", "other_embedding", "position", "lm_head")
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many parameters a model has, and where.
+
+    `total` holds every parameter of the reference implementation once; `details` opens components one level
+    ("qkv.q", "vision.mlp"); buffers, MTP layers and what else a release stores stand beside it, never in it.
+    """
+
+    id: str
+    total: int
+    active: int
+    components: Mapping[str, int]  # every name of COMPONENTS, zeros too; sums to total
+    active_components: Mapping[str, int]
+    details: Mapping[str, int]
+    parts: Mapping[str, int]  # every name of PARTS but mtp, zeros too; sums to total
+    buffers: int
+    legacy_buffers: int
+    mtp: int
+    mtp_buffers: int
+    mtp_copies: int
+    tied: bool
+    active_min: int  # what a token uses at least; `active` unless the number of experts it visits varies
+    scope: str = "model"  # model | language_model
+    not_counted: tuple[str, ...] = ()
+    release: Mapping[str, int] = field(default_factory=dict)  # what the released files hold, item by item; empty where nobody said
+    quantisation: str | None = None  # of the released files
+    warnings: tuple[str, ...] = ()  # the count may not be what was meant: a key that looks like a size is ignored, for example
+    notes: tuple[str, ...] = ()  # harmless, but worth knowing
+    architecture: str = ""
+    reference: str = ""  # the class whose parameters these are
+    sizes: Any = field(default=None, repr=False, compare=False)
+    head: bool = field(default=True, repr=False, compare=False)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Warnings and notes together. Deprecated: use `warnings` and `notes`; it goes away in 0.3."""
+        return (*self.warnings, *self.notes)
+
+    @property
+    def embedding(self) -> int:
+        return self.components["embedding"]
+
+    @property
+    def lm_head(self) -> int:
+        return self.components["lm_head"]
+
+    @property
+    def non_embedding(self) -> int:
+        """Total less every table and the head."""
+        return self.total - sum(self.components[name] for name in TABLES)
+
+    @property
+    def active_non_embedding(self) -> int:
+        """Active less every table and the head."""
+        return self.active - sum(self.components[name] for name in TABLES)
+
+    @property
+    def active_without_input_table(self) -> int:
+        """Active less the token table: the convention of DeepSeek-V3's and gpt-oss's published figures."""
+        return self.active - self.embedding
+
+    @property
+    def language_model(self) -> int:
+        """Total less vision, audio and projector."""
+        return self.total - sum(self.components[name] for name in TOWERS)
+
+    @property
+    def checkpoint(self) -> int | None:
+        """Logical values in the released files: all items of `release`, quantisation scales too. None where nobody said what they hold."""
+        return sum(self.release.values()) if self.release else None
+
+    @property
+    def bytes_fp32(self) -> int:
+        """Bytes of the weights at 4 bytes each."""
+        return 4 * self.total
+
+    @property
+    def bytes_bf16(self) -> int:
+        """Bytes of the weights at 2 bytes each."""
+        return 2 * self.total
+
+    @cached_property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors of the reference implementation and, part mtp, of the layers beside it."""
+        return tuple(tensors(self.sizes, self.head)) if self.sizes is not None else ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All counts as plain data for JSON."""
+        names = (
+            "id", "total", "active", "active_min", "active_non_embedding", "active_without_input_table", "embedding", "non_embedding", "lm_head",
+            "language_model", "buffers", "legacy_buffers", "mtp", "mtp_buffers", "checkpoint", "bytes_fp32", "bytes_bf16", "tied", "scope",
+            "architecture", "reference",
+        )  # fmt: skip
+        nested = ("components", "active_components", "details", "parts", "release")
+        return {
+            "schema_version": SCHEMA_VERSION,
+            **{name: getattr(self, name) for name in names},
+            "not_counted": list(self.not_counted),
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
+            "remarks": list(self.remarks),
+            **{name: dict(getattr(self, name)) for name in nested},
+        }
+
+
+def count(spec: object, *, download: bool = False) -> Count:
+    """How many parameters a model has, and where.
+
+    `spec`: a zoo id, a Hugging Face id, the path of a config.json, of a directory with one or of a YAML file, a mapping (a parsed
+    config.json, or `architecture` and `config`), or what `paramcount.load` returned. `download`: as for `paramcount.load`.
+
+    >>> count("gpt2-small").total
+    124439808
+    >>> count({"model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 16}).total
+    1481705472
+
+    Units: parameters. Raises: ParamcountError where the model is unknown, its config wrong, or it is an estimate.
+    """
+    return counted(load(spec, download=download))
+
+
+def counted(model: Model) -> Count:
+    """The count of a loaded model."""
+    reading, release = model.reading, model.release
+    count = from_sums(
+        summed(model.sizes, reading.head),
+        model.sizes,
+        model.id,
+        reading.head,
+        scope=reading.scope,
+        not_counted=reading.not_counted,
+        warnings=reading.warnings,
+        notes=reading.notes,
+        architecture=model.architecture or "",
+        reference=reading.reference,
+    )
+    return replace(count, release=released(count, release), quantisation=release.quantisation) if release else count
+
+
+def released(count: Count, release: Release) -> dict[str, int]:
+    """What the released files hold, item by item."""
+    items = {"total": count.total, "buffers": count.buffers}
+    if release.legacy_buffers:
+        items["legacy_buffers"] = count.legacy_buffers
+    if release.mtp:
+        items |= {"mtp": count.mtp, "mtp_buffers": count.mtp_buffers}
+    if "mtp" in release.copies:
+        items["mtp_copies"] = count.mtp_copies
+    if "lm_head" in release.copies:
+        items["copy_of_lm_head"] = count.embedding if count.tied else 0
+    if release.quantisation:
+        from paramcount.counting.quantisation import SCHEMES, scales_in
+
+        scales = scales_in(count.tensors, SCHEMES[release.quantisation])
+        items |= scales if release.mtp else {"scales": scales["scales"]}
+    return items
+
+
+def count_sizes(sizes: Sizes, id: str = "", head: bool = True) -> Count:
+    """Count the declaration of one config, walking it anew. `head`: with the language model's head."""
+    return from_sums(walked(sizes, head), sizes, id, head)
+
+
+def from_sums(sums: Sums, sizes: Sizes, id: str, head: bool, **said: Any) -> Count:
+    """A count from the sums of its weights, with what else is to be `said` of it."""
+    found, beside, tied, spare = sums
+    components, active_components = dict.fromkeys(COMPONENTS, 0), dict.fromkeys(COMPONENTS, 0)
+    parts = dict.fromkeys(PARTS[:-1], 0)
+    details: dict[str, int] = {}
+    for (part, name), (n, used) in found.items():
+        overview, name = place(part, name)
+        components[overview] += n
+        active_components[overview] += used
+        parts[part] += n
+        if name != overview:
+            details[name] = details.get(name, 0) + n
+    legacy = sum(prod(shape) * copies for _, shape, copies in sizes.legacy_buffers())
+    return Count(
+        id=id,
+        total=sum(components.values()),
+        active=sum(active_components.values()),
+        active_min=sum(active_components.values()) - spare,
+        components=components,
+        active_components=active_components,
+        details=details,
+        parts=parts,
+        buffers=beside["buffer"],
+        legacy_buffers=legacy,
+        mtp=beside["mtp"],
+        mtp_buffers=beside["mtp_buffer"],
+        mtp_copies=beside["mtp_copy"],
+        tied=tied,
+        sizes=sizes,
+        head=head,
+        **said,
+    )

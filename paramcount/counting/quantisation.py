@@ -1,0 +1,150 @@
+"""Quantisation scales: the numbers that a release stores beside its quantised weights, tensor by tensor.
+
+Sources: DeepSeek-V3, arXiv:2412.19437, section 3.3, and its README_WEIGHTS.md (FP8); OCP Microscaling Formats v1.0, section 5.1, and
+gpt-oss, arXiv:2508.10925, section 2.1 (MXFP4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from paramcount.counting.tensors import Tensor
+    from paramcount.flow.graph import Repeat
+    from paramcount.zoo.entries import Model
+
+KEPT_PARTS = ("vision", "audio", "projector")  # what stays as it is: parts,
+KEPT = ("embedding", "other_embedding", "position", "router", "norm", "lm_head")  # components,
+KEPT_NAMES = ("eh_proj.weight", "weights_proj.weight")  # single matrices, of DeepSeek-V3's MTP layer and of V3.2's indexer
+LARGEST_BLOCK = 2**20
+
+
+class Scheme(NamedTuple):
+    """How the weights of a release are quantised."""
+
+    method: str  # fp8 | mxfp4
+    block: tuple[int, int]  # the outputs and the inputs of a matrix that share a scale
+    kept: tuple[str, ...] = ()  # modules that a config.json leaves as they are, as it names them
+
+
+SCHEMES = {"fp8": Scheme("fp8", (128, 128)), "mxfp4": Scheme("mxfp4", (1, 32))}
+
+
+def scheme_of(model: Model) -> Scheme | None:
+    """How a model's released weights are quantised: as its entry says, else its config.json. None where they are not, or in a way
+    whose scales are not known.
+
+    >>> from paramcount.zoo.names import load
+    >>> scheme_of(load("deepseek-v3"))
+    Scheme(method='fp8', block=(128, 128), kept=())
+    """
+    if model.release:
+        return SCHEMES.get(model.release.quantisation or "")
+    said = model.reading.unread.get("quantization_config")
+    return scheme_from(said) if isinstance(said, Mapping) else None
+
+
+def scheme_from(said: Mapping[str, Any]) -> Scheme | None:
+    """The scheme that `quantization_config` of a config.json describes."""
+    method = said.get("quant_method")
+    if method == "mxfp4":
+        return SCHEMES["mxfp4"]
+    block = block_of(said.get("weight_block_size"))
+    if method != "fp8" or block is None:
+        return None
+    kept = said.get("modules_to_not_convert")
+    names = kept if isinstance(kept, (list, tuple)) else ()
+    return Scheme("fp8", block, tuple(name for name in names if isinstance(name, str) and name))
+
+
+def block_of(value: object) -> tuple[int, int] | None:
+    """The outputs and the inputs that a config.json says share a scale; None where it says nothing that can be."""
+    if not isinstance(value, (list, tuple)) or len(value) != 2 or any(type(n) is not int or not 1 <= n <= LARGEST_BLOCK for n in value):
+        return None
+    return value[0], value[1]
+
+
+def scales_of(tensor: Tensor, scheme: Scheme) -> Tensor | None:
+    """The scales that are stored beside a tensor, as a tensor of its own with role `scale`; None where it is not quantised.
+
+    >>> from paramcount.counting.count import count
+    >>> weight = next(t for t in count("deepseek-v3").tensors if t.name.endswith("kv_a_proj_with_mqa.weight"))
+    >>> scales = scales_of(weight, SCHEMES["fp8"])
+    >>> scales.name, weight.shape, scales.shape
+    ('model.layers.{layer}.self_attn.kv_a_proj_with_mqa.weight_scale_inv', (576, 7168), (5, 56))
+    """
+    if tensor.role != "parameter" or tensor.tied_to or tensor.part in KEPT_PARTS:
+        return None
+    stacked = tensor.stacked is not None and not tensor.stacked.merged
+    if scheme.method == "mxfp4":  # of experts alone, which are stored [experts, inputs, outputs] and whose scales are not
+        if not stacked or len(tensor.shape) != 3:
+            return None
+        n, inputs, outputs = tensor.shape
+        return tensor._replace(name=tensor.name + "_scales", shape=scales_shape((n, outputs, inputs), scheme.block), role="scale", splits=())
+    component = tensor.component.partition(".")[0]
+    if len(tensor.shape) != 2 + stacked or component in KEPT or tensor.name.endswith(KEPT_NAMES):
+        return None
+    if not tensor.name.endswith(".weight") and component != "experts":
+        return None
+    repeats = converted(tensor, scheme.kept) if scheme.kept else tensor.repeats
+    if repeats is None:
+        return None
+    return tensor._replace(name=tensor.name + "_scale_inv", shape=scales_shape(tensor.shape, scheme.block), role="scale", repeats=repeats, splits=())
+
+
+def scales_shape(shape: tuple[int, ...], block: tuple[int, int]) -> tuple[int, ...]:
+    """The scales of matrices [..., outputs, inputs], one for each block of their last two axes.
+
+    >>> scales_shape((576, 7168), (128, 128))
+    (5, 56)
+    """
+    *before, outputs, inputs = shape
+    return (*before, blocks(outputs, block[0]), blocks(inputs, block[1]))
+
+
+def blocks(n: int, size: int) -> int:
+    """How many blocks of a size it takes to hold n, the last one as full as it is."""
+    return -(-n // size)
+
+
+def converted(tensor: Tensor, kept: tuple[str, ...]) -> tuple[Repeat, ...] | None:
+    """The repeats of a tensor without the layers in which it is kept as it is; None where that is all of them.
+
+    Source: should_convert_module of the reference; its regular expressions are read as plain names with `*`.
+    """
+    alone = frozenset(kept)
+    layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
+    module = tensor.name.removesuffix(".weight").replace("{expert}", "0")
+    indices = (0,) if layer is None else layer.indices
+    left = [i for i in indices if not is_kept(module.replace("{layer}", str(i)), kept, alone)]
+    if not left:
+        return None
+    if layer is None or len(left) == len(indices):
+        return tensor.repeats
+    fewer = layer._replace(count=len(left), active=len(left), runs=tuple((i, 1) for i in left))
+    return tuple(fewer if repeat is layer else repeat for repeat in tensor.repeats)
+
+
+def is_kept(module: str, kept: tuple[str, ...], alone: frozenset[str]) -> bool:
+    """Whether a module, one that it stands in or the end of its name is among those kept."""
+    from fnmatch import fnmatchcase
+
+    words = module.split(".")
+    if module.endswith(kept) or any(".".join(words[:i]) in alone for i in range(1, len(words))):
+        return True
+    return any(fnmatchcase(module, name) or fnmatchcase(module, f"{name}.*") for name in kept if "*" in name)
+
+
+def scales_in(tensors: Iterable[Tensor], scheme: Scheme) -> dict[str, int]:
+    """How many scales a release of these tensors holds: {"scales": of the model, "mtp_scales": of its MTP layers}.
+
+    >>> from paramcount.counting.count import count
+    >>> scales_in(count("deepseek-v3").tensors, SCHEMES["fp8"])
+    {'scales': 40838232, 'mtp_scales': 702264}
+    """
+    found = {"scales": 0, "mtp_scales": 0}
+    for tensor in tensors:
+        if scales := scales_of(tensor, scheme):
+            found["mtp_scales" if tensor.part == "mtp" else "scales"] += scales.elements
+    return found

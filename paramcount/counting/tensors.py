@@ -1,0 +1,107 @@
+"""What a checkpoint stores of a declaration: tensor by tensor, each with its component."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from paramcount.counting.sum_weights import flows
+from paramcount.flow.graph import Repeat, Weight, weights
+
+if TYPE_CHECKING:
+    from paramcount.sizes.fields import Sizes
+
+TOWERS = ("vision", "audio", "projector")  # parts that are one component each in the overview
+
+
+class Tensor(NamedTuple):
+    """One row of `count.tensors`: a tensor of the released checkpoint, or all that differ from it only in layer or expert."""
+
+    name: str  # "{layer}" and "{expert}" stand for the indices of `repeats`
+    shape: tuple[int, ...]  # axis order as stored; a stacked expert axis is in front
+    component: str
+    part: str
+    role: str  # parameter | buffer | legacy_buffer
+    repeats: tuple[Repeat, ...]
+    splits: tuple[tuple[str, int], ...]  # what a fused matrix is made of: (component, width)
+    tied_to: str | None
+    stacked: Repeat | None = None  # the experts that share this one tensor
+
+    @property
+    def copies(self) -> int:
+        """How many such tensors there are."""
+        n: int = prod(r.count for r in self.repeats)
+        return n
+
+    @property
+    def elements(self) -> int:
+        """Numbers in all copies, tied or not."""
+        n: int = prod(self.shape) * self.copies
+        return n
+
+    @property
+    def parameters(self) -> int:
+        """Learned parameters in all copies; 0 where tied or a buffer."""
+        return self.elements if self.role == "parameter" and self.tied_to is None else 0
+
+    @property
+    def active(self) -> int:
+        """Those of them that one token uses."""
+        one = self.parameters // self.copies if self.copies else 0
+        if self.stacked:
+            one = one // self.stacked.count * self.stacked.active
+        n: int = one * prod(r.active for r in self.repeats)
+        return n
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "shape": list(self.shape),
+            "component": self.component,
+            "part": self.part,
+            "role": self.role,
+            "copies": self.copies,
+            "parameters": self.parameters,
+            "active": self.active,
+            "tied_to": self.tied_to,
+        }
+
+
+def component(part: str, name: str) -> str:
+    """A weight's component in the overview: a tower's parts are one component each and open into their own."""
+    return f"{part}.{name}" if part in TOWERS and part != name else name
+
+
+@cache
+def place(part: str, name: str) -> tuple[str, str]:
+    """(component of the overview, the same or one of those it opens into)"""
+    name = component(part, name)
+    return name.partition(".")[0], name
+
+
+def find_stored_shape(weight: Weight, repeats: Sequence[Repeat]) -> tuple[tuple[int, ...], Repeat | None]:
+    """The shape of the tensor that stores a weight, and the experts that share this tensor.
+
+    >>> weight, experts = Weight("w", "experts.up", (24, 64)), Repeat("expert", 3, 1, stacked=True)
+    >>> find_stored_shape(weight, [experts])[0], find_stored_shape(weight, [experts._replace(merged=True)])[0]
+    ((3, 24, 64), (72, 64))
+    """
+    shape: tuple[int, ...] = weight.shape
+    stacked = next((repeat for repeat in repeats if repeat.stacked), None)
+    if stacked is None:
+        return shape, None
+    return ((stacked.count * shape[0], *shape[1:]) if stacked.merged else (stacked.count, *shape)), stacked
+
+
+def tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:
+    """Every tensor of the declaration, in the order the forward pass reads it."""
+    for out, part in flows(sizes, head):
+        for name, weight, tied_to, repeats, where in weights(out, part):
+            shape, stacked = find_stored_shape(weight, repeats)
+            single = tuple(r for r in repeats if r.axis != "use" and not r.stacked)
+            if 0 not in shape:
+                yield Tensor(name, shape, weight.component, where, weight.role, single, weight.splits, tied_to, stacked)
+    for name, shape, copies in sizes.legacy_buffers():
+        yield Tensor(name, shape, "other", "decoder", "legacy_buffer", (Repeat("layer", copies, copies, runs=((0, copies),)),), (), None)

@@ -1,0 +1,206 @@
+"""Pieces on lanes: what follows goes on in its lane, what branches off opens one below; arrows find their way between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from paramcount.drawing.items import OUTSIDE, Item
+from paramcount.drawing.matrices import of_data
+from paramcount.drawing.pieces import JOINT, SMALL, Piece, piece
+from paramcount.drawing.route import Lines, Port
+from paramcount.drawing.shapes import CARD, Arrow, Frame, Group, Point, Text
+from paramcount.tracing.trace import Step
+
+GAP = 22.0  # between two pieces, for the arrow
+CLOSE = 6.0  # before and behind words, whose line is the arrow
+APART = 20.0  # between lanes
+PAD = 14.0  # inside a frame
+ROW, LEAST = 2000.0, 0.35  # how wide a row may be, and what share of that it should be at least
+SHOWN = 12  # experts that are drawn behind one another
+
+
+class Laid(NamedTuple):
+    """Items in their places: the axis of the first lane at height 0, the left edge at 0."""
+
+    group: Group
+    way_in: Point
+    way_out: Point
+
+
+class Edge(NamedTuple):
+    """Data that go from one item to another."""
+
+    start: int
+    end: int
+    operand: bool
+
+
+class Spread(NamedTuple):
+    """Items at a scale, in lanes and from left to right."""
+
+    pieces: list[Piece]
+    edges: list[Edge]
+    lanes: list[int]
+    xs: list[float]
+
+    @property
+    def rights(self) -> list[float]:
+        """Where each ends."""
+        return [x + piece.width for x, piece in zip(self.xs, self.pieces)]
+
+
+def spread(items: Sequence[Item], scale: float, *, inside: bool = False) -> Spread:
+    """The lane of each item and its place from the left: behind all that goes into it. `inside`: what comes from outside enters at the left edge."""
+    pieces = [composite(item, scale) if item.kind == "experts" else piece(item, scale) for item in items]
+    entry = len(pieces) if inside else None
+    if inside:
+        pieces.append(Piece(Item("entry", OUTSIDE, ()), Group(), 0, (0, 0), (0, 0)))
+    edges = list(edges_of(items, entry))
+    into: dict[int, list[Edge]] = {}
+    for edge in edges:
+        into.setdefault(edge.end, []).append(edge)
+    tails = [] if entry is None else [entry]
+    lanes, xs = [0] * len(pieces), [0.0] * len(pieces)
+    for i in range(len(items)):
+        given = into.get(i, [])
+        before = next((edge.start for edge in given if not edge.operand and edge.start in tails), None)
+        lanes[i] = len(tails) if before is None else lanes[before]
+        tails[lanes[i] : lanes[i] + 1] = [i]
+        xs[i] = max((xs[edge.start] + pieces[edge.start].width + gap(pieces[edge.start], pieces[i]) for edge in given), default=0.0)
+    return Spread(pieces, edges, lanes, out_of_the_way(pieces, edges, lanes, xs))
+
+
+def out_of_the_way(pieces: Sequence[Piece], edges: Sequence[Edge], lanes: Sequence[int], xs: Sequence[float]) -> list[float]:
+    """Lanes further to the right that have time, so that those below them are reached past them."""
+    found = list(xs)
+    for lane in range(1, max(lanes, default=0)):
+        members = [i for i in range(len(pieces)) if lanes[i] == lane]
+        below = [e.end for e in edges if lanes[e.start] < lane < lanes[e.end] and not e.operand and xs[e.end] > xs[e.start]]
+        need = max((found[i] for i in below if found[i] < found[members[0]] + 200), default=0.0) - found[members[0]]
+        time = min((found[e.end] - found[e.start] - pieces[e.start].width - GAP for e in edges if lanes[e.start] == lane != lanes[e.end]), default=0.0)
+        if need > 0 and time > 0:
+            for i in members:
+                found[i] += min(need, time)
+    return found
+
+
+def laid(items: Sequence[Item], scale: float, *, inside: bool = False) -> Laid:
+    """Items in their places."""
+    pieces, edges, lanes, xs = spread(items, scale, inside=inside)
+    ys = heights(pieces, edges, lanes, xs)
+    placed = [p.group.moved(x, ys[lane]) for p, x, lane in zip(pieces, xs, lanes)]
+    lines = Lines(placed)
+    straight = {edge for edge in edges if not edge.operand and lanes[edge.start] == lanes[edge.end] and next_in_lane(edge, lanes, xs)}
+    for edge in sorted(edges, key=lambda e: (e not in straight, abs(xs[e.end] - xs[e.start]), e.end)):
+        start, end = pieces[edge.start], pieces[edge.end]
+        here = at(start.way_out, xs[edge.start], ys[lanes[edge.start]])
+        head = edge not in straight or end.item.kind not in ("words", "sign")
+        lines.draw(here, ports(end, xs[edge.end], ys[lanes[edge.end]], edge), start.item.step, end.item.step, head)
+    last = len(items) - 1
+    return Laid(Group().with_(*placed, Group(arrows=tuple(lines.arrows))), (0.0, 0.0), at(pieces[last].way_out, xs[last], ys[lanes[last]]))
+
+
+def at(point: Point, x: float, y: float) -> Point:
+    return point[0] + x, point[1] + y
+
+
+def edges_of(items: Sequence[Item], entry: int | None) -> Iterator[Edge]:
+    owner = {item.step: i for i, item in enumerate(items)}
+    for i, item in enumerate(items):
+        reads = dict.fromkeys((owner.get(step, entry), step == item.operand) for step in item.reads)
+        for start, operand in reads:
+            if start is not None:
+                yield Edge(start, i, operand)
+        if item.operand is not None and len(item.reads) == 1 and (start := owner.get(item.operand, entry)) is not None:
+            yield Edge(start, i, False)  # multiplied with itself
+
+
+def gap(before: Piece, after: Piece) -> float:
+    return CLOSE if after.item.kind == "words" else GAP - 4 if before.item.kind == "words" else GAP
+
+
+def heights(pieces: Sequence[Piece], edges: Sequence[Edge], lanes: Sequence[int], xs: Sequence[float]) -> list[float]:
+    """How far down the axis of each lane is: as high as what stands above lets it."""
+    above: list[tuple[float, float, float]] = []  # left, right, bottom of all in the lanes above
+    found: list[float] = []
+    for lane in range(max(lanes, default=0) + 1):
+        members = [i for i in range(len(pieces)) if lanes[i] == lane]
+        spans = []
+        for i in members:
+            left, top, right, bottom = pieces[i].group.moved(xs[i], 0).box
+            spans.append((left, right, top, bottom))
+            reach = max((xs[e.end] for e in edges if e.start == i), default=right)
+            spans.append((right, reach, -4.0, 4.0))
+        y = max((bottom + APART - top for a, b, top, _ in spans for c, d, bottom in above if a < d + 10 and c < b + 10), default=0.0)
+        y = max([y, *(one + 12 for one in found[-1:])])
+        found.append(y)
+        above += [(left, right, y + bottom) for left, right, _, bottom in spans]
+    return found
+
+
+def next_in_lane(edge: Edge, lanes: Sequence[int], xs: Sequence[float]) -> bool:
+    return not any(lane == lanes[edge.start] and xs[edge.start] < x < xs[edge.end] for lane, x in zip(lanes, xs))
+
+
+def ports(end: Piece, x: float, y: float, edge: Edge) -> list[Port]:
+    """Where data may come in, the best first."""
+    if edge.operand and end.operand:
+        return [Port(*at(end.operand, x, y), "below")]
+    way = Port(*at(end.way_in, x, y), "left")
+    if end.item.kind == "sign" or (end.item.kind == "box" and len(end.item.reads) > 1):
+        return [way, Port(x + JOINT, y + JOINT, "below"), Port(x + JOINT, y - JOINT, "above")]
+    if end.item.kind == "words":
+        return [way, Port(x + end.width / 2, y, "below")]
+    return [way]
+
+
+def composite(item: Item, scale: float) -> Piece:
+    """An expert in a frame, with others behind it."""
+    inner = laid(item.body, scale, inside=True)
+    left, top, right, bottom = inner.group.box
+    visited, count = item.experts
+    cards = max(min(count, SHOWN) - 1, 0)
+    shift = PAD - left
+    frame = Frame(0, top - PAD, right - left + 2 * PAD, bottom - top + 2 * PAD, "expert", cards, max(min(visited, cards + 1) - 1, 0))
+    heading = Text(frame.width / 2, frame.box[1] - 6, f"{visited:,} of {count:,} experts a token", SMALL + 1, role="name")
+    way_in = (0.0, inner.way_in[1])
+    ending = (inner.way_out[0] + shift, inner.way_out[1])
+    lines = (
+        Arrow((way_in, (shift, way_in[1])), item.step, item.step, head=False),
+        Arrow((ending, (frame.box[2], ending[1])), item.step, item.step, head=False),
+    )
+    group = inner.group.moved(shift, 0).with_(Group(frames=(frame,), texts=(heading,), arrows=lines))
+    return Piece(item, group, frame.box[2], way_in, (frame.width + CARD * cards, ending[1]))
+
+
+# ---- rows
+
+
+def in_rows(items: Sequence[Item], steps: Sequence[Step], scale: float) -> Iterator[tuple[Item, ...]]:
+    """Items in rows that are not too wide, cut where the least data go on: those stand at the beginning of the next row again."""
+    rights = spread(items, scale).rights
+    ends = [right for i, right in enumerate(rights) if LEAST * ROW < right < ROW and whole(items, i)]
+    if max(rights) <= ROW or not ends:
+        yield tuple(items)
+        return
+    cuts = [i for i, right in enumerate(rights[:-1]) if right in ends]
+    cut = min(cuts, key=lambda i: (len(crossing(items, i)), -rights[i]))
+    main, *others = sorted(crossing(items, cut), key=lambda step: (step != items[cut].step, step))
+    rest = [Item("source", main, (), of_data(steps[main].out, main)), *items[cut + 1 :]]
+    for step in others:
+        at = next(i for i, item in enumerate(rest) if step in item.reads)
+        rest.insert(at, Item("source", step, (), of_data(steps[step].out, step, label="from above")))
+    yield tuple(items[: cut + 1])
+    yield from in_rows(rest, steps, scale)
+
+
+def crossing(items: Sequence[Item], cut: int) -> set[int]:
+    """The steps up to an item that items behind it read."""
+    before = {item.step for item in items[: cut + 1]}
+    return {step for item in items[cut + 1 :] for step in item.reads if step in before}
+
+
+def whole(items: Sequence[Item], cut: int) -> bool:
+    """Whether the line of flow goes through an item, and what follows is worth a row."""
+    return items[cut].step in crossing(items, cut) and any(item.kind in ("product", "experts") for item in items[cut + 1 :])

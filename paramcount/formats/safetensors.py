@@ -1,0 +1,240 @@
+"""Safetensors files: the header without NumPy, checked before anything is believed; values with NumPy, mapped from the file.
+
+A file is the length of its header (8 bytes, little-endian), the header (a JSON object in UTF-8) and the values. The header holds for
+each tensor its type, its shape and where its values begin and end behind the header, and under `__metadata__` texts of the writer's.
+Stricter than the format's own library: names are printable, no key stands twice, and an entry holds nothing else.
+
+Source: github huggingface/safetensors, README.md, section Format, and safetensors/src/tensor.rs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from paramcount.errors import ParamcountError, as_list, near, printable, quoted, shown
+from paramcount.formats.files import KNOWN, State, regular, state_of, unchanged
+from paramcount.formats.piecewise_json import ended, members, string
+from paramcount.formats.strict_json import loads
+from paramcount.formats.tensor_entries import LARGEST_HEADER, LARGEST_NUMBER, Stored, end_of, of_tensor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[Any]
+
+WHAT = "a safetensors file"
+MOST_AXES = 32  # as many as every NumPy has
+LARGEST_ENTRY = 4000  # characters: all axes and both offsets, twenty digits each, with room for blanks
+
+# Bits of one value of each type.
+BITS = {
+    "BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
+    "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32, "C64": 64, "F64": 64, "I64": 64, "U64": 64,
+}  # fmt: skip
+
+DTYPES = {dtype: dtype for dtype in BITS}  # so that all tensors of a type hold the same text
+
+# What NumPy reads; of BF16 the bits.
+NUMPY = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2",
+    "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1",
+}  # fmt: skip
+
+KEYS = ("dtype", "shape", "data_offsets")  # of a tensor's entry
+ENTRY = re.compile(rf"\{{[^{{}}]{{0,{LARGEST_ENTRY}}}\}}")
+NUMBER = "(?:0|[1-9][0-9]{0,17})"  # below 2^63 as it stands
+SHAPE = f"(?:{NUMBER}(?:, ?{NUMBER}){{0,{MOST_AXES - 1}}})?"
+USUAL = re.compile(rf'"([^"\\\x00-\x1f]*+)": ?\{{"dtype": ?"(\w+)", ?"shape": ?\[({SHAPE})\], ?"data_offsets": ?\[({NUMBER}), ?({NUMBER})\]\}}')
+
+
+class Header(NamedTuple):
+    """What stands in a file before its values."""
+
+    path: Path
+    tensors: Mapping[str, Stored]  # in the header's order
+    metadata: Mapping[str, str]
+    begins: int  # the byte of the file where the values begin
+    state: State
+
+
+def read_header(path: Path) -> Header:
+    """The header of a file, every entry checked against the others and against the file's size. No value is read.
+
+    Raises: ParamcountError that names the file, and the tensor where it is one.
+    """
+    place = printable(path)
+    with regular(path, WHAT) as file:
+        state = state_of(file)
+        size = state.size
+        data = file.read(8)
+        length = _header_length(data, size, place)
+        header = file.read(length)
+    try:
+        if len(header) < length:
+            raise ParamcountError("became shorter while it was read", accepted=WHAT)
+        tensors, metadata, end = tensors_of(_text(header))
+        if end != size - 8 - length:
+            held = f"its tensors end after {end:,} bytes of values, the file after {size - 8 - length:,}"
+            raise ParamcountError(held, accepted="as many as its tensors take")
+    except ParamcountError as error:
+        raise error.at(place) from None
+    return Header(path, tensors, metadata, 8 + length, state)
+
+
+def _header_length(data: bytes, size: int, place: str) -> int:
+    """How many bytes the header has, by the first bytes of a file of `size` bytes."""
+    if not size:
+        raise ParamcountError("is empty", where=place, accepted=WHAT)
+    if len(data) < 8:
+        raise ParamcountError(f"ends after {len(data)} bytes, within the length of its header", where=place, accepted=WHAT)
+    length = int.from_bytes(data, "little")
+    if length > LARGEST_HEADER:  # before that, the first bytes of a pickle are those of a header of 640 bytes
+        known = [f"is {name}" for start, name in KNOWN if data.startswith(start[:8])]
+        held = known[0] if known else f"says that its header has {length:,} bytes"
+        raise ParamcountError(held, where=place, accepted=f"{WHAT}, its header of at most {LARGEST_HEADER:,} bytes")
+    if length < 2:
+        raise ParamcountError(f"says that its header has {length} bytes", where=place, accepted=f"{WHAT}, its header a JSON object")
+    if length > size - 8:
+        raise ParamcountError(f"ends within its header, after {size - 8:,} of {length:,} bytes", where=place, accepted="a whole file")
+    return length
+
+
+def _text(header: bytes) -> str:
+    try:
+        return header.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ParamcountError(f"its header is not text at byte {error.start:,}", accepted="JSON in UTF-8") from None
+
+
+def tensors_of(text: str) -> tuple[dict[str, Stored], dict[str, str], int]:
+    """The tensors of a header's JSON, its metadata, and how many bytes of values they fill, from the first to the last without a gap.
+
+    It is read entry by entry: what a hostile one holds is refused before it takes memory.
+
+    >>> tensors_of('{"wpe.weight": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}')
+    ({'wpe.weight': Stored(dtype='F32', shape=(2, 3), start=0, stop=24)}, {}, 24)
+
+    Units: bytes
+    Raises: ParamcountError that names the tensor.
+    """
+    metadata: dict[str, str] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
+
+    def entry(name: str, at: int) -> tuple[Stored | None, int]:
+        if name != "__metadata__":
+            return _tensor(name, text, at)
+        found, at = members(text, at, lambda key, at: string(text, at))
+        metadata.update(found)
+        return None, at
+
+    try:
+        found, at = members(text, 0, entry, lambda at: _usual(text, at, shapes))
+        ended(text, at)
+    except ParamcountError as error:
+        raise error if error.where else error.at("header") from None
+    tensors = {name: stored for name, stored in found.items() if stored is not None}
+    return tensors, metadata, end_of(tensors)
+
+
+def _usual(text: str, at: int, shapes: dict[str, tuple[int, ...]]) -> tuple[str, Stored, int] | None:
+    """A tensor's name and entry as the format's library writes them, read at once; None for all others and for whatever is wrong.
+
+    `shapes`: those read before, by their text, for most are the same.
+    """
+    usual = USUAL.match(text, at)
+    if usual is None:
+        return None
+    name, dtype, listed, first, last = usual.groups()
+    shape = shapes.get(listed)
+    if shape is None:
+        shape = shapes[listed] = tuple(map(int, listed.split(","))) if listed else ()
+    start, stop = int(first), int(last)
+    if name == "__metadata__" or dtype not in BITS or prod(shape) * BITS[dtype] != 8 * (stop - start):
+        return None
+    if 0 in shape and prod(n or 1 for n in shape) >= LARGEST_NUMBER // 8:
+        return None
+    return name, Stored(DTYPES[dtype], shape, start, stop), usual.end()
+
+
+def _tensor(name: str, text: str, at: int) -> tuple[Stored, int]:
+    """The entry of a tensor that begins at `at`, and where it ends."""
+    entry = ENTRY.match(text, at)
+    if entry is None:
+        raise ParamcountError("is described by something else", where=of_tensor(name), accepted='{"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}')
+    try:
+        return _stored(loads(entry[0])), entry.end()
+    except ParamcountError as error:
+        raise error.at(of_tensor(name)) from None
+
+
+def _stored(fields: Mapping[str, Any]) -> Stored:
+    if fields.keys() ^ KEYS:
+        for key in (*KEYS, *fields):
+            if key not in fields:
+                raise ParamcountError("is missing", where=key, accepted=", ".join(KEYS))
+            if key not in KEYS:
+                raise ParamcountError(f"unknown key {quoted(key)}", accepted=", ".join(KEYS), nearest=near(key, KEYS))
+    dtype, shape, offsets = (fields[key] for key in KEYS)
+    if not isinstance(dtype, str) or dtype not in BITS:
+        raise ParamcountError(f"= {shown(dtype)}", where="dtype", accepted=", ".join(BITS), nearest=near(dtype, BITS))
+    if not isinstance(shape, list) or len(shape) > MOST_AXES or not all(map(_is_size, shape)):
+        raise ParamcountError(f"= {_listed(shape)}", where="shape", accepted=f"a list of at most {MOST_AXES} whole numbers from 0")
+    if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_size, offsets)) or offsets[0] > offsets[1]:
+        raise ParamcountError(f"= {_listed(offsets)}", where="data_offsets", accepted="where its values begin and end, two whole numbers from 0")
+    if prod(n or 1 for n in shape) * BITS[dtype] >= 8 * LARGEST_NUMBER:  # as NumPy counts, where one is 0 too
+        raise ParamcountError(f"= {_listed(shape)} of {dtype}", where="shape", accepted="fewer than 2^63 bytes")
+    start, stop = offsets
+    size, rest = divmod(prod(shape) * BITS[dtype], 8)
+    if rest or size != stop - start:
+        takes = "no whole number of bytes" if rest else f"{size:,} bytes"
+        raise ParamcountError(f"{dtype} {_listed(shape)} takes {takes}, its offsets hold {stop - start:,}", accepted="as many bytes as its values take")
+    return Stored(DTYPES[dtype], tuple(shape), start, stop)
+
+
+def _is_size(value: object) -> bool:
+    return type(value) is int and 0 <= value < LARGEST_NUMBER
+
+
+def _listed(value: object) -> str:
+    return printable(as_list(map(shown, value)), 80) if isinstance(value, list) else shown(value)
+
+
+def bits(header: Header, name: str) -> Array:
+    """The values of a tensor as they are stored, mapped from the file and read-only; of BF16 the bits, as whole numbers.
+
+    Raises: ParamcountError where NumPy has no such type, where the file is another by now, or cannot be mapped.
+    """
+    import numpy as np
+
+    stored = header.tensors[name]
+    place = f"{printable(header.path)}: {of_tensor(name)}"
+    if stored.dtype not in NUMPY:
+        raise ParamcountError(f"its values are of type {stored.dtype}", where=place, accepted=", ".join(NUMPY))
+    with regular(header.path, WHAT) as file:
+        unchanged(header.path, file, header.state)
+        if stored.start == stored.stop:
+            return np.empty(stored.shape, NUMPY[stored.dtype])  # NumPy before 2.2 maps no empty piece where a page begins
+        return np.memmap(file, NUMPY[stored.dtype], "r", header.begins + stored.start, stored.shape).view(np.ndarray)
+
+
+def widened(found: Array, dtype: str) -> Array:
+    """What `bits` gives as numbers: BF16 is the upper half of a float32.
+
+    >>> import numpy as np
+    >>> widened(np.array([0x3F80, 0xC040], dtype="<u2"), "BF16").tolist()
+    [1.0, -3.0]
+    """
+    if dtype != "BF16":
+        return found
+    wide: Array = found.astype("<u4")
+    wide <<= 16
+    return wide.view("<f4")
+
+
+def array(header: Header, name: str) -> Array:
+    """The values of a tensor as numbers; only those of BF16 are copied. Shapes: as stored"""
+    return widened(bits(header, name), header.tensors[name].dtype)

@@ -1,0 +1,125 @@
+"""YAML for data files and nothing more: no tags, anchors or aliases, no key twice, and only what is written is a number."""
+
+from __future__ import annotations
+
+import re
+from math import isinf
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from paramcount.errors import ParamcountError, printable, quoted
+from paramcount.formats.files import read_text
+
+LARGEST_FILE = 1 << 20  # bytes: a zoo entry has two or three thousand
+DEEPEST = 12
+LOADER = getattr(yaml, "CLoader", yaml.Loader)  # libyaml's parser where present; only its events are used
+
+WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
+INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,3})?")
+LONGEST_NUMBER = 100
+FORBIDDEN = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # YAML 1.1, section 4.1.1
+
+
+def load_file(path: Path, until: str = "") -> dict[str, Any]:
+    """The mapping in a YAML file; with `until`, only what stands before that key.
+
+    Raises: ParamcountError that names the file and, where there is one, the line.
+    """
+    text = read_text(path, "a YAML file", LARGEST_FILE)
+    try:
+        return loads(text, until)
+    except ParamcountError as error:
+        raise error.at(printable(path)) from None
+
+
+def loads(text: str, until: str = "") -> dict[str, Any]:
+    """The mapping in a YAML text; with `until`, only what stands before that key.
+
+    >>> loads("a: 012\\nb: no\\nc: 1e-5\\nd: [1, 2]")
+    {'a': '012', 'b': 'no', 'c': 1e-05, 'd': [1, 2]}
+    """
+    if strange := FORBIDDEN.search(text):
+        line = text.count("\n", 0, strange.start()) + 1
+        raise ParamcountError(f"the character {quoted(strange[0])}", where=f"line {line}", accepted="printable text")
+    try:
+        found = _document(text, until)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or "is not YAML"
+        raise ParamcountError(f"is not YAML: {printable(problem, 80)}", where=_line(mark), accepted="a mapping of fields") from None
+    if not isinstance(found, dict):
+        raise ParamcountError("is empty" if found is None else "holds no mapping", accepted="a mapping of fields")
+    return found
+
+
+def _line(mark: Any) -> str:
+    return f"line {mark.line + 1}" if mark is not None else ""
+
+
+def _document(text: str, until: str) -> Any:
+    """Built from events by hand, so that what is refused is refused where it stands and nothing is ever expanded."""
+    root: list[Any] = []
+    open_: list[Any] = [root]  # the collections being filled
+    keys: list[Any] = [None]  # of each open mapping, the key that waits for its value
+    documents = 0
+    event: Any
+    for event in yaml.parse(text, Loader=LOADER):
+        kind = type(event).__name__
+        where = _line(event.start_mark)
+        if kind == "DocumentStartEvent":
+            documents += 1
+            if documents > 1:
+                raise ParamcountError("a second document", where=where, accepted="one document a file")
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            open_.pop()
+            keys.pop()
+        elif getattr(event, "anchor", None):  # an alias has one too
+            raise ParamcountError("an anchor or alias", where=where, accepted="every value written out")
+        elif getattr(event, "tag", None):
+            raise ParamcountError(f"the tag {printable(event.tag, 60)}", where=where, accepted="no tags")
+        elif kind in ("ScalarEvent", "MappingStartEvent", "SequenceStartEvent"):
+            if kind == "ScalarEvent":
+                value: Any = _scalar(event.value, where) if event.implicit[0] else event.value
+            else:
+                value = {} if kind == "MappingStartEvent" else []
+            target = open_[-1]
+            if isinstance(target, list):
+                target.append(value)
+            elif keys[-1] is None:
+                if not isinstance(value, str) or not value:
+                    raise ParamcountError("a key that is not a text", where=where, accepted="the name of a field")
+                if value in target:
+                    raise ParamcountError(f"the key {printable(value, 60)} a second time", where=where, accepted="every key once")
+                if value == until and len(open_) == 2:
+                    break
+                keys[-1] = value
+                continue
+            else:
+                target[keys[-1]] = value
+                keys[-1] = None
+            if kind != "ScalarEvent":
+                if len(open_) > DEEPEST:
+                    raise ParamcountError("nested too deep", where=where, accepted=f"at most {DEEPEST} levels")
+                open_.append(value)
+                keys.append(None)
+    return root[0] if root else None
+
+
+def _scalar(text: str, where: str) -> Any:
+    if text in WORDS:
+        return WORDS[text]
+    if not NUMBER.fullmatch(text):
+        return text
+    if len(text) > LONGEST_NUMBER:
+        raise ParamcountError(f"a number of {len(text):,} characters", where=where, accepted=f"at most {LONGEST_NUMBER}")
+    if INTEGER.fullmatch(text):
+        return int(text)
+    if text.lstrip("+-").isdigit():
+        return text  # 012: ten to some readers, twelve to others
+    value = float(text)
+    if isinf(value):
+        raise ParamcountError(f"{text} is beyond every number", where=where, accepted="a whole number")
+    return value

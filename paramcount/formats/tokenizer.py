@@ -1,0 +1,96 @@
+"""A text as the tokens of a tokenizer.json, by the tokenizers library in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paramcount.errors import ParamcountError, printable
+from paramcount.formats.files import read_text
+
+WHAT = "a tokenizer.json"
+LARGEST_FILE = 64 << 20  # bytes
+LARGEST_TEXT = 4 << 20  # characters
+PATIENCE = 60  # seconds
+MOST_MEMORY = 2 << 30  # bytes of addresses that the library gets
+CHILD = Path(__file__).with_name("tokenizer_process.py")
+
+
+class Tokenized(NamedTuple):
+    """A text in tokens."""
+
+    ids: tuple[int, ...]
+    tokens: tuple[str, ...]  # as text: " capital"
+    vocabulary: Mapping[int, str]  # {id: token as text} of every token there is
+
+
+def tokenized(path: Path, text: str, *, most: int) -> Tokenized:
+    """The tokens of a text, with those that the tokenizer puts around it. `most`: how many the caller can use.
+
+    Raises: ParamcountError where the library is missing, the file is wrong, or the tokens are none or too many.
+    """
+    if find_spec("tokenizers") is None:
+        raise ParamcountError("a text needs the tokenizers library, which is not installed", accepted="pip install 'paramcount[tokenizers]'")
+    if not text:
+        raise ParamcountError("is empty", where="text", accepted="a text of at least one token")
+    if len(text) > LARGEST_TEXT:
+        raise ParamcountError(f"has {len(text):,} characters", where="text", accepted=f"at most {LARGEST_TEXT:,}")
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise ParamcountError("holds bytes that are no text", where="text", accepted="UTF-8")
+    found = _answered({"tokenizer": read_text(path, WHAT, LARGEST_FILE), "text": text, "most": most}, printable(path))
+    if "error" in found:
+        raise ParamcountError(f"the tokenizers library refuses it: {printable(found['error'], 200)}", where=printable(path), accepted=WHAT)
+    n = found.get("n", len(found.get("ids", ())))
+    if not 1 <= n <= most:
+        raise ParamcountError(f"{n:,} tokens" if n else "gives no tokens", where="text", accepted=f"1 to {most:,} tokens")
+    show = bytes_shown if found["byte_level"] else str
+    vocabulary = {id: show(token) for token, id in found["vocabulary"].items()}
+    return Tokenized(tuple(found["ids"]), tuple(map(show, found["tokens"])), vocabulary)
+
+
+def _answered(asked: dict[str, Any], place: str) -> dict[str, Any]:
+    """What the library says in a process of its own."""
+    quietly = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
+    command = [sys.executable, "-P", str(CHILD), str(MOST_MEMORY)]  # -P: no module of this directory or the current one is taken for another
+    try:
+        ran = subprocess.run(command, input=json.dumps(asked).encode(), capture_output=True, timeout=PATIENCE, env=quietly)  # noqa: S603 a file of this package
+        found: dict[str, Any] = json.loads(ran.stdout)
+    except subprocess.TimeoutExpired:
+        raise ParamcountError(f"the tokenizers library takes longer than {PATIENCE} seconds with it", where=place, accepted=WHAT) from None
+    except json.JSONDecodeError:
+        lines = ran.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {ran.returncode}"]
+        said = lines[-1 if lines[0].startswith("Traceback") else 0]
+        raise ParamcountError(f"the tokenizers library does not survive it: {printable(said, 100)}", where=place, accepted=WHAT) from None
+    except OSError as error:
+        raise ParamcountError(f"a process of its own cannot be started: {error.strerror}", where="tokenizers") from None
+    return found
+
+
+def _spelt_bytes() -> dict[str, int]:
+    """{character: the byte it stands for} of byte-level tokens, which spell every byte as a printable character.
+
+    Source: openai/gpt-2, src/encoder.py, bytes_to_unicode.
+    """
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    other = [byte for byte in range(0x100) if byte not in plain]
+    return {chr(byte): byte for byte in plain} | {chr(0x100 + i): byte for i, byte in enumerate(other)}
+
+
+BYTES = _spelt_bytes()
+
+
+def bytes_shown(token: str) -> str:
+    r"""A byte-level token as text; what is no whole character, byte by byte.
+
+    >>> bytes_shown("Ġcapital"), bytes_shown("Ċ"), bytes_shown("ðŁĺ")
+    (' capital', '\n', '\\xf0\\x9f\\x98')
+    """
+    if not all(c in BYTES for c in token):
+        return token  # an added token, spelt as it is
+    return bytes(BYTES[c] for c in token).decode("utf-8", "backslashreplace")

@@ -1,0 +1,169 @@
+"""A Hugging Face config.json: which architecture reads it, and which key, default or derivation each size came from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from paramcount.architectures import ARCHITECTURES
+from paramcount.architectures import architecture as architecture_of
+from paramcount.errors import ParamcountError, near, printable, shown
+from paramcount.huggingface.fields import left_unread, read, read_language, unread_warnings
+from paramcount.huggingface.multimodal import COMPOSITES, TOWERS, Composite, tower_named
+from paramcount.sizes.fields import LARGEST, Origin, Sizes
+from paramcount.sizes.per_layer import PER_LAYER, not_declared
+from paramcount.sizes.rules import validated
+from paramcount.zoo.entries import Model, Reading
+
+# Classes with the reference's body and another head, by the ending of their names; "Model" has none.
+OTHER_HEADS = (
+    "Model", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction", "ForPreTraining",
+    "ForQuestionAnsweringSimple", "ForAudioClassification", "ForImageClassification", "TextModel", "Encoder",
+)  # fmt: skip
+REFERENCE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "WithLMHeadModel", "LMHeadModel", "ForMaskedLM", "Decoder", "MTModel")
+
+
+def model_type_of(document: Mapping[str, Any]) -> str:
+    """The model type of a config.json.
+
+    Raises: ParamcountError where there is none, or none that is known.
+    """
+    model_type = document.get("model_type")
+    cls = class_of(document)
+    unsupported = f", and {printable(cls, 60)}, which `architectures` names, is not supported" if cls else ""
+    if not isinstance(model_type, str):
+        found = f"is missing{unsupported}" if model_type is None else f"= {shown(model_type)}"
+        raise ParamcountError(found, where="model_type", accepted="see `paramcount architectures`")
+    if model_type not in ARCHITECTURES and model_type not in COMPOSITES:
+        remote = ", whose code is its author's and is not run," if document.get("auto_map") else ""
+        raise ParamcountError(
+            f"= {printable(model_type, 60)}{remote} is not supported",
+            where="model_type",
+            accepted="what `paramcount architectures` lists",
+            nearest=near(model_type, (*ARCHITECTURES, *COMPOSITES)),
+        )
+    return model_type
+
+
+def class_of(document: Mapping[str, Any]) -> str:
+    """The class that `architectures` names first; empty where it names none."""
+    classes = document.get("architectures")
+    return classes[0] if isinstance(classes, (list, tuple)) and classes and isinstance(classes[0], str) else ""
+
+
+def with_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """A config.json whose model type is known, and a note if only the class that `architectures` names first gives it.
+
+    Raises: ParamcountError if neither is supported.
+    """
+    given, cls = document.get("model_type"), class_of(document)
+    if not cls or given in ARCHITECTURES or given in COMPOSITES or not (given is None or isinstance(given, str)):
+        return document, ()
+    from paramcount.architectures.classes import model_types
+
+    types = model_types()
+    bodies = {stem(name): model_type for name, model_type in types.items()}
+    body = max((name for name in bodies if cls.startswith(name)), key=len, default="")
+    model_type = types.get(cls) or bodies.get(body)
+    if model_type is None:
+        return document, ()
+    state = "is missing" if given is None else f"= {printable(given, 60)} is unknown"
+    return {**document, "model_type": model_type}, (f"model_type {state}; counted as {cls}, which `architectures` names",)
+
+
+def declared(document: Mapping[str, Any]) -> tuple[type[Sizes], str, str]:
+    """The architecture of a config.json, its name in ARCHITECTURES, and the class that is named first.
+
+    Raises: ParamcountError where it is not known.
+    """
+    model_type, cls = model_type_of(document), class_of(document)
+    name = f"{model_type}.{cls}" if f"{model_type}.{cls}" in ARCHITECTURES else model_type
+    return architecture_of(name), name, cls
+
+
+def stem(name: str) -> str:
+    """The beginning of a class name: Qwen2 of Qwen2ForCausalLM."""
+    return next((name.removesuffix(ending) for ending in REFERENCE_ENDINGS if name.endswith(ending)), name)
+
+
+def from_config(document: Mapping[str, Any], id: str = "config.json", name: str = "") -> Model:
+    """The model that a parsed config.json describes, as the reference implementation would build it. Nothing of it is run.
+
+    Raises: ParamcountError where the reference refuses it, or where it is not known how to count it exactly.
+    """
+    given = document
+    document, notes = with_model_type(document)
+    model_type, cls = model_type_of(document), class_of(document)
+    composite = COMPOSITES.get(model_type)
+    if composite and document.get(PER_LAYER) is not None:
+        raise not_declared()
+    if composite and (unknown_tower(document, composite) or (model_type not in ARCHITECTURES and f"{model_type}.{cls}" not in ARCHITECTURES)):
+        config, reading, registered = language_model(document, composite, cls)
+    else:
+        config, reading, registered = whole_model(document)
+    if notes:
+        if reading.reference != cls:  # the beginning of the name is a supported model's, the rest no head that it has
+            model_type_of(given)
+        reading = reading._replace(notes=(*notes, *reading.notes))
+    reach = document.get("max_position_embeddings")
+    context = reach if type(reach) is int and 0 < reach <= LARGEST else None
+    model = Model(id=id, name=name or id, architecture=registered, config=config, context_length=context)
+    model._reading = reading
+    return model
+
+
+def unknown_tower(document: Mapping[str, Any], composite: Composite) -> bool:
+    """Whether a composite names a tower that is not declared, so that its language model alone is counted."""
+    return bool(composite.tower) and tower_named(document)[0] not in TOWERS
+
+
+def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
+    """The sizes of everything the class named first has but heads that are no language model's, their reading, the architecture."""
+    architecture, registered, cls = declared(document)
+    if cls in architecture.larger:
+        raise ParamcountError(f"= {cls} holds more than is declared", where="architectures.0", accepted=architecture.reference)
+    values, origin, used, sections = read(architecture, document)
+    unread = left_unread(document, used, sections)
+    try:
+        config = validated(architecture, values)
+    except ParamcountError as error:
+        raise in_keys(error, origin) from None
+    own = architecture.reference.partition(" ")[0]
+    reference, head = own, True
+    left_out: tuple[str, ...] = ()
+    if cls in architecture.same:
+        reference = cls
+    elif cls in architecture.with_more:
+        reference, left_out = cls, (f"other head of {cls}",)
+    elif cls and cls != own and cls in [stem(own) + ending for ending in OTHER_HEADS]:
+        reference, head, left_out = cls, False, ("lm_head",) if cls.endswith(("Model", "Encoder")) else (f"head of {cls}",)
+    untraced = ("use_sliding_window = true",) if document.get("use_sliding_window") is True and "window" not in architecture.model_fields else ()
+    warnings = unread_warnings(unread, own)
+    reading = Reading(reference, head, not_counted=left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread, untraced=untraced)
+    return config, reading, registered
+
+
+def language_model(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:
+    """The language model alone of a composite whose other parts are not declared; they are named under `not_counted`."""
+    config, registered, (_, origin, used, sections) = read_language(document)
+    unread = left_unread({key: value for key, value in document.items() if key not in composite.beside}, used, sections)
+    head = not cls.endswith("Model")
+    left_out = (*composite.beside, "projector", *([] if head else ["lm_head"]))
+    reference = cls or f"{document['model_type']}, its language model as {config.reference}"
+    warnings = unread_warnings(unread, config.reference.partition(" ")[0])
+    reading = Reading(reference, head, "language_model", left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread)
+    return config, reading, registered
+
+
+def in_keys(error: ParamcountError, origin: Mapping[str, Origin]) -> ParamcountError:
+    """The same error with the keys of config.json in the place of the fields that were read from them."""
+    keys = {field: found.keys[0] for field, found in origin.items() if found.kind == "read"}
+
+    block, dot, _ = error.where.rpartition(".")
+    inside = block + dot if any(field.startswith(block + dot) for field in origin) else ""  # of a tower: its own sizes are meant
+
+    def renamed(text: str) -> str:
+        return re.sub(r"[\w.]+", lambda word: keys.get(word[0] if word[0].startswith(inside) else inside + word[0], word[0]), text)
+
+    return ParamcountError(renamed(error.found), where=renamed(error.where), accepted=error.accepted, nearest=error.nearest)

@@ -1,0 +1,327 @@
+"""The keys of a config.json: which of them, which default or which derivation gives each size of an architecture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from pydantic.fields import FieldInfo
+
+from paramcount.architectures import architecture as architecture_of
+from paramcount.errors import ParamcountError, near, printable, shown
+from paramcount.huggingface.multimodal import COMPOSITES, language_config, tower_config
+from paramcount.sizes.fields import ABSENT, DEFAULT, LARGEST, NULL, REQUIRED, Condition, Derivation, Origin, Sizes, Tower, inner_configs, key_of
+from paramcount.sizes.per_layer import PER_LAYER, by_kind, not_declared
+from paramcount.sizes.rules import validated
+
+# What PreTrainedConfig.layer_types renames.
+OLDER_WORDS = {
+    "mamba": "linear_attention", "attention": "full_attention", "deepseek_sparse_attention": "indexed_attention",
+    "qwen_sparse_attention": "indexed_attention",
+}  # fmt: skip
+
+# The words of PreTrainedConfig.layer_types, and the older ones that it renames.
+LAYER_TYPES = (
+    "full_attention", "sliding_attention", "chunked_attention", "window_attention", "indexed_attention", "compressed_sparse_attention",
+    "heavily_compressed_attention", "minimax_m3_sparse", "conv", "moe", "hybrid", "hybrid_sliding", "reference_sliding_attention", "linear_attention",
+    "mamba", "attention", "deepseek_sparse_attention", "qwen_sparse_attention",
+)  # fmt: skip
+
+
+TIE = "tie_word_embeddings"
+MOST_LISTED = 5  # keys that one warning names
+
+
+class Values(NamedTuple):
+    """What an architecture reads out of a config.json. Keys are paths from its root: "text_config.hidden_size"."""
+
+    values: dict[str, Any]  # {field: value}
+    origin: dict[str, Origin]
+    used: set[str]  # keys that a field was read or derived from
+    sections: set[str]
+
+    def inside(self, section: str) -> Values:
+        """The same, if all of it stands in a section."""
+        origin = {field: origin.inside(section) for field, origin in self.origin.items()}
+        return Values(self.values, origin, {f"{section}.{key}" for key in self.used}, {section})
+
+
+@cache
+def like_a_size(key: str) -> bool:
+    return bool(SIZE_LIKE.search(key)) and not HARMLESS.search(key)
+
+
+SIZE_LIKE = re.compile(
+    r"(^|_)(n|num|dim|dims|size|rank|ranks|width|layers?|heads?|experts?|hidden|inner|inter|ffn|kernel|channels?|state|groups?|embd?|vocab|lora)(_|$)|^d_"
+)
+HARMLESS = re.compile(
+    r"_base$|^scale_|window|token|position|^num_labels$|^num_return|beam|^max_|chunk|dropout|_range$|initializer|^n_ctx$|_act$|activation|batch|group_size|topk|top_k"
+)
+
+
+@cache
+def read_from(key: str) -> Origin:
+    """The origin of a field that was read from a key. Only of the keys that architectures declare: they are few."""
+    return Origin("read", (key,))
+
+
+class Watched(dict[str, Any]):
+    """A config.json that remembers which of its keys a derivation looked at."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        self.seen: list[str] = []
+
+    def __getitem__(self, key: str) -> Any:
+        self.seen.append(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.seen.append(key)
+        return super().get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        self.seen.append(str(key))
+        return super().__contains__(key)
+
+
+class Field(NamedTuple):
+    """How one field is read: `key_of`, with what the walk over a config needs at once."""
+
+    name: str
+    spellings: tuple[str, ...]
+    absent: Any
+    null: Any
+    at_most: str | None
+    least: int | None  # of a whole number
+    inner: type[Sizes] | None
+    optional: bool = False  # a model may lack it
+
+
+def limits_of(info: FieldInfo) -> Iterable[Any]:
+    """The limits of a whole number, also of one that may be missing."""
+    if info.annotation is int:
+        return info.metadata
+    kinds = getattr(info.annotation, "__args__", ())
+    held = next((kind for kind in kinds if getattr(kind, "__origin__", None) is int and type(None) in kinds), None)
+    return [limit for field in getattr(held, "__metadata__", ()) for limit in field.metadata]
+
+
+@cache
+def fields(architecture: type[Sizes]) -> tuple[Field, ...]:
+    found = []
+    for name, info in architecture.model_fields.items():
+        types = (info.annotation, *getattr(info.annotation, "__args__", ()))
+        if inner := inner_configs(architecture).get(name):
+            found.append(Field(name, (), None, None, None, None, inner, type(None) in types))
+            continue
+        key = key_of(architecture, name)
+        limits = [limit.ge for limit in limits_of(info) if hasattr(limit, "ge")]
+        found.append(Field(name, key.spellings(name), key.absent, key.null, key.at_most, limits[0] if limits else None, None, type(None) in types))
+    return tuple(found)
+
+
+def section_of(document: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
+    """The part of a config.json that an architecture reads: all of it, or a block that may be missing."""
+    if name is None:
+        return document
+    section = found(document, name)
+    if section is ABSENT or section is None:
+        return {}
+    if not isinstance(section, Mapping):
+        raise ParamcountError(f"= {shown(section)}", where=name, accepted="a mapping")
+    return section
+
+
+def found(config: Mapping[str, Any], name: str) -> Any:
+    """The value under a name, which may lead through nested mappings; ABSENT where there is none."""
+    if name in config:
+        return config[name]
+    first, dot, rest = name.partition(".")
+    inner = config.get(first) if dot else None
+    return found(inner, rest) if isinstance(inner, Mapping) else ABSENT
+
+
+def layer_types_fit(config: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """The reference asks one known word for each layer wherever the key stands, also where no weight depends on it."""
+    words, n = config.get("layer_types"), values.get("n_layers")
+    if words is not None and n is not None:
+        if not isinstance(words, (list, tuple)) or len(words) != n:
+            raise ParamcountError(
+                f"names {len(words) if isinstance(words, (list, tuple)) else 'no'} layers of {n}", where="layer_types", accepted="one word a layer"
+            )
+        for i, word in enumerate(words):
+            if not isinstance(word, str) or word not in LAYER_TYPES:
+                raise ParamcountError(f"= {shown(word)}", where=f"layer_types.{i}", accepted=", ".join(LAYER_TYPES), nearest=near(word, LAYER_TYPES))
+
+
+def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
+    """config.json to field values as the reference would take them.
+
+    Raises: ParamcountError for a required key that is missing, a value of the wrong type, and what cannot be worked out.
+    """
+    config = without_replaced(architecture, section_of(document, architecture.section))
+    start = f"{architecture.section}." if architecture.section else ""
+    done = Values({}, {}, set(), {architecture.section} if architecture.section else set())
+    values, origin, used, sections = done
+    watched = Watched(config)
+    for field, spellings, absent, null, at_most, least, inner, optional in fields(architecture):
+        if inner is not None:
+            if optional and inner.section and found(document, inner.section) in (ABSENT, None):
+                values[field], origin[field] = None, DEFAULT
+                used.add(inner.section)
+                continue
+            if inner is Sizes:  # the language model of a composite, which config.json itself names
+                values[field], _, within = read_language(document)
+            elif inner is Tower:
+                values[field], within = read_tower(document)
+            else:
+                within = read(inner, document)
+                values[field] = within.values
+            origin.update((f"{field}.{name}", key) for name, key in within.origin.items())
+            used |= within.used
+            sections |= within.sections
+            continue
+        for name in spellings:
+            value = found(document, name[1:]) if name[0] == "/" else found(config, name)
+            if value is ABSENT:
+                continue
+            key = name[1:] if name[0] == "/" else start + name
+            used.add(key)
+            if value is None and null is not NULL:
+                absent = absent if null is ABSENT else null
+                continue
+            if least is not None and not (optional and value is None) and (type(value) is not int or not least <= value <= LARGEST):
+                limit = f"a whole number from {least}" if type(value) is not int or value < least else f"a whole number up to {LARGEST:,}"
+                raise ParamcountError(f"= {shown(value)}", where=key, accepted=limit)
+            if at_most is not None and value > values[at_most]:
+                value = values[at_most]
+            if name == "layer_types" and type(value) is list:
+                value = [OLDER_WORDS.get(word, word) if isinstance(word, str) else word for word in value]
+            values[field], origin[field] = tuple(value) if type(value) is list else value, read_from(key)
+            break
+        else:
+            if absent is REQUIRED:
+                raise ParamcountError("is missing", where=start + spellings[0], accepted=" or ".join(spellings))
+            if not callable(absent):
+                values[field], origin[field] = absent if at_most is None else min(absent, values[at_most]), DEFAULT
+                continue
+            watched.seen = []
+            values[field] = worked_out(absent, watched, values, field)
+            looked_at = tuple(start + key for key in dict.fromkeys(watched.seen) if key in config)
+            origin[field] = Origin("derived", looked_at)
+            used.update(looked_at)
+    for field, (value, where) in sizes_of_single_layers(architecture, document, config, values).items():
+        values[field], origin[field] = value, Origin("read", (start + where,)) if where else Origin("derived", (start + PER_LAYER,))
+        used.add(start + PER_LAYER)
+    watched.seen = []
+    for condition in architecture.conditions if architecture.own_layer_types else (layer_types_fit, *architecture.conditions):
+        worked_out(condition, watched, values, "config.json")
+    used.update(start + key for key in watched.seen)
+    return done
+
+
+def common_keys(architecture: type[Sizes]) -> dict[str, str]:
+    """{key: field of all layers} of the keys that per_layer_config may give single ones."""
+    keys = {key for sizes in architecture.layered.values() for key in sizes}
+    return {name: field.name for field in fields(architecture) for name in field.spellings if name in keys}
+
+
+def without_replaced(architecture: type[Sizes], config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A config without the keys of sizes of a kind of layers, which count for nothing beside per_layer_config."""
+    if PER_LAYER not in config or not architecture.layered:
+        return config
+    replaced = {field for sizes in architecture.layered.values() for field in sizes.values()} - set(common_keys(architecture).values())
+    dropped = {name for field in fields(architecture) if field.name in replaced for name in field.spellings}
+    return {key: value for key, value in config.items() if key not in dropped}
+
+
+def sizes_of_single_layers(
+    architecture: type[Sizes], document: Mapping[str, Any], config: Mapping[str, Any], values: Mapping[str, Any]
+) -> dict[str, tuple[Any, str]]:
+    """What per_layer_config says, as by_kind tells it; only what has layers may have the key."""
+    outside = document if architecture.section else config if inner_configs(architecture) and "n_layers" not in architecture.model_fields else {}
+    if outside.get(PER_LAYER) is not None:
+        raise not_declared()
+    if PER_LAYER not in config:
+        return {}
+    layered, common = architecture.layered, common_keys(architecture)
+    try:
+        found: dict[str, tuple[Any, str]] = worked_out(lambda js, c: by_kind(js, c, layered, common), Watched(config), values, PER_LAYER)
+    except ParamcountError as error:
+        raise error.inside(architecture.section) if architecture.section else error from None
+    return found
+
+
+def read_language(document: Mapping[str, Any]) -> tuple[Sizes, str, Values]:
+    """The sizes of a composite's language model, the name of its architecture, and how they were read."""
+    language = language_config(document)
+    composite = COMPOSITES[document["model_type"]]
+    inside = composite.section if document.get(composite.section) is not None or not composite.flat else ""
+    try:
+        part = architecture_of(language["model_type"])
+        said = document[inside].get(TIE, False) if inside and TIE in part.model_fields and document.get(inside) else False
+        if type(said) is not bool and (said is not None or key_of(part, TIE).null is NULL):
+            raise ParamcountError(f"= {shown(said)}", where=TIE, accepted="true or false")  # also where the one outside counts
+        within = read(part, language)
+        sizes = validated(part, within.values)
+    except ParamcountError as error:
+        raise error.inside(inside) if inside else error from None
+    if inside:
+        within = within.inside(inside)
+        if TIE in document and TIE in within.origin and TIE not in (document.get(inside) or {}):
+            within.origin[TIE] = Origin("read", (TIE,))
+        within.used.add(TIE)
+    return sizes, str(language["model_type"]), within
+
+
+def read_tower(document: Mapping[str, Any]) -> tuple[Sizes, Values]:
+    """The sizes of the tower that a composite's config.json names, and how they were read."""
+    tower, section = tower_config(document)
+    section_name = str(tower.section)
+    within = read(tower, {section_name: section})
+    sizes = validated(tower, within.values)
+    if document.get(section_name) is None:
+        within = Values(within.values, dict.fromkeys(within.origin, DEFAULT), set(), set())
+    within.used.add(f"{section_name}.model_type")
+    return sizes, within
+
+
+def left_unread(document: Mapping[str, Any], used: set[str], sections: set[str]) -> dict[str, Any]:
+    """{key: value} of what no field was read or derived from, inside the sections that were read too."""
+    unread: dict[str, Any] = {}
+    roots = {key.partition(".")[0] for key in used}
+    for key, value in document.items():
+        if key in sections and isinstance(value, Mapping):
+            unread.update((f"{key}.{name}", inner) for name, inner in value.items() if f"{key}.{name}" not in used)
+        elif key not in roots:
+            unread[key] = value
+    return unread
+
+
+def worked_out(derivation: Derivation | Condition, config: Watched, values: Mapping[str, Any], field: str) -> Any:
+    """What the reference would work out, with one line where a value of the wrong kind stops it."""
+    try:
+        return derivation(config, values)
+    except ParamcountError:
+        raise
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+        looked_at = ", ".join(dict.fromkeys(config.seen)) or "the other sizes"
+        raise ParamcountError(f"cannot be worked out from {looked_at}", where=field, accepted="a config that the reference can build") from None
+
+
+def unread_warnings(unread: Mapping[str, Any], reference: str) -> tuple[str, ...]:
+    """A warning about unread keys that look like sizes. `reference`: the class that does not use them."""
+    odd = [key for key, value in unread.items() if type(value) is int and value > 1 and like_a_size(key.rpartition(".")[2])]
+    if not odd:
+        return ()
+    looks = "looks like a size" if len(odd) == 1 else "look like sizes"
+    return (f"ignored {listed(odd)} ({looks}, but {reference} does not use {'it' if len(odd) == 1 else 'them'})",)
+
+
+def listed(keys: Sequence[str]) -> str:
+    """Keys of a file in one line, a long list cut: "a, b and 3 more"."""
+    names = ", ".join(printable(key, 60) for key in keys[:MOST_LISTED])
+    return f"{names} and {len(keys) - MOST_LISTED:,} more" if len(keys) > MOST_LISTED else names

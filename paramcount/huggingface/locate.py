@@ -1,0 +1,210 @@
+"""Where a config.json is found: a file, a directory, standard input, the local Hugging Face cache, and, where asked for, the Hub."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from paramcount.errors import ParamcountError, printable, quoted, shown
+from paramcount.formats.files import decoded, expanded, read_text
+from paramcount.formats.strict_json import loads
+from paramcount.huggingface.config import class_of, from_config
+from paramcount.zoo.entries import Model, from_mapping
+
+LARGEST_FILE = 4 << 20  # bytes: the longest config.json known, one block for each layer, has a twentieth of it
+ACCEPTED = "a model's config.json"
+REPO = re.compile(r"[A-Za-z0-9][\w.\-]{0,95}/[A-Za-z0-9][\w.\-]{0,95}")
+LISTED = 4
+PATIENCE = 10  # seconds that the Hub has for its first answer
+CHECKPOINTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
+
+STORED = "the config.json beside it; `paramcount PATH` alone counts what a checkpoint stores"
+
+# What else lies about under the name *.json: (keys that give it away, what it is, what to pass instead).
+OTHERS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (("peft_type",), "an adapter's config", "the config.json of the model it adapts"),
+    (("_diffusers_version",), "a diffusion pipeline's config", ACCEPTED),
+    (("_class_name",), "a diffusion pipeline's config", ACCEPTED),
+    (("weight_map",), "the index of a checkpoint's shards", STORED),
+    (("tokenizer_class",), "a tokenizer's config", "the config.json beside it"),
+    (("added_tokens", "model"), "a tokenizer", "the config.json beside it"),
+    (("added_tokens_decoder",), "a tokenizer's config", "the config.json beside it"),
+    (("processor_class",), "a processor's config", "the config.json beside it"),
+    (("image_processor_type",), "an image processor's config", "the config.json beside it"),
+    (("feature_extractor_type",), "a feature extractor's config", "the config.json beside it"),
+    (("_from_model_config",), "a generation config", "the config.json beside it"),
+    (("eos_token_id", "temperature"), "a generation config", "the config.json beside it"),
+    (("dim", "n_layers", "n_heads"), "params.json of an original release", "the config.json of its Hugging Face form"),
+    (("train_batch_size",), "a training config", ACCEPTED),
+    (("__metadata__",), "the header of a safetensors file", STORED),
+)
+
+
+def from_document(document: Mapping[str, Any], id: str, name: str = "") -> Model:
+    """The model of a parsed mapping: a config.json has `model_type` or `architectures`, a zoo entry `architecture` and `config`.
+
+    Raises: ParamcountError where it is both or neither, or another tool's file.
+    """
+    hub, entry = "model_type" in document, "architecture" in document and "config" in document
+    if hub and entry:
+        raise ParamcountError("model_type beside architecture and config", accepted="a config.json or a zoo entry, not both")
+    if hub:
+        if wrong := [key for key in document if not isinstance(key, str)]:
+            raise ParamcountError(f"the key {shown(wrong[0])} is not a string", accepted="the keys of a config.json")
+        return from_config(document, id, name)
+    if entry or document.get("estimate") is True or "architecture" in document or isinstance(document.get("config"), Mapping):
+        return from_mapping(document, id)
+    for keys, what, instead in OTHERS:
+        if all(key in document for key in keys):
+            base = document.get("base_model_name_or_path")
+            of = f" of {printable(base, 80)}" if keys == ("peft_type",) and isinstance(base, str) else ""
+            raise ParamcountError(f"is {what}{of}", accepted=instead)
+    if class_of(document):
+        return from_config(document, id, name)
+    if "auto_map" in document:
+        raise ParamcountError("is missing; auto_map names its author's code, which is not run", where="model_type", accepted="see `paramcount architectures`")
+    raise ParamcountError("is missing", where="model_type", accepted="a config.json with model_type, or a zoo entry with architecture and config")
+
+
+def from_text(text: str, place: str, name: str = "") -> Model:
+    """The model of a config.json's text; errors name `place`."""
+    try:
+        return from_document(loads(text), place, name)
+    except ParamcountError as error:
+        raise error.at(place) from None
+
+
+def from_stdin() -> Model:
+    """The model of the config.json that is piped in."""
+    try:
+        data = sys.stdin.buffer.read(LARGEST_FILE + 1)
+    except (OSError, AttributeError):  # closed, or none at all
+        raise ParamcountError("cannot be read", where="standard input", accepted=f"{ACCEPTED}, piped in") from None
+    try:
+        return from_text(decoded(data, ACCEPTED, LARGEST_FILE), "standard input")
+    except ParamcountError as error:
+        raise error if error.where.startswith("standard input") else error.at("standard input") from None
+
+
+def from_path(path: Path) -> Model:
+    """The model of a config.json, or of the directory that holds one."""
+    if os.path.isdir(path):
+        path = in_directory(path)
+    if path.suffix.lower() in CHECKPOINTS:
+        raise ParamcountError("is a checkpoint, not a config", where=printable(path), accepted=STORED)
+    return from_text(read_text(path, ACCEPTED, LARGEST_FILE), printable(path), printable(title(path), 100))
+
+
+def title(path: Path) -> str:
+    """What a config file is called: the repository of a cache, else the directory it lies in."""
+    for parent in path.parents:
+        if parent.name.startswith("models--"):
+            return parent.name.removeprefix("models--").replace("--", "/")
+    return (path.resolve().parent.name if path.name == "config.json" else path.stem) or "config.json"
+
+
+def in_directory(folder: Path) -> Path:
+    """The config.json of a model's directory, or of one repository of a Hugging Face cache.
+
+    Raises: ParamcountError where there is none or more than one.
+    """
+    place = printable(folder)
+    if os.path.lexists(folder / "config.json"):
+        return folder / "config.json"
+    if os.path.isdir(folder / "snapshots"):
+        return snapshot(folder)
+    try:
+        os.stat(os.path.join(folder, "."))  # a directory may be listed by whoever may not look into it
+        below = sorted(child.name for child in folder.iterdir() if os.path.isfile(child / "config.json") or os.path.isdir(child / "snapshots"))
+        others = sorted(child.name for child in folder.iterdir() if child.suffix in (".json", *CHECKPOINTS))
+    except OSError as error:
+        raise ParamcountError(f"cannot be read: {error.strerror}", where=place) from None
+    if below:
+        listed = ", ".join([*(printable(name, 40) for name in below[:LISTED]), *(["…"] if len(below) > LISTED else [])])
+        raise ParamcountError(
+            f"holds no config.json but {len(below)} directories with one: {listed}", where=place, accepted="one of them, or `paramcount scan`"
+        )
+    found = f", only {', '.join(printable(name, 40) for name in others[:LISTED])}" if others else ""
+    raise ParamcountError(f"holds no config.json{found}", where=place, accepted="the directory of a model")
+
+
+def snapshot(repository: Path, revision: str = "main") -> Path:
+    """config.json of a revision of a cached repository: a branch, a tag or a commit; of the only one there is if `main` is not named."""
+    place = printable(repository)
+    try:
+        revisions = sorted(child for child in (repository / "snapshots").iterdir() if os.path.lexists(child / "config.json"))
+    except OSError as error:
+        raise ParamcountError(f"cannot be read: {error.strerror}", where=place) from None
+    reference = repository / "refs" / revision
+    is_named = os.path.isfile(reference)
+    commit = read_text(reference, "the name of a revision", 200).strip() if is_named else revision
+    if named := next((child for child in revisions if child.name == commit), None):
+        return named / "config.json"
+    if is_named:
+        expected = f"one of {listed(revisions)}" if revisions else "a revision with config.json; --download fetches it"
+        raise ParamcountError(f"names the revision {quoted(commit)}, whose config.json is not in the cache", where=printable(reference), accepted=expected)
+    if revision != "main":
+        raise ParamcountError(f"holds no revision {printable(revision, 60)}", where=place, accepted="a revision in its cache; --download fetches one")
+    if len(revisions) == 1:
+        return revisions[0] / "config.json"
+    if not revisions:
+        raise ParamcountError("holds no config.json", where=place, accepted="a cached repository with config.json; --download fetches it")
+    raise ParamcountError(f"holds {len(revisions)} revisions and none is main: {listed(revisions)}", where=place, accepted="the directory of one of them")
+
+
+def listed(revisions: Sequence[Path]) -> str:
+    """The first revisions, shortened as git does."""
+    return ", ".join([*(printable(child.name[:12]) for child in revisions[:LISTED]), *(["…"] if len(revisions) > LISTED else [])])
+
+
+def cache() -> Path:
+    """The local Hugging Face cache, where its own tools look for it."""
+    home = os.environ.get("HF_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache"), "huggingface")
+    try:
+        return expanded(os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub"))
+    except ParamcountError as error:
+        raise error.at("the Hugging Face cache") from None
+
+
+def cached(repo: str, revision: str = "main") -> Path | None:
+    """config.json of a repository in the local cache; None where the repository, or that revision of it, is not there."""
+    folder = cache() / f"models--{repo.replace('/', '--')}"
+    if revision != "main":
+        known = folder / "refs" / revision, folder / "snapshots" / revision
+        return snapshot(folder, revision) if any(map(os.path.exists, known)) else None
+    return in_directory(folder) if os.path.isdir(folder) else None
+
+
+def download(repo: str, revision: str = "main") -> Path:
+    """config.json of a repository on the Hub, and nothing else of it.
+
+    Raises: ParamcountError where the [hub] extra is missing, and for every answer that is no file.
+    """
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # config.json and nothing else
+    try:
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
+    except ImportError:
+        raise ParamcountError("--download needs the [hub] extra", accepted="pip install 'paramcount[hub]'") from None
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it tells of every retry
+    where = f"{repo} on the Hub"
+    accepted = "a public repository, or a token in HF_TOKEN"
+    try:
+        return Path(hf_hub_download(repo, "config.json", revision=revision, etag_timeout=PATIENCE))
+    except GatedRepoError:
+        raise ParamcountError("is gated", where=where, accepted=accepted) from None
+    except RepositoryNotFoundError:
+        raise ParamcountError("does not exist or is private", where=where, accepted=accepted) from None
+    except EntryNotFoundError as error:
+        problem = "cannot be reached" if "ocal" in type(error).__name__ else "has no config.json"
+        raise ParamcountError(problem, where=where, accepted=accepted) from None
+    except HfHubHTTPError as error:
+        status = getattr(error.response, "status_code", "an error")
+        raise ParamcountError(f"answers {status}", where=where, accepted="another try later" if status != 401 else accepted) from None
+    except Exception as error:  # whatever its network library raises
+        raise ParamcountError(f"cannot be reached: {type(error).__name__}", where=where, accepted="a network, or the config.json as a file") from None

@@ -1,0 +1,214 @@
+"""Models of several parts: whose config.json holds a language model's in a section, and how the reference reads that section."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from paramcount.errors import ParamcountError, near, shown
+
+if TYPE_CHECKING:
+    from paramcount.sizes.fields import Sizes
+
+
+class Composite(NamedTuple):
+    """How the reference reads the language model of a composite config."""
+
+    text: str  # its model type, where the section names none
+    section: str = "text_config"
+    classes: Mapping[str, str] = {}  # {class: model type}, if the section has to name one of these classes, which decides
+    tie: str = "top"  # whether head and table are one: "top" says it outside the section, "text" inside, "either", or it is "never" or "always"
+    tied: bool = False  # `tie` where nothing says it outside
+    fixed: bool = False  # the section's own model_type counts for nothing
+    flat: bool = False  # without a section, the language model's keys stand outside
+    missing: Mapping[str, Any] = {}  # the section where there is none
+    fills: bool = False  # `missing` stands for single keys too
+    old: str = ""  # an older name of `text`
+    must_name: bool = False  # a section has to name its model type
+    beside: tuple[str, ...] = ("vision_config",)  # sections that are no language model
+    texts: tuple[str, ...] = ()  # the only model types that the section may name, if not those of TEXTS
+    tower: str = ""  # the model type of a tower that the section may name, where it names none
+    no_tower: Mapping[str, Any] = {}  # the section where there is none
+
+
+AUDIO = ("audio_config",)
+MISTRAL_3 = {
+    "head_dim": 128, "hidden_size": 5120, "intermediate_size": 32768, "num_attention_heads": 32, "num_hidden_layers": 40, "num_key_value_heads": 8,
+    "sliding_window": None, "vocab_size": 131072,
+}  # fmt: skip
+GOT = {"vocab_size": 151860, "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 16}
+SMALL_QWEN_3 = {"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8}
+ASR_QWEN_3 = SMALL_QWEN_3 | {"hidden_size": 2048, "intermediate_size": 6144, "head_dim": 128}
+LIGHTON = SMALL_QWEN_3 | {"head_dim": 128, "sliding_window": None, "vocab_size": 151936}
+GLM_ASR = {
+    "vocab_size": 59264, "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 4,
+}  # fmt: skip
+VOXTRAL = {"vocab_size": 131072, "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 30, "num_key_value_heads": 8, "head_dim": 128}
+PALIGEMMA = {
+    "hidden_size": 2048, "num_hidden_layers": 18, "intermediate_size": 16384, "num_attention_heads": 8, "num_key_value_heads": 1, "vocab_size": 257152,
+}  # fmt: skip
+CLIP = {"hidden_size": 1024, "intermediate_size": 4096, "patch_size": 14, "image_size": 336, "num_hidden_layers": 24, "num_attention_heads": 16}
+PIXTRAL = {"hidden_size": 1024, "intermediate_size": 4096, "patch_size": 14, "num_hidden_layers": 24, "num_attention_heads": 16}
+PALIGEMMA_VISION = {
+    "hidden_size": 1152, "intermediate_size": 4096, "patch_size": 14, "image_size": 224, "num_hidden_layers": 27, "num_attention_heads": 16,
+    "vision_use_head": False,
+}  # fmt: skip
+INTERNVL_LANGUAGES = {
+    "GptOssForCausalLM": "gpt_oss", "InternLM2ForCausalLM": "internlm2", "LlamaForCausalLM": "llama", "Phi3ForCausalLM": "phi3",
+    "Qwen2ForCausalLM": "qwen2", "Qwen3ForCausalLM": "qwen3", "Qwen3MoeForCausalLM": "qwen3_moe",
+}  # fmt: skip
+H2OVL_LANGUAGES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "mistral"}
+
+# {model type of a tower: (module of paramcount.parts, class)}
+TOWERS = {"clip_vision_model": ("clip", "ClipVision"), "pixtral": ("pixtral", "PixtralVision"), "siglip_vision_model": ("siglip", "SiglipVision")}
+
+# Model types that such a section may name: behind any tower, the reference puts a head without bias on what they make of the tokens.
+TEXTS = frozenset((
+    "afmoe", "apertus", "arcee", "aria_text", "axk1", "axk2", "bamba", "beam", "biogpt", "bitnet", "cohere", "cohere2", "cohere2_moe", "cwm",
+    "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "diffllama", "doge", "dots1", "dots3_note_text", "ernie4_5", "ernie4_5_moe", "exaone4",
+    "exaone_moe", "falcon_h1", "flex_olmo", "flint", "gemma", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "gemma4_unified_text", "glm",
+    "glm4", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa", "gpt_oss", "granite", "granite_swa", "granitemoe", "granitemoe_swa", "granitemoehybrid",
+    "granitemoeshared", "helium", "hrm_text", "hunyuan_v1_dense", "hunyuan_v1_moe", "hy_v3", "hy_v4", "hyperclovax", "internlm3", "iquestcoder", "jais2",
+    "jamba", "jetmoe", "kolibri1", "laguna", "lfm2", "lfm2_moe", "lfm3", "llama", "llama4_text", "mellum", "mimo_v2_flash", "minicpm3", "minimax",
+    "minimax_m2", "minimax_m3_vl_text", "ministral3", "mistral", "mixtral", "nanochat", "nemotron", "olmo", "olmo2", "olmo3", "olmoe", "persimmon",
+    "phi3", "phimoe", "qwen2", "qwen2_moe", "qwen3", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_moe", "qwen3_next", "recurrent_gemma", "seed_oss",
+    "smollm3", "solar_open", "stablelm", "starcoder2", "vaultgemma", "xglm", "youtu", "zamba", "zamba2", "zaya",
+))  # fmt: skip
+
+# {model type: how the reference reads it}. Where ARCHITECTURES has the type too, all of its parts are counted.
+COMPOSITES = {
+    "aria": Composite("aria_text", fixed=True),
+    "cohere2_vision": Composite("cohere2", tied=True),
+    "deepseek_vl": Composite("llama", tied=True),
+    "deepseek_vl_hybrid": Composite("llama", tied=True, beside=("vision_config", "high_res_vision_config")),
+    "dots3_note": Composite("dots3_note_text", fixed=True, flat=True, beside=("vision_config", *AUDIO)),
+    "exaone4_5": Composite("exaone4", old="exaone4_5_text", must_name=True),
+    "glm46v": Composite("glm4v_text"),
+    "glm4v": Composite("glm4v_text", tie="either", fixed=True),
+    "glm4v_moe": Composite("glm4v_moe_text", tie="either", fixed=True),
+    "glmasr": Composite("llama", tied=True, missing=GLM_ASR, fills=True, beside=AUDIO),
+    "got_ocr2": Composite("qwen2", tied=True, missing=GOT | {"tie_word_embeddings": True}),
+    "granite_speech": Composite("granite", tied=True, beside=("encoder_config", "projector_config")),
+    "granite_speech_plus": Composite("granite", tied=True, beside=("encoder_config", "projector_config")),
+    "h2ovl_chat": Composite("llama", section="llm_config", tie="never", classes=H2OVL_LANGUAGES),
+    "hyperclovax_vision_v2": Composite("hyperclovax", tied=True),
+    "idefics2": Composite("mistral", beside=("vision_config", "perceiver_config")),
+    "idefics3": Composite("llama"),
+    "internvl": Composite("qwen2", tied=True),
+    "internvl_chat": Composite("qwen2", section="llm_config", tie="never", classes=INTERNVL_LANGUAGES),
+    "kimi_k25": Composite("deepseek_v3", tied=True, old="kimi_k2"),
+    "lfm2_vl": Composite("lfm2", tied=True),
+    "lighton_ocr": Composite("qwen3", tied=True, missing=LIGHTON),
+    "llava": Composite("llama", tie="either", tower="clip_vision_model", no_tower=CLIP),
+    "llava_next": Composite("llama"),
+    "llava_next_video": Composite("llama", tie="either"),
+    "llava_onevision": Composite("qwen2", tie="either"),
+    "minimax_m3_vl": Composite("minimax_m3_vl_text", tie="either", fixed=True),
+    "mistral3": Composite("mistral", tied=True, missing=MISTRAL_3, tower="pixtral", no_tower=PIXTRAL),
+    "moss_transcribe_diarize": Composite("qwen3", tied=True, missing=SMALL_QWEN_3, beside=AUDIO),
+    "ovis2": Composite("qwen2", tie="always", tied=True),  # a head of its own would be of sizes that stand outside the section
+    "paligemma": Composite(
+        "gemma", tied=True, missing=PALIGEMMA, texts=("gemma", "gemma2", "gemma3_text"), tower="siglip_vision_model", no_tower=PALIGEMMA_VISION
+    ),
+    "pp_chart2table": Composite("qwen2", tied=True, missing=GOT | {"tie_word_embeddings": True}),
+    "qianfan_ocr": Composite("qwen3"),
+    "qwen2_5_vl": Composite("qwen2_5_vl_text", tie="either", fixed=True, flat=True),
+    "qwen2_audio": Composite("qwen2", tie="never", beside=AUDIO),
+    "qwen2_vl": Composite("qwen2_vl_text", tie="either", fixed=True, flat=True),
+    "qwen3_5": Composite("qwen3_5_text", fixed=True),
+    "qwen3_5_moe": Composite("qwen3_5_moe_text", fixed=True),
+    "qwen3_asr": Composite("qwen3", tied=True, missing=ASR_QWEN_3 | {"tie_word_embeddings": True}, beside=AUDIO),
+    "qwen3_vl": Composite("qwen3_vl_text", fixed=True),
+    "qwen3_vl_moe": Composite("qwen3_vl_moe_text", fixed=True),
+    "skywork_chat": Composite("qwen2", section="llm_config", tie="never", classes={"Qwen2ForCausalLM": "qwen2"}),
+    "smolvlm": Composite("llama"),
+    "vibevoice_asr": Composite("qwen2", tie="never", beside=("semantic_tokenizer_encoder_config", "acoustic_tokenizer_encoder_config")),
+    "video_llama_3": Composite("qwen2", tie="either"),
+    "video_llava": Composite("llama"),
+    "vipllava": Composite("llama"),
+    "voxtral": Composite("llama", tie="never", missing=VOXTRAL, fills=True, beside=AUDIO),
+}
+
+
+def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The language model of a composite config.json as a config.json of its own.
+
+    Raises: ParamcountError where the section is no mapping.
+    """
+    composite = COMPOSITES[str(document["model_type"])]
+    where, section = composite.section, document.get(composite.section)
+    if section is None:
+        section = {key: value for key, value in document.items() if key not in composite.beside} if composite.flat else composite.missing
+    elif not isinstance(section, Mapping):
+        raise ParamcountError(f"= {shown(section)}", where=where, accepted="a mapping")
+    elif composite.must_name and "model_type" not in section:
+        raise ParamcountError("is missing", where=f"{where}.model_type", accepted=composite.text)
+    elif composite.fills:
+        section = {**composite.missing, **section}
+    model_type = composite.text if composite.fixed else section.get("model_type", composite.text)
+    if composite.classes:
+        model_type = type_of_class(section, composite)
+    if composite.old and model_type == composite.old:
+        model_type = composite.text
+    texts = composite.texts or tuple(composite.classes.values()) or TEXTS
+    named_type(model_type, where)
+    if model_type not in texts and model_type != composite.text:
+        raise ParamcountError(
+            f"= {shown(model_type)} is not supported", where=f"{where}.model_type", accepted=", ".join(sorted(texts)), nearest=near(model_type, texts)
+        )
+    found = {**section, "model_type": model_type, "architectures": None}
+    outside = document.get("tie_word_embeddings", composite.tied)
+    if type(outside) is not bool and composite.tie != "never":
+        raise ParamcountError(f"= {shown(outside)}", where="tie_word_embeddings", accepted="true or false")
+    match composite.tie:
+        case "top":
+            found["tie_word_embeddings"] = outside
+        case "never":
+            found["tie_word_embeddings"] = False
+        case "always":
+            if not outside:
+                raise ParamcountError("= false is not supported", where="tie_word_embeddings", accepted="true")
+            found["tie_word_embeddings"] = True
+        case "either" if outside is True:
+            found["tie_word_embeddings"] = True
+    return found
+
+
+def type_of_class(section: Mapping[str, Any], composite: Composite) -> str:
+    """The model type of the class that a section names first."""
+    named = section.get("architectures")
+    cls = named[0] if isinstance(named, (list, tuple)) and named else None
+    if not isinstance(cls, str) or cls not in composite.classes:
+        found = "is missing" if cls is None else f"= {shown(cls)} is not supported"
+        where = f"{composite.section}.architectures.0"
+        raise ParamcountError(found, where=where, accepted=", ".join(composite.classes), nearest=near(cls, composite.classes))
+    return composite.classes[cls]
+
+
+def tower_named(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The model type of the tower that a composite config.json names, and its section."""
+    composite = COMPOSITES[str(document["model_type"])]
+    section = document.get(composite.beside[0])
+    if section is None:
+        section = composite.no_tower
+    elif not isinstance(section, Mapping):
+        raise ParamcountError(f"= {shown(section)}", where=composite.beside[0], accepted="a mapping")
+    return named_type(section.get("model_type", composite.tower), composite.beside[0]), section
+
+
+def named_type(model_type: object, section: str) -> str:
+    """A section's model type, which has to be a text."""
+    if not isinstance(model_type, str):
+        raise ParamcountError(f"= {shown(model_type)}", where=f"{section}.model_type", accepted="a text")
+    return model_type
+
+
+def tower_config(document: Mapping[str, Any]) -> tuple[type[Sizes], Mapping[str, Any]]:
+    """The class of the tower that a composite config.json names, and its section."""
+    name, section = tower_named(document)
+    if name not in TOWERS:
+        raise ParamcountError(f"= {shown(name)} is not supported", where="vision_config.model_type", accepted=", ".join(TOWERS), nearest=near(name, TOWERS))
+    module, cls = TOWERS[name]
+    found: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), cls)
+    return found, section

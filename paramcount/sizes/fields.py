@@ -1,0 +1,259 @@
+"""Sizes of an architecture: every field is required; beside it the config.json key it is read from and what an absent key means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from paramcount.errors import ParamcountError, shown
+
+if TYPE_CHECKING:
+    from paramcount.flow.graph import Data
+
+LARGEST = 2**31
+MOST_NAMED = 10_000  # layers, where they are named one by one
+Positive = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
+Natural = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
+Flag = Annotated[bool, Field(strict=True)]
+Word = Annotated[str, Field(strict=True, min_length=1, max_length=40)]
+Indices = Annotated[tuple[Natural, ...], Field(max_length=MOST_NAMED)]
+Words = Annotated[tuple[Word, ...], Field(max_length=MOST_NAMED)]
+Widths = Annotated[tuple[Positive, ...], Field(min_length=1, max_length=MOST_NAMED)]
+
+REQUIRED: Any = object()  # `absent`: the reference has no default
+NULL: Any = object()  # `null`: null itself, which only a field that may be None accepts
+ABSENT: Any = object()  # `null`: as if the key were absent
+
+
+# The config.json key that most architectures read a field from. Where one differs, its own file says so.
+USUAL = {
+    "vocab_size": "vocab_size",
+    "d_model": "hidden_size",
+    "n_layers": "num_hidden_layers",
+    "n_heads": "num_attention_heads",
+    "n_kv_heads": "num_key_value_heads",
+    "d_head": "head_dim",
+    "d_ff": "intermediate_size",
+    "d_expert": "moe_intermediate_size",
+    "n_active_experts": "num_experts_per_tok",
+    "n_routed_experts": "n_routed_experts",
+    "n_shared_experts": "n_shared_experts",
+    "n_dense_layers": "first_k_dense_replace",
+    "n_positions": "n_positions",
+    "d_q_lora": "q_lora_rank",
+    "d_kv_lora": "kv_lora_rank",
+    "d_nope": "qk_nope_head_dim",
+    "d_rope": "qk_rope_head_dim",
+    "d_v": "v_head_dim",
+    "window": "sliding_window",
+    "layer_types": "layer_types",
+    "attention_bias": "attention_bias",
+    "qkv_bias": "qkv_bias",
+    "mlp_bias": "mlp_bias",
+    "n_mamba_heads": "mamba_n_heads",
+    "n_groups": "mamba_n_groups",
+    "d_state": "mamba_d_state",
+    "d_conv": "mamba_d_conv",
+    "conv_bias": "mamba_conv_bias",
+    "mixer_bias": "mamba_proj_bias",
+    "tie_word_embeddings": "tie_word_embeddings",
+    "n_token_types": "type_vocab_size",
+    "d_embedding": "embedding_size",
+    "is_decoder": "is_decoder",
+    "cross_attention": "add_cross_attention",
+    "n_encoder_layers": "encoder_layers",
+    "n_decoder_layers": "decoder_layers",
+    "n_encoder_heads": "encoder_attention_heads",
+    "n_decoder_heads": "decoder_attention_heads",
+    "d_encoder_ff": "encoder_ffn_dim",
+    "d_decoder_ff": "decoder_ffn_dim",
+}
+
+Derivation = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]  # (config.json, sizes read so far) to a size
+Condition = Callable[[Mapping[str, Any], Mapping[str, Any]], None]  # the same, and raises
+
+
+class Origin(NamedTuple):
+    """Where the value of a field comes from. Keys are paths from the root of a config.json: "text_config.hidden_size"."""
+
+    kind: Literal["read", "default", "derived", "set"]
+    keys: tuple[str, ...] = ()  # the one it was read from; those it was derived from
+
+    def inside(self, block: str) -> Origin:
+        """The same, if the keys stand in a block of the config.json."""
+        return self._replace(keys=tuple(f"{block}.{key}" for key in self.keys)) if self.keys else self
+
+
+DEFAULT = Origin("default")
+SET = Origin("set")  # by a what-if
+
+
+class Key(NamedTuple):
+    """Where a field stands in a config.json."""
+
+    names: tuple[str, ...] | None  # the first one present counts; empty: the one of USUAL; None: it has no key
+    absent: Any  # the reference's default, or a Derivation
+    null: Any  # what null means: a value, a Derivation, ABSENT, or NULL itself
+    at_most: str | None = None  # the field that a larger value is cut to, as the reference never looks further
+
+    def spellings(self, field: str) -> tuple[str, ...]:
+        return () if self.names is None else self.names or (USUAL[field],)
+
+
+def hf(*names: str, absent: Any = REQUIRED, null: Any = NULL, at_most: str | None = None) -> Any:
+    """A field and the config.json keys it is read from. `absent` and `null` serve config.json alone: in a zoo entry every field is
+    written out. A name with dots leads into nested mappings, one with a slash before it is read outside the architecture's section."""
+    return Field(json_schema_extra={"hf": Key(names, absent, null, at_most)})  # type: ignore[dict-item]
+
+
+def derived(absent: Derivation) -> Any:
+    """A field that no key of config.json gives: the reference works it out."""
+    return Field(json_schema_extra={"hf": Key(None, absent, NULL)})  # type: ignore[dict-item]
+
+
+def key_of(architecture: type[Sizes], field: str) -> Key:
+    """Where a field of an architecture stands in a config.json, and what the reference takes where it is absent."""
+    key: Key = architecture.model_fields[field].json_schema_extra["hf"]  # type: ignore[index,assignment]
+    return key._replace(absent=architecture.defaults[field]) if field in architecture.defaults else key
+
+
+def equal_to(field: str) -> Derivation:
+    return lambda js, c: c[field]
+
+
+def d_model_per_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    """The width of a head where the heads share d_model."""
+    d_head: int = c["d_model"] // c["n_heads"]
+    return d_head
+
+
+def flag(js: Mapping[str, Any], key: str, absent: bool) -> bool:
+    """A true or false that no field is read from."""
+    value = js.get(key, absent)
+    if not isinstance(value, bool):
+        raise ParamcountError(f"= {shown(value)}", where=key, accepted="true or false")
+    return value
+
+
+def class_ends(*endings: str) -> Derivation:
+    """Whether the name of the class that a config.json names first ends so."""
+
+    def ends(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
+        first = (js.get("architectures") or [""])[0]
+        return isinstance(first, str) and first.endswith(endings) and not first.endswith("LMHeadModel")
+
+    return ends
+
+
+def per_layer(c: Mapping[str, Any]) -> range:
+    """The indices of the layers, where a derivation looks at them one by one."""
+    if c["n_layers"] > MOST_NAMED:
+        raise ParamcountError(f"= {c['n_layers']}", where="n_layers", accepted=f"at most {MOST_NAMED:,} where layers are told apart")
+    return range(c["n_layers"])
+
+
+def scattered_dense_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """Qwen's two keys for which layers have no experts."""
+    only, step = js.get("mlp_only_layers") or (), js.get("decoder_sparse_step", 1)
+    return tuple(i for i in per_layer(c) if i in only or (i + 1) % step)
+
+
+def part_of(width: Any, share: Any) -> int:
+    """A share of a width, cut to a whole number. Only of numbers: a list so many times over would fill the memory."""
+    if type(width) is not int or type(share) not in (int, float):
+        raise ParamcountError(f"= {shown(share if type(width) is int else width)}", where="the rotated part of a head", accepted="numbers")
+    return int(width * share)
+
+
+def rotary_part(share: float) -> Derivation:
+    """How much of a head rotary positions turn. `share`: where the config does not say."""
+
+    def width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+        rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
+        return part_of(c["d_head"], rope.get("partial_rotary_factor", js.get("partial_rotary_factor", share)))
+
+    return width
+
+
+SLIDING = ("sliding_attention", "full_attention")
+
+
+def full_every(period: int) -> Derivation:
+    """Words of layer_types where every layer looks back over a window but one of `period`, the last of them."""
+    return lambda js, c: tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
+
+
+def unvisited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    """Without num_experts_per_tok the reference runs only if no layer has experts."""
+    if c["n_dense_layers"] < c["n_layers"]:
+        raise ParamcountError("is missing", where="num_experts_per_tok", accepted="a whole number from 1")
+    return 1
+
+
+class Sizes(BaseModel):
+    """The config of one architecture. A subclass adds the fields and `forward`, the forward pass in shapes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # built when a config is validated
+
+    reference: ClassVar[str] = ""  # the reference implementation's class, or who published the modelling code
+    same: ClassVar[tuple[str, ...]] = ()  # other classes that hold the same parameters
+    larger: ClassVar[tuple[str, ...]] = ()  # classes of the same model type that hold more than is declared: refused
+    with_more: ClassVar[tuple[str, ...]] = ()  # classes that hold these and another head, which is not counted
+    # Beginnings of names, behind the model's own prefix, of tensors that the reference allocates and no forward pass can reach: in no count.
+    unreached: ClassVar[tuple[str, ...]] = ()
+    # Ends of names of tables that the reference works out as it builds a model: its writer leaves them out, or did.
+    unsaved: ClassVar[tuple[str, ...]] = ()
+    either_way: ClassVar[tuple[str, ...]] = ()  # ends of names of matrices that some writers store the other way round, all of them
+    defaults: ClassVar[Mapping[str, Any]] = {}  # what absent keys mean, where an inherited field says otherwise
+    rotated: ClassVar[str | None] = None  # the field whose width rotary positions turn
+    own_layer_types: ClassVar[bool] = False  # `check` alone says which words layer_types may hold
+    # {word of layer_types: {key: field}}: what per_layer_config may give layers of a kind; "" where `conditions` alone look at it.
+    layered: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    section: ClassVar[str | None] = None  # the part of a composite config.json these fields are read from
+
+    conditions: ClassVar[tuple[Condition, ...]] = ()  # what config.json must fulfil besides, in keys that no weight depends on
+
+    def forward(c, tokens: Data) -> Data:
+        raise NotImplementedError
+
+    def body(c, tokens: Data) -> Data:
+        """The forward pass without the output head: what the reference's other heads stand on."""
+        out = c.forward(tokens)
+        while not any(weight.component == "lm_head" for weight in out.weights):
+            out = out.inputs[0]
+        return out.inputs[0]
+
+    def mtp(c, tokens: Data) -> Data | None:
+        """Multi-token-prediction layers on the model's last hidden state, beside it; None where there are none."""
+        return None
+
+    def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
+        """What older released files hold besides, one in every layer: (name, shape, how many). Concrete sizes only."""
+        return ()
+
+    def idle(c) -> tuple[str, ...]:
+        """Fields that no layer of this config reads: they contradict nothing."""
+        return ()
+
+    def check(c) -> None:
+        """Raises where the sizes contradict each other in a way that only this architecture forbids."""
+
+
+class Tower(Sizes):
+    """What turns pixels to vectors beside a language model. A field of this very class is whichever tower config.json names."""
+
+    section: ClassVar[str | None] = "vision_config"
+
+
+@cache
+def inner_configs(architecture: type[Sizes]) -> dict[str, type[Sizes]]:
+    """{field: class} of the fields of a config that are configs themselves, such as a tower's."""
+    found = {}
+    for name, info in architecture.model_fields.items():
+        kinds = (info.annotation, *getattr(info.annotation, "__args__", ()))
+        if inner := next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Sizes)), None):
+            found[name] = inner
+    return found

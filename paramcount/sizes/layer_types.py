@@ -1,0 +1,82 @@
+"""Which layers are of which kind, as a config.json says it: derivations for fields that name layers one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paramcount.errors import ParamcountError, near, shown
+from paramcount.sizes.fields import SLIDING, Derivation, per_layer
+
+MLP_TYPES = ("dense", "sparse")
+
+
+def whole(js: Mapping[str, Any], key: str, absent: int) -> int:
+    """A whole number from 0 that no field is read from."""
+    value = js.get(key, absent)
+    if type(value) is not int or value < 0:
+        raise ParamcountError(f"= {shown(value)}", where=key, accepted="a whole number from 0")
+    return value
+
+
+def first_dense(absent: int, key: str = "first_k_dense_replace") -> Derivation:
+    """The first layers, as many as `key` says."""
+    return lambda js, c: tuple(per_layer(c)[: whole(js, key, absent)])
+
+
+def every_sparse(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """All but each moe_layer_freq-th layer from first_k_dense_replace on."""
+    first, step = whole(js, "first_k_dense_replace", 1), whole(js, "moe_layer_freq", 1)
+    return tuple(i for i in per_layer(c) if i < first or i % step)
+
+
+def dense_by_type(otherwise: Derivation, *, checked: bool = True) -> Derivation:
+    """The layers without experts: those that mlp_layer_types names, or `otherwise` where it is absent or null.
+    `checked`: the reference asks one known word a layer. It does wherever layer_types has a value; elsewhere it takes more words than
+    layers, and any that is not "sparse" for a dense layer."""
+
+    def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> Sequence[int]:
+        words = js.get("mlp_layer_types")
+        if words is None:
+            dense: Sequence[int] = otherwise(js, c)
+            return dense
+        strict = checked or js.get("layer_types") is not None
+        if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
+            raise ParamcountError(f"= {shown(words)}", where="mlp_layer_types", accepted="one word a layer")
+        if len(words) < c["n_layers"] or (strict and len(words) > c["n_layers"]):
+            raise ParamcountError(f"names {len(words)} layers of {c['n_layers']}", where="mlp_layer_types", accepted="one word a layer")
+        for i, word in enumerate(words):
+            if strict and word not in MLP_TYPES:
+                raise ParamcountError(f"= {shown(word)}", where=f"mlp_layer_types.{i}", accepted=", ".join(MLP_TYPES), nearest=near(word, MLP_TYPES))
+        return tuple(i for i in per_layer(c) if words[i] != "sparse")
+
+    return found
+
+
+def needed(key: str) -> Derivation:
+    """A number of experts that the reference has no default for, or that is null: 0 where no layer has any."""
+
+    def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+        dense = c["n_dense_layers"] if "n_dense_layers" in c else len(c["dense_layers"])
+        if dense < c["n_layers"]:
+            raise ParamcountError("is missing", where=key, accepted="a whole number")
+        return 0
+
+    return found
+
+
+def full_every_key(key: str, absent: int) -> Derivation:
+    """Words of layer_types where every layer looks back over a window but the last of each group, as long as `key` says."""
+
+    def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
+        period = whole(js, key, absent)
+        return tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
+
+    return found
+
+
+def unused(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    """Null is no number of experts, but the reference never looks at it where all layers are dense."""
+    if len(c["dense_layers"]) < c["n_layers"]:
+        raise ParamcountError("is null, but some layers have experts", where="the number of experts", accepted="a whole number from 1")
+    return 1

@@ -1,0 +1,1 @@
+"""Integer polynomials in named sizes, and how they are factored and printed."""

@@ -1,0 +1,150 @@
+"""Integer polynomials in named sizes: what a declaration yields when its sizes are symbols.
+
+Only `+`, `-`, `*` and whole powers exist. What would make a declaration branch on a symbol (`bool`, `<`, `range`) raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from paramcount.errors import ParamcountError, near, printable
+from paramcount.symbolic import arrays as sweeps
+from paramcount.symbolic.factoring import LATEX, Monomial, factored, written
+
+
+class Polynomial:
+    """A polynomial with whole coefficients.
+
+    >>> n, d = symbols("n_layers d_model")
+    >>> p = n * (4 * d * d + 2 * d)
+    >>> print(p)
+    n_layers · 2 · d_model · (2·d_model + 1)
+    >>> p.evaluate(n_layers=12, d_model=768)
+    28329984
+    """
+
+    __slots__ = ("terms",)
+
+    def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        self.terms: dict[Monomial, int] = {m: c for m, c in terms.items() if c}
+
+    def __add__(self, other: object) -> Polynomial:
+        terms = dict(self.terms)
+        for monomial, c in _polynomial(other).terms.items():
+            terms[monomial] = terms.get(monomial, 0) + c
+        return Polynomial(terms)
+
+    def __mul__(self, other: object) -> Polynomial:
+        terms: dict[Monomial, int] = {}
+        for a, c in self.terms.items():
+            for b, d in _polynomial(other).terms.items():
+                powers = dict(a)
+                for name, power in b:
+                    powers[name] = powers.get(name, 0) + power
+                monomial = tuple(sorted(powers.items()))
+                terms[monomial] = terms.get(monomial, 0) + c * d
+        return Polynomial(terms)
+
+    def __neg__(self) -> Polynomial:
+        return self * -1
+
+    def __sub__(self, other: object) -> Polynomial:
+        return self + _polynomial(other) * -1
+
+    def __rsub__(self, other: object) -> Polynomial:
+        return _polynomial(other) - self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (Polynomial, int)) and not isinstance(other, bool) and self.terms == _polynomial(other).terms
+
+    def __hash__(self) -> int:
+        constant = self.terms.get((), 0)
+        return hash(constant) if set(self.terms) <= {()} else hash(frozenset(self.terms.items()))
+
+    def _structure(self, *_: object) -> NoReturn:
+        raise ParamcountError(f"{self} is a size: structure must not depend on its value", accepted="+, - and *")
+
+    __bool__ = __lt__ = __le__ = __gt__ = __ge__ = __index__ = __int__ = __float__ = _structure
+    __iter__ = __floordiv__ = __truediv__ = __mod__ = __pow__ = __divmod__ = _structure
+    __rfloordiv__ = __rtruediv__ = __rmod__ = __rpow__ = __rdivmod__ = _structure
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The sizes it depends on."""
+        return tuple(sorted({name for monomial in self.terms for name, _ in monomial}))
+
+    def evaluate(self, **sizes: Any) -> Any:
+        """Its value for these sizes: ints, int64 arrays or symbols.
+
+        Raises: ParamcountError where a size is missing or unknown.
+        """
+        for name in self.names:
+            if name not in sizes:
+                raise ParamcountError(f"{name} is missing", where="evaluate", accepted=", ".join(self.names))
+        for name in sizes:
+            if name not in self.names:
+                raise ParamcountError(f"unknown size {name}", where="evaluate", accepted=", ".join(self.names), nearest=near(name, self.names))
+        values = sweeps.checked(sizes, Polynomial, least=None)
+        sweeps.refuse_overflow(Polynomial({monomial: abs(c) for monomial, c in self.terms.items()})._at, values)
+        return self._at(values)
+
+    def _at(self, sizes: Mapping[str, Any]) -> Any:
+        total: Any = 0
+        for monomial, c in self.terms.items():
+            value: Any = c
+            for name, power in monomial:
+                for _ in range(power):
+                    value = value * sizes[name]
+            total = total + value
+        return total
+
+    def difference(self, size: str, by: Any = 1) -> Polynomial:
+        """What it grows by where one size grows, in named sizes.
+
+        >>> n, d = symbols("n_layers d_model")
+        >>> (n * (4 * d * d + 2 * d)).difference("n_layers")
+        2 · d_model · (2·d_model + 1)
+
+        Raises: ParamcountError for a size it does not depend on.
+        """
+        if size not in self.names:
+            raise ParamcountError(f"unknown size {printable(size)}", where="difference", accepted=", ".join(self.names), nearest=near(size, self.names))
+        grown = {name: symbols(name)[0] for name in self.names}
+        grown[size] = grown[size] + by
+        return _polynomial(self._at(grown)) - self
+
+    def __str__(self) -> str:
+        return written(factored(self.terms))
+
+    __repr__ = __str__
+
+    def latex(self) -> str:
+        """The same in LaTeX's mathematics: the common factor first, then the bracket.
+
+        >>> n, d = symbols("n_layers d_model")
+        >>> print((3 * n * d + n).latex())
+        n_{\\mathrm{layers}} \\cdot (3 \\cdot d_{\\mathrm{model}} + 1)
+        """
+        return written(factored(self.terms), LATEX)
+
+
+def _polynomial(value: object) -> Polynomial:
+    if isinstance(value, Polynomial):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Polynomial({(): value})
+    if sweeps.is_array(value) and not getattr(value, "ndim", 1) and value.dtype.kind in "iu":  # type: ignore[attr-defined]
+        return Polynomial({(): int(value)})  # type: ignore[call-overload]
+    raise TypeError(f"{value!r} is not a whole number or a symbol")
+
+
+def symbols(names: str) -> tuple[Polynomial, ...]:
+    """One symbol for each of the names.
+
+    >>> symbols("d_model n_heads")
+    (d_model, n_heads)
+    """
+    return tuple(Polynomial({((name, 1),): 1}) for name in names.split())

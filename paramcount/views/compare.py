@@ -1,0 +1,202 @@
+"""Many models side by side: one row each, the same columns everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from paramcount.counting.count import COMPONENTS, SCHEMA_VERSION, Count, counted
+from paramcount.errors import ParamcountError, near, printable
+from paramcount.output.numbers import short_bytes
+from paramcount.output.tables import Column, Table, grouped
+from paramcount.zoo.entries import Model
+from paramcount.zoo.names import select
+
+if TYPE_CHECKING:
+    import pandas
+
+COUNTS = ("total", "active", "non_embedding", "active_non_embedding", "language_model")
+BESIDE = ("buffers", "mtp", "bytes_fp32", "bytes_bf16")
+SIZES = (
+    "n_layers",
+    "d_model",
+    "n_heads",
+    "n_kv_heads",
+    "d_head",
+    "d_ff",
+    "n_routed_experts",
+    "n_active_experts",
+    "n_shared_experts",
+    "d_expert",
+    "d_shared_expert",
+    "vocab_size",
+)
+FACTS = ("context_length", "tied", "name", "family", "publisher", "released", "hf", "architecture", "verified", "estimate", "claimed_total")
+COLUMNS = ("id", *COUNTS, *COMPONENTS, *BESIDE, *SIZES, *FACTS)
+WHAT_IF = ("original_total", "original_active", "difference", "active_difference")  # columns beside these where some model is a what-if
+INTEGERS = (*COUNTS, *COMPONENTS, *BESIDE, *SIZES, "context_length")
+
+LABELS = {
+    "id": "model", "non_embedding": "non-emb.", "active_non_embedding": "act. non-emb.", "n_layers": "layers", "n_heads": "heads", "n_kv_heads": "KV heads",
+    "n_routed_experts": "experts", "n_active_experts": "active exp.", "n_shared_experts": "shared exp.", "vocab_size": "vocab", "context_length": "context",
+    "active_difference": "act. difference", "bytes_fp32": "FP32", "bytes_bf16": "BF16", "output_projection": "out proj.", "shared_experts": "shared",
+}  # fmt: skip
+PEOPLE = (
+    "id", "total", "active", "bytes_fp32", "bytes_bf16", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff",
+    "n_routed_experts", "n_active_experts", "d_expert", "vocab_size", "context_length", "tied",
+)  # fmt: skip
+LEFT = ("id", "name", "family", "publisher", "released", "hf", "architecture", "claimed_total")
+
+
+def compare(models: Iterable[object], *, estimates: bool = False) -> pandas.DataFrame:
+    """A DataFrame with one row per model: exact counts, components and sizes; columns of whole numbers are Int64.
+
+    `models`: names, families, wildcards, paths, mappings or loaded models. A size that a model does not have is 0,
+    only unknown facts are empty. `estimates`: rows for models of which there are only claims, too. Where one is a what-if, the
+    columns of WHAT_IF say what its original has, and the difference.
+
+    >>> compare(["gpt2-*"])["total"].tolist()
+    [124439808, 354823168, 774030080, 1557611200]
+
+    Raises: ParamcountError for a name that means nothing.
+    """
+    import pandas
+
+    rows = rows_of(select(models, estimates=estimates))
+    columns = columns_of(rows)
+    frame = pandas.DataFrame([[row[name] for name in columns] for row in rows], columns=list(columns))
+    kinds = dict.fromkeys((*INTEGERS, *columns[len(COLUMNS) :]), "Int64") | {"tied": "boolean", "verified": "boolean", "estimate": "boolean"}
+    try:
+        return frame.astype(kinds)
+    except OverflowError:
+        raise ParamcountError("a count of 2⁶³ or more", accepted="smaller sizes, or paramcount.count, which has no limit") from None
+
+
+def rows_of(models: Iterable[Model]) -> list[dict[str, Any]]:
+    """{column: value} of each model, and its `active_components` for a plot; an estimate has none."""
+    return [_claimed(model) if model.estimate else _row(model, counted(model)) for model in models]
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The columns that rows have."""
+    return (*COLUMNS, *WHAT_IF) if any(row.get("set") for row in rows) else COLUMNS
+
+
+def _row(model: Model, count: Count) -> dict[str, Any]:
+    sizes = model.sizes
+    row: dict[str, Any] = {name: getattr(count, name) for name in (*COUNTS, *BESIDE)} | dict(count.components)
+    for name in SIZES:
+        size = getattr(sizes, name, 0)
+        row[name] = size if type(size) is int else None  # None: layers differ in it, or it is left open
+    if row["n_kv_heads"] == 0:
+        row["n_kv_heads"] = row["n_heads"]
+    if row["d_head"] == 0:
+        row["d_head"] = getattr(sizes, "d_nope", 0) + getattr(sizes, "d_rope", 0)
+    from_config = bool(model.reading.origin)  # of which nobody says more than its config.json
+    row |= {"active_components": count.active_components, "tied": count.tied}
+    row |= _facts(model) | {"verified": None if from_config or model.original else not isinstance(model.checked, str)}
+    return row | (_changes(model, count) if model.original else dict.fromkeys(WHAT_IF))
+
+
+def _changes(model: Model, count: Count) -> dict[str, Any]:
+    from paramcount.zoo.what_if import recorded  # only where something is changed
+
+    found = recorded(model)
+    return found | {"difference": count.total - found["original_total"], "active_difference": count.active - found["original_active"]}
+
+
+def _claimed(model: Model) -> dict[str, Any]:
+    """An estimate's row: what others claim of its total, as they print it, and nothing that would have to be computed."""
+    claims = [f"{claim.value} ({claim.by})" for claim in model.claims if claim.what == "total"]
+    return dict.fromkeys((*COLUMNS, *WHAT_IF)) | _facts(model) | {"verified": False, "claimed_total": "; ".join(claims) or None}
+
+
+def _facts(model: Model) -> dict[str, Any]:
+    names = ("id", "context_length", "name", "family", "publisher", "hf", "architecture", "estimate")
+    return {name: getattr(model, name) for name in names} | {"claimed_total": None, "released": model.released.isoformat() if model.released else None}
+
+
+def table(rows: Sequence[dict[str, Any]], *, columns: str | None = None, sort: str | None = None, transpose: bool = False, full: bool = False) -> Table:
+    """The comparison as a table. `columns`: a list with commas; `sort`: a column, "-" before it for the largest first;
+    `full`: every column (for CSV and JSON), unless `columns` picks."""
+    picked = _picked(columns, columns_of(rows)) if columns else columns_of(rows) if full else _for_people(rows)
+    rows = in_order(rows, sort)
+    below = ["~ an estimate: what others claim, never a count"] if any(row["estimate"] for row in rows) else []
+    below += ["* unverified: nobody has counted it independently"] if any(unverified(row) for row in rows) else []
+    data = {"schema_version": SCHEMA_VERSION, "models": [{name: row[name] for name in picked} | ({"set": row["set"]} if "set" in row else {}) for row in rows]}
+    shown = [Column(name, LABELS.get(name, name), name not in LEFT, SHOWN.get(name, grouped)) for name in picked]
+    above = settings(rows)
+    cell = (lambda row, name: row[name]) if full else _marked
+    if not transpose:
+        return Table(shown, [[cell(row, name) for name in picked] for row in rows], data, above=above, below=below)
+    headings = [Column("column", "", False), *(Column(row["id"], _marked(row, "id")) for row in rows)]
+    cells = [
+        [name if full else column.label, *(row[name] if full else column.show(_marked(row, name)) for row in rows)]
+        for name, column in zip(picked, shown, strict=True)
+        if name != "id"
+    ]
+    return Table(headings, cells, data, above=above, below=below)
+
+
+def settings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is set in what-ifs, each once."""
+    if not any(row.get("set") for row in rows):
+        return []
+    from paramcount.sizes.values import written
+
+    texts = [", ".join(f"{name} = {written(after)}" for name, (_, after) in row["set"].items()) for row in rows if row.get("set")]
+    return [f"what if {text}" for text in dict.fromkeys(texts)]
+
+
+def in_order(rows: Sequence[dict[str, Any]], sort: str | None) -> Sequence[dict[str, Any]]:
+    """The rows by a column, "-" before it for the largest first; those of which it is unknown come last."""
+    if sort is None:
+        return rows
+    (key,) = _known([sort.removeprefix("-")], columns_of(rows))
+    known = [row for row in rows if row[key] is not None]
+    return sorted(known, key=lambda row: row[key], reverse=sort.startswith("-")) + [row for row in rows if row[key] is None]
+
+
+def short_bytes_or_dash(value: int | None) -> str:
+    return "–" if value is None else short_bytes(value)
+
+
+def signed_or_dash(value: int | None) -> str:
+    return "–" if value is None else f"{value:+,}".replace("-", "−")
+
+
+SHOWN = {"bytes_fp32": short_bytes_or_dash, "bytes_bf16": short_bytes_or_dash, "difference": signed_or_dash, "active_difference": signed_or_dash}
+
+
+def _marked(row: dict[str, Any], name: str) -> Any:
+    """A cell for people. A claimed total must never look like a counted one."""
+    if name == "total" and row["claimed_total"]:
+        return f"~{row['claimed_total'].partition(' ')[0]}"
+    return f"{row['id']} *" if name == "id" and unverified(row) else row[name]
+
+
+def unverified(row: Mapping[str, Any]) -> bool:
+    """Whether nobody has counted a row's model independently."""
+    return row["verified"] is False and not row["estimate"]
+
+
+def _picked(columns: str, known: Sequence[str]) -> tuple[str, ...]:
+    return _known(["id", *(name.strip() for name in columns.split(",") if name.strip())], known)
+
+
+def _known(names: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
+    for name in (found := tuple(dict.fromkeys(names))):
+        if name not in known:
+            raise ParamcountError(f"unknown column {printable(name, 40)!r}", accepted=", ".join(known), nearest=near(name, known))
+    return found
+
+
+def _for_people(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """The columns people compare, without those that say nothing about these models."""
+    mixtures = any(row["n_routed_experts"] for row in rows)
+    kept = [name for name in PEOPLE if mixtures or name not in ("active", "n_routed_experts", "n_active_experts", "d_expert")]
+    if columns_of(rows) != COLUMNS:
+        kept.insert(kept.index("total") + 1, "difference")
+        if mixtures:
+            kept.insert(kept.index("active") + 1, "active_difference")
+    return tuple(kept)

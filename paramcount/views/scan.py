@@ -1,0 +1,111 @@
+"""Every config.json below a directory: one row each, what could not be read, and what was skipped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paramcount.errors import ParamcountError, printable
+from paramcount.huggingface.locate import from_path
+from paramcount.views.compare import rows_of
+
+PEOPLE = "id,total,active,bytes_bf16,architecture"
+EXPECTED = "a directory with config.json files below it"
+SKIPPED = {".git": "holds Git's own files", ".no_exist": "holds the Hugging Face cache's notes on missing files"}
+
+
+class Problem(NamedTuple):
+    """A path below the directory, and what is wrong with it."""
+
+    path: str
+    problem: str
+
+
+class Scan(NamedTuple):
+    """What a scan found. A row's id is the path below the directory."""
+
+    rows: list[dict[str, Any]]  # as of `comparing.rows_of`
+    errors: list[Problem]  # configs that cannot be counted
+    unreadable: list[Problem]  # directories that cannot be read
+    skipped: list[Problem]  # directories that are not looked into
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was not counted, as plain data for JSON."""
+        return {name: [problem._asdict() for problem in getattr(self, name)] for name in ("errors", "unreadable", "skipped")}
+
+
+class Listing(NamedTuple):
+    """The paths of a directory tree."""
+
+    configs: list[Path]
+    unreadable: list[Problem]
+    skipped: list[Problem]
+
+
+def scanned(folder: Path, progress: Callable[[list[Path]], Iterable[Path]] = iter) -> Scan:
+    """The counts of every config.json below a directory. One that cannot be counted never stops the others.
+
+    Raises: ParamcountError where there is none.
+    """
+    listing = find_configs(folder)
+    if not listing.configs:
+        raise no_config(folder, listing)
+    found = Scan([], [], listing.unreadable, listing.skipped)
+    for path in progress(listing.configs):
+        name = printable(path.parent.relative_to(folder))
+        try:
+            found.rows.extend(row | {"id": name} for row in rows_of([from_path(path)]))
+        except ParamcountError as error:
+            found.errors.append(Problem(name, str(error).removeprefix(f"{printable(path)}: ")))
+    return found
+
+
+def find_configs(folder: Path) -> Listing:
+    """Every config.json below a directory, each once, in order. Links to directories are not followed.
+
+    Raises: ParamcountError where the directory itself cannot be read.
+    """
+    listing = Listing([], [], [])
+    waiting = [str(folder)]
+    while waiting:
+        place = waiting.pop()
+        try:
+            with os.scandir(place) as entries:
+                names = sorted(entries, key=lambda entry: entry.name, reverse=True)
+        except OSError as error:
+            problem = f"cannot be read: {error.strerror or type(error).__name__}"
+            if place == str(folder):
+                raise ParamcountError(problem, where=printable(folder), accepted=EXPECTED) from None
+            listing.unreadable.append(Problem(relative(place, folder), problem))
+            continue
+        for entry in names:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name in SKIPPED:
+                    listing.skipped.append(Problem(relative(entry.path, folder), SKIPPED[entry.name]))
+                else:
+                    waiting.append(entry.path)
+            elif entry.is_symlink() and os.path.isdir(entry.path):
+                listing.skipped.append(Problem(relative(entry.path, folder), "is a symbolic link to a directory"))
+            elif entry.name == "config.json":
+                listing.configs.append(Path(entry.path))
+    listing.skipped.sort()
+    return listing
+
+
+def relative(path: str, folder: Path) -> str:
+    """A path below the directory, as a message shows it."""
+    return printable(Path(path).relative_to(folder))
+
+
+def no_config(folder: Path, listing: Listing) -> ParamcountError:
+    """What to say of a directory without any config.json."""
+    problem = "holds no config.json, nor does any directory below it"
+    if listing.unreadable:
+        first, n = listing.unreadable[0], len(listing.unreadable)
+        problem = f"holds no config.json that can be read; {n:,} director{'y' if n == 1 else 'ies'} cannot be read, such as {first.path}"
+    elif listing.skipped:
+        first = listing.skipped[0]
+        problem = f"holds no config.json; skipped: {first.path} {first.problem}" + (f", and {n:,} more" if (n := len(listing.skipped) - 1) else "")
+    return ParamcountError(problem, where=printable(folder), accepted="a cache or a model store")

@@ -1,0 +1,76 @@
+"""What an entry's count is compared with: the reference's own count and every published figure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from paramcount.counting.count import Count
+from paramcount.output.numbers import fits, parse
+from paramcount.zoo.entries import Model
+
+
+class Check(NamedTuple):
+    """One comparison. `ok` is None where nothing could be compared."""
+
+    what: str  # reference, or what a published figure counts
+    expected: int
+    found: int | None
+    verdict: str  # exact, rounded, truncated, differs, not checkable
+    source: str
+    by: str = ""  # where the entry says so: `checked`, or a source's id
+    published: str | None = None  # the figure as its source prints it, if that is not a whole number
+
+    @property
+    def ok(self) -> bool | None:
+        return None if self.verdict == "not checkable" else self.verdict != "differs"
+
+    @property
+    def text(self) -> str:
+        """The expected number as a table shows it: as published, else with its digits grouped."""
+        return self.published or f"{self.expected:,}"
+
+
+def checks(model: Model, count: Count) -> list[Check]:
+    """The comparisons that an entry offers, the reference first."""
+    found = []
+    if not isinstance(model.checked, str):
+        verdict = "exact" if model.checked.total == count.total else "differs"
+        found.append(Check("reference", model.checked.total, count.total, verdict, model.checked.reference, "checked"))
+    refs = {source.id: source.ref for source in model.sources}
+    for figure in model.published:
+        printed = None if isinstance(figure.value, int) else figure.value
+        value = _value(figure.what, model, count)
+        said = parse(figure.value)
+        verdict = "not checkable" if value is None else fits(value, said) or "differs"
+        found.append(Check(figure.what, said.value, value, verdict, refs[figure.source], figure.source, printed))
+    return found
+
+
+def _value(what: str, model: Model, count: Count) -> int | None:
+    value: int | None = None if what == "unspecified" else getattr(count, what)
+    return value
+
+
+def proof(model: Model, count: Count) -> str:
+    """The comparisons in one phrase, as the headline carries it; of a what-if, what was changed."""
+    if model.original is not None:
+        from paramcount.zoo.what_if import phrase
+
+        return phrase(model)
+    if model.reading.origin:
+        return f"as {model.sizes.reference if model.reading.head else model.reading.reference} builds it"
+    made = checks(model, count)
+    reference = next((check for check in made if check.what == "reference"), None)
+    if reference is None:
+        words = ["unverified"]
+    else:
+        name = "reference implementation" if reference.source.startswith("transformers") else "derivation by hand"
+        words = [f"{'=' if reference.ok else '≠'} {name}"]
+    totals = [check for check in made if check.what in ("total", "checkpoint") and check.ok]
+    if any(check.verdict == "exact" for check in totals):
+        words.append("= published")
+    elif totals:
+        words.append(f"fits published {totals[0].text}")
+    if differing := [check for check in made if check.ok is False and check.what != "reference"]:
+        words.append(f"≠ published {', '.join(f'{check.what} {check.text}'.removeprefix('total ') for check in differing)}")
+    return ", ".join(words)

@@ -1,0 +1,110 @@
+"""The declaration of GPT-2 against the forward pass written by hand: two accounts of one model, compared with numbers in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from paramcount.counting.count import Count
+from paramcount.errors import printable
+from paramcount.flow.graph import given, product, steps
+from paramcount.gpt2.forward_pass import Array, forward, initial
+from paramcount.zoo.checks import Check
+
+LARGEST = 500_000_000  # parameters; more would take seconds and gigabytes to fill
+MOST_TENSORS = 100_000  # a config of countless tiny layers
+N_TOKENS = 5
+CLOSE = 1e-5  # float32 rounding; what a token really changes is about 0.1
+
+# The declared operation that each intermediate of the pass stands for, less "h.{layer}.".
+OPERATIONS = {
+    "token embedding": "lookup", "position embedding": "lookup", "embedding": "add",
+    "norm 1": "norm", "qkv": "linear", "q": "split", "k": "split", "v": "split", "attended": "attend", "attention output": "linear", "after attention": "add",
+    "norm 2": "norm", "mlp up": "linear", "gelu": "gelu", "mlp down": "linear", "after mlp": "add",
+    "final norm": "norm", "logits": "linear",
+}  # fmt: skip
+INSIDE_ATTEND = ("attention scores", "attention pattern")  # of which the declaration makes no operations
+
+
+class Recording(dict[str, Array]):
+    """Arrays that remember which of them were read."""
+
+    def __init__(self, arrays: dict[str, Array]) -> None:
+        super().__init__(arrays)
+        self.read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Array:
+        self.read.add(name)
+        return super().__getitem__(name)
+
+
+def forward_checks(sizes: Any, count: Count) -> list[Check]:
+    """What a real forward pass says of the declaration: its arrays, what it reads, the shape of every intermediate, causality.
+
+    `count`: of these sizes. One check that is not checkable where the pass cannot be run.
+    """
+    if reason := _not_run(sizes, count):
+        return [Check("NumPy pass", count.total, None, "not checkable", reason)]
+    arrays = Recording(initial(sizes))
+    declared = set(_declared_tensors(count))
+    held = {(name, array.shape) for name, array in arrays.items()}
+    n_tokens = min(N_TOKENS, sizes.n_positions)
+    token_ids = [(7 * i + 1) % sizes.vocab_size for i in range(n_tokens)]
+    seen: list[tuple[str, tuple[int, ...]]] = []
+    logits = forward(arrays, token_ids, n_heads=sizes.n_heads, look=lambda name, x: seen.append((name, x.shape)))
+    ran = [(OPERATIONS.get(word, word), shape) for name, shape in seen if (word := re.sub(r"^h\.\d+\.", "", name)) not in INSIDE_ATTEND]
+    found = [
+        _same("tensors", declared, held, "arrays of declared name and shape"),
+        _equal("sum", count.total, sum(array.size for array in arrays.values()), "values in these arrays"),
+        _same("reads", {name for name, _ in declared}, arrays.read, "declared tensors read, and no other"),
+        _same("shapes", set(enumerate(_declared_shapes(sizes, n_tokens))), set(enumerate(ran)), "intermediates in declared order and shape"),
+    ]
+    if n_tokens > 1 and sizes.vocab_size > 1:
+        other = forward(arrays, [*token_ids[:-1], (token_ids[-1] + 1) % sizes.vocab_size], n_heads=sizes.n_heads)
+        changed = int(np.sum(~np.isclose(logits[:-1], other[:-1], rtol=0, atol=CLOSE)))
+        found.append(_equal("causal", 0, changed, "earlier logits changed by a later token"))
+    return found
+
+
+def _not_run(sizes: Any, count: Count) -> str:
+    """Why the pass cannot be run on these sizes; empty where it can."""
+    if not sizes.tie_word_embeddings:
+        return "not run: its head is the token table, this model's is not"
+    if count.total > LARGEST:
+        return f"not run: arrays of {4 * count.total / 1e9:,.1f} GB, the most is {4 * LARGEST / 1e9:.1f} GB"
+    if sum(tensor.copies for tensor in count.tensors) > MOST_TENSORS:
+        return f"not run: more than {MOST_TENSORS:,} arrays"
+    return ""
+
+
+def _declared_tensors(count: Count) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Names and shapes of the declared parameters, layer by layer; what is tied is another's array."""
+    for tensor in count.tensors:
+        if tensor.role == "parameter" and tensor.tied_to is None:
+            for i in tensor.repeats[0].indices if tensor.repeats else (0,):
+                yield tensor.name.replace("{layer}", str(i)), tensor.shape
+
+
+def _declared_shapes(sizes: Any, n_tokens: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The declared operations in the order they run, each with its output's shape; a layer as often as it stands there."""
+    for repeats, body in groupby(steps(sizes.forward(given("tokens", "tokens"))), key=lambda step: step[2]):
+        # What has no inputs is given, what has bodies is made of the operations in them.
+        shapes = [(data.op, tuple(n_tokens if n == "tokens" else n for n in data.shape)) for data, *_ in body if data.inputs and not data.bodies]
+        yield from shapes * product(repeat.count for repeat in repeats)
+
+
+def _equal(what: str, expected: int, found: int, source: str) -> Check:
+    return Check(f"NumPy pass: {what}", expected, found, "exact" if found == expected else "differs", source)
+
+
+def _same(what: str, expected: set[Any], found: set[Any], source: str) -> Check:
+    """How many of the expected were found; exact only where nothing else was."""
+    check = _equal(what, len(expected), len(expected & found), source)
+    if expected == found:
+        return check
+    place = "not in the pass" if (first := min(expected ^ found)) in expected else "not declared"
+    return check._replace(verdict="differs", source=f"{source}; {place}: {printable(first, 80)}")

@@ -1,0 +1,261 @@
+"""What a typed name means: an id, a Hugging Face id or URL, a common spelling, a family, a wildcard, a path."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from paramcount.commands import COMMANDS
+from paramcount.errors import LONGEST, ParamcountError, near, printable, quoted
+from paramcount.formats.files import expanded
+from paramcount.hub_urls import hub_address, is_url
+from paramcount.zoo import entries as zoo
+
+PATH_ENDS = ("/", ".yaml", ".yml", ".json", ".safetensors", ".gguf")
+SPEC_HELP = "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or what paramcount.load returned"
+YAML_ENDS = (".yaml", ".yml")
+
+
+def is_path(word: str) -> bool:
+    """Whether a word is a path by its looks, whatever lies in the current directory."""
+    return word == "-" or (not is_url(word) and (word.startswith((".", "/", "~")) or word.lower().endswith(PATH_ENDS)))
+
+
+def exists(word: str) -> bool:
+    """Whether the current directory has a file or folder of this name."""
+    try:
+        return os.path.lexists(word)
+    except ValueError:  # a NUL, a lone surrogate
+        return False
+
+
+def names_file(word: str) -> bool:
+    """Whether a word names a file or folder: by its looks, or because it exists and the zoo has no such name."""
+    return is_path(word) or (not is_url(word) and exists(word) and not in_zoo(word))
+
+
+def in_zoo(name: str) -> str:
+    """What a name is in the zoo: "family", "model" or nothing."""
+    if name.casefold() in zoo.families():
+        return "family"
+    return "model" if zoo.path_of(name) or folded(name[:LONGEST]) in spellings() else ""
+
+
+def folded(name: str) -> str:
+    """A name without what people write differently: case, blanks, hyphens, underscores.
+
+    >>> folded("Llama 3.1 8B") == folded("llama-3.1-8b")
+    True
+    """
+    return re.sub(r"[\s_\-]+", lambda gap: "-" if _between_digits(gap) else "", name.casefold())
+
+
+def _between_digits(gap: re.Match[str]) -> bool:
+    """Whether a gap holds two numbers apart: qwen2 7b is no qwen 27b."""
+    before, after = gap.string[: gap.start()][-1:], gap.string[gap.end() :][:1]
+    return before.isdigit() and after.isdigit()
+
+
+@lru_cache(maxsize=1)
+def spellings() -> dict[str, str]:
+    """{folded spelling: id} of the whole zoo: ids, names, Hugging Face ids with and without the publisher, aliases."""
+    found: dict[str, str] = {}
+    weaker: dict[str, str] = {}
+    for id in zoo.ids():
+        for name in zoo.names_of(id):
+            found.setdefault(folded(name), id)
+            weaker.setdefault(folded(name.rpartition("/")[2]), id)
+    return weaker | found
+
+
+def find(name: str) -> str:
+    """The zoo id that a name means.
+
+    >>> find("meta-llama/Llama-3.1-8B"), find("GPT2-small")
+    ('llama-3.1-8b', 'gpt2-small')
+
+    Raises: ParamcountError with the nearest names, commands and families among them.
+    """
+    if is_url(name):
+        name = hub_address(name).repo
+    if zoo.path_of(name):
+        return name
+    known = spellings()
+    if name and (id := known.get(folded(name[:LONGEST]))):
+        return id
+    if name in zoo.families():
+        raise ParamcountError(f"{name} is a family of {len(list(zoo.ids(name)))} models", accepted=f"one of them: {', '.join(zoo.ids(name))}")
+    raise ParamcountError(f"unknown model {quoted(name)}", accepted="what `paramcount list` names, or a path such as ./model.yaml", nearest=nearest_to(name))
+
+
+def nearest_to(name: str) -> list[str]:
+    """The ids, commands and families that a name nearly is."""
+    known = spellings()
+    by_spelling = {**{word: word for word in (*COMMANDS, *zoo.families())}, **known, **{folded(id): id for id in known.values()}}
+    typed = folded(name[:LONGEST])
+    beginning = [word for word in by_spelling if typed and word.startswith(typed)]
+    holding = [word for word in by_spelling if len(typed) > 1 and typed in word]
+    return list(dict.fromkeys(by_spelling[word] for word in (*beginning, *holding, *near(typed, by_spelling, most=8))))[:3]
+
+
+def other_entry(name: str) -> str | None:
+    """The id of the entry that answers for another release of the same sizes; None where the entry is that model's own.
+
+    >>> other_entry("deepseek-v2.5"), other_entry("gpt2"), other_entry("GPT2-small")
+    ('deepseek-v2', None, None)
+    """
+    if is_url(name):
+        name = hub_address(name).repo
+    if is_path(name) or zoo.path_of(name) or expand(name) is not None:
+        return None  # a family or a wildcard needs no spelling looked up
+    id = spellings().get(folded(name[:LONGEST]))
+    if id is None:
+        return None
+    id_, display, *others = zoo.names_of(id)
+    bare = folded(name.rpartition("/")[2])
+    own = [folded(spelling.rpartition("/")[2]) for spelling in (id_, display, *others[:1])]
+    return None if any(spelling.startswith(bare) for spelling in own) else id
+
+
+def load(spec: object, *, download: bool = False) -> zoo.Model:
+    """The validated config of a model, with its sources.
+
+    `spec`: a zoo id; a Hugging Face id or URL (of the zoo, else of the local cache); the path of a config.json, of a directory with one
+    or of a YAML file; a mapping (a parsed config.json, or `architecture` and `config`); a transformers config, or any object with
+    `model_type` and `to_dict()`; a loaded model. A bare name is looked up in the zoo first, then in the current directory. `download`:
+    config.json of a Hugging Face id that is nowhere else is fetched from the Hub, which needs the [hub] extra.
+
+    >>> load("deepseek-v3").config.n_routed_experts
+    256
+    >>> load({"model_type": "qwen3", "num_hidden_layers": 36}).config.n_layers
+    36
+
+    Raises: ParamcountError for anything else, saying what was found and what is accepted.
+    """
+    if isinstance(spec, zoo.Model):
+        return spec
+    if isinstance(spec, Mapping):
+        from paramcount.huggingface.locate import from_document
+
+        return from_document(spec, "unnamed")
+    if isinstance(spec, str):
+        return _from_url(spec, download) if is_url(spec) else _from_path(spec) if names_file(spec) else _by_name(spec, download)
+    if isinstance(spec, os.PathLike):
+        return _from_path(os.fsdecode(spec))
+    if is_config(spec):
+        return _from_object(spec)
+    raise ParamcountError(f"{type(spec).__name__} is not a model", accepted=SPEC_HELP)
+
+
+def is_config(spec: object) -> bool:
+    """Whether an object is a transformers config, or looks like one."""
+    return not isinstance(spec, type) and hasattr(spec, "model_type") and callable(getattr(spec, "to_dict", None))
+
+
+def _from_object(config: Any) -> zoo.Model:
+    """The model of a config object, read as the config.json that it would be saved as."""
+    from paramcount.huggingface.locate import from_document
+
+    document = json.loads(json.dumps(config.to_dict(), default=str))
+    if not isinstance(document, dict):
+        raise ParamcountError(f"to_dict() of {type(config).__name__} returns no mapping", accepted=SPEC_HELP)
+    name = getattr(config, "name_or_path", None)
+    return from_document(document, printable(name, 100) if isinstance(name, str) and name else "unnamed")
+
+
+def _from_url(url: str, download: bool) -> zoo.Model:
+    """The model of a Hugging Face URL. The zoo and `main` of the cache answer for the main revision only."""
+    repo, revision = hub_address(url)
+    if revision == "main":
+        return _by_name(repo, download)
+    from paramcount.huggingface import locate as config_files
+
+    path = _in_cache(repo, revision, download) if config_files.REPO.fullmatch(repo) else None
+    if path is None and not download:
+        accepted = f"--download, or https://huggingface.co/{repo} for the main revision"
+        raise ParamcountError(f"revision {quoted(revision)} of {quoted(repo)} is not in the local Hugging Face cache", accepted=accepted)
+    return config_files.from_path(path or config_files.download(repo, revision))
+
+
+def _by_name(name: str, download: bool) -> zoo.Model:
+    """The zoo, else the local Hugging Face cache, else, where asked for, the Hub."""
+    try:
+        return zoo.entry(find(name))
+    except ParamcountError:
+        from paramcount.huggingface import locate as config_files
+
+        if not config_files.REPO.fullmatch(name):
+            raise
+        path = _in_cache(name, "main", download)
+        if path is None and not download:
+            accepted = "what `paramcount list` names, a repository of the local Hugging Face cache, or --download"
+            raise ParamcountError(f"unknown model {quoted(name)}", accepted=accepted, nearest=nearest_to(name)) from None
+        return config_files.from_path(path or config_files.download(name))
+
+
+def _in_cache(repo: str, revision: str, download: bool) -> Path | None:
+    """config.json in the local cache; None where it is not there, or where the cache is damaged and `download` may mend it."""
+    from paramcount.huggingface import locate as config_files
+
+    try:
+        return config_files.cached(repo, revision)
+    except ParamcountError:
+        if not download:
+            raise
+        return None
+
+
+def _from_path(path: str) -> zoo.Model:
+    if path.lower().endswith(YAML_ENDS):
+        return zoo.from_file(expanded(path))
+    from paramcount.huggingface import locate as config_files
+
+    return config_files.from_stdin() if path == "-" else config_files.from_path(expanded(path))
+
+
+def select(words: object, *, estimates: bool = False, download: bool = False) -> list[zoo.Model]:
+    """The models that words stand for, in the order given, each once: a family for all its models, `*` and `?` for any text.
+
+    Estimates come only with `estimates`; `download` is as for `load`.
+
+    Raises: ParamcountError for a word that means nothing, or an estimate without `estimates`.
+    """
+    if isinstance(words, (str, os.PathLike, Mapping, zoo.Model)) or is_config(words):
+        words = [words]
+    if isinstance(words, bytes) or not isinstance(words, Iterable):
+        raise ParamcountError(f"{type(words).__name__} is not a list of models", accepted=f"a list of any of these: {SPEC_HELP}")
+    found: dict[zoo.Model, None] = {}
+    for word in words:
+        many = expand(word)
+        for model in [load(word, download=download)] if many is None else [zoo.entry(id) for id in many]:
+            if model.estimate and not estimates:
+                if many is None:
+                    _ = model.sizes  # raises: there is nothing to count
+                continue
+            found[model] = None
+    return list(found)
+
+
+def expand(word: object) -> list[str] | None:
+    """The zoo ids of a family or a wildcard; None for what names one model.
+
+    >>> expand("gpt2-*")
+    ['gpt2-small', 'gpt2-medium', 'gpt2-large', 'gpt2-xl']
+    """
+    if not isinstance(word, str) or is_path(word) or is_url(word):
+        return None
+    if word.casefold() in zoo.families():
+        return list(zoo.ids(word.casefold()))
+    if "*" not in word and "?" not in word:
+        return None
+    exact, loose = word[:LONGEST].casefold(), folded(word[:LONGEST])
+    matching = [id for id in zoo.ids() if fnmatchcase(id, exact)] or [id for id in zoo.ids() if fnmatchcase(folded(id), loose)]
+    if not matching:
+        raise ParamcountError(f"no model matches {quoted(word)}", accepted="a pattern over the ids of `paramcount list`: 'qwen3-*'")
+    return matching

@@ -1,0 +1,242 @@
+"""What if: a model with some of its sizes changed, and what that costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from paramcount.counting.count import counted
+from paramcount.errors import LONGEST, ParamcountError, near, quoted, shown
+from paramcount.sizes.fields import SET, Origin, Sizes, inner_configs, key_of
+from paramcount.sizes.rules import validated
+from paramcount.sizes.values import in_json, typed, written
+from paramcount.zoo import entries as zoo
+from paramcount.zoo.names import load
+
+MOST_TRIED = 64  # values of one more size, where an error looks for one that would do
+
+
+def what_if(spec: object, /, **changes: object) -> zoo.Model:
+    """The model with these sizes and flags in the place of its own. Every other size stays what it is, also one that a config.json
+    leaves to be derived; nothing that was published, checked or released of the original is said of it.
+
+    `spec`: as for `paramcount.load`. A size of an inner config is given in a mapping, `vision={"n_layers": 24}`, or named with a dot,
+    `**{"vision.n_layers": 24}`. The result knows its `original` and its `changes`.
+
+    >>> from paramcount.counting.count import count
+    >>> count(what_if("llama-3.1-8b", n_layers=40)).total - count("llama-3.1-8b").total == 8 * 218_112_000
+    True
+
+    Raises: ParamcountError for a size that the model has not, and for sizes that contradict each other, saying what could be.
+    """
+    model = load(spec)
+    sizes, wanted = model.sizes, dict(flat(changes))
+    if not wanted:
+        return model
+    try:
+        for path in wanted:
+            known(sizes, path)
+        config = changed(sizes, wanted)
+    except ParamcountError as error:
+        raise helped(error, sizes, wanted).at(model.id) from None
+    new = zoo.Model(
+        id=model.id,
+        name=model.name,
+        architecture=model.architecture,
+        config=config,
+        context_length=None if "n_positions" in wanted else model.context_length,
+    )
+    reading, original = model.reading, model.original or model
+    if reading.origin:  # of a zoo entry nothing was read
+        origin = {name: SET if name in wanted else found for name, found in reading.origin.items()}
+        new._reading = reading._replace(origin=origin, notes=(*reading.notes, *staying(sizes, config, origin)))
+    names = dict.fromkeys((*model.changes, *wanted))
+    new._original, new._changes = original, {name: (at(original.sizes, name), at(config, name)) for name in names}
+    return new
+
+
+def staying(before: Sizes, after: Sizes, origins: Mapping[str, Origin]) -> Iterator[str]:
+    """Notes on what a config.json left to be derived, and would be another number were it derived from the changed sizes."""
+    derived: dict[str, dict[str, Any]] = {}  # of each inner config, its sizes as they would be
+    for path, origin in origins.items():
+        block, _, field = path.rpartition(".")
+        old, new = (at(sizes, block) if block else sizes for sizes in (before, after))
+        if origin.kind == "derived" and old is not None and new is not None:
+            derivation, would_be = key_of(type(old), field).absent, derived.setdefault(block, dict(new.__dict__))
+            try:
+                then, now = derivation({}, old.__dict__), derivation({}, would_be)
+            except (ParamcountError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+                continue  # it cannot do without keys of the config.json
+            if then == getattr(old, field) != now:
+                would_be[field] = now
+                yield f"{path} stays {written(then)}; derived from the changed sizes it would be {written(now)}"
+
+
+def flat(changes: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """(path of a size, its value), those in mappings too."""
+    for name, value in changes.items():
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def known(sizes: Sizes, path: str) -> None:
+    """Raises where a path leads to no size, and names those it may have meant."""
+    name, _, rest = path.partition(".")
+    if rest and name in inner_configs(type(sizes)) and getattr(sizes, name) is None:
+        raise ParamcountError(f"is null: there is no {quoted(rest)} to set", where=name)
+    paths = named(sizes)
+    if path not in paths and path not in inner_configs(type(sizes)):
+        raise ParamcountError(f"has no size {quoted(path)}", accepted=", ".join(paths), nearest=meant(path, sizes))
+
+
+def changed(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:
+    """The sizes with other values under these paths.
+
+    Raises: ParamcountError as `validated` does.
+    """
+    values: dict[str, Any] = dict(sizes.__dict__)
+    below: dict[str, dict[str, object]] = {}
+    for path, value in wanted.items():
+        name, _, rest = path.partition(".")
+        if rest:
+            below.setdefault(name, {})[rest] = value
+        elif name in inner_configs(type(sizes)) and value is not None and not isinstance(value, Sizes):
+            raise ParamcountError(f"= {shown(value)}", where=name, accepted=f"its sizes one by one, such as {next(iter(named(sizes, name)), 'none')}")
+        else:
+            values[name] = value
+    for name, settings in below.items():
+        if values[name] is None:
+            raise ParamcountError("is null and has sizes", where=name, accepted="one of both")
+        try:
+            values[name] = changed(values[name], settings)
+        except ParamcountError as error:
+            raise error.inside(name) from None
+    return validated(type(sizes), values)
+
+
+def named(sizes: Sizes, within: str = "") -> list[str]:
+    """The paths of all sizes, or of those of one inner config."""
+    found = []
+    for name, value in sizes.__dict__.items():
+        if isinstance(value, Sizes):
+            found += [f"{name}.{path}" for path in named(value)] if within in ("", name) else []
+        elif not within and name not in inner_configs(type(sizes)):
+            found.append(name)
+    return found
+
+
+def meant(path: str, sizes: Sizes) -> Sequence[str]:
+    """The sizes that a wrong path may mean: those that config.json calls so, those that an inner config has, else the nearest words."""
+    last = path.rpartition(".")[2]
+    return [name for name in named(sizes) if last in (name.rpartition(".")[2], *keys(sizes, name))] or near(path[:LONGEST], named(sizes))
+
+
+def keys(sizes: Sizes, path: str) -> list[str]:
+    """What a size is called in config.json, less the mappings that lead to it."""
+    name, _, rest = path.partition(".")
+    if rest:
+        return keys(getattr(sizes, name), rest)
+    return [re.split(r"[./]", key)[-1] for key in key_of(type(sizes), name).spellings(name)]
+
+
+def at(sizes: Sizes, path: str) -> Any:
+    """The value under a path; None where an inner config on the way is none."""
+    value: Any = sizes
+    for name in path.split("."):
+        value = getattr(value, name, None)
+    return value
+
+
+# ---- what could be
+
+
+def helped(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object]) -> ParamcountError:
+    """The same error, with what could be where another size does not fit the changed ones: that one changed besides, else the nearest
+    value of a changed one."""
+    others = [path for path in fields_in(error.where, named(sizes)) if path not in wanted]
+    hint = ""
+    for path in others:
+        if example := example_of(error, sizes, wanted, path):
+            hint = f", as with {' and '.join([*(f'{name}={typed(value)}' for name, value in list(wanted.items())[:3]), example])}"
+            break
+    else:
+        for path, value in wanted.items() if others else ():
+            beside = [value + sign * i for i in range(1, MOST_TRIED) for sign in (-1, 1)] if type(value) is int else []
+            if example := first_that_fits(sizes, wanted, path, beside):
+                hint = f", or {example}"
+    return ParamcountError(error.found, where=error.where, accepted=error.accepted + hint, nearest=error.nearest)
+
+
+def fields_in(where: str, known: Sequence[str]) -> list[str]:
+    """The paths that the place of an error names: of vision.n_heads × d_head both, of layer_types.3 the list."""
+    words = [re.sub(r"(\.\d+)+$", "", word) for word in re.findall(r"[\w.]+", where)]
+    block = words[0].rpartition(".")[0] if words else ""
+    return [path for word in words for path in (word, f"{block}.{word}") if path in known]
+
+
+def example_of(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object], path: str) -> str:
+    """One more size to change, and to what, so that the wanted ones can be; empty where none is found. Words for every layer are only begun."""
+    value = at(sizes, path)
+    numbers = {int(n) for n in re.findall(r"\d{1,12}", f"{error.found} {error.accepted}")}
+    candidates: list[Any] = []
+    if type(value) is int:
+        divisors = {n // d for n in numbers for d in range(1, 257) if n % d == 0}
+        candidates = sorted(divisors | numbers, key=lambda n: (abs(n - value), n))[:MOST_TRIED]
+    elif isinstance(value, tuple) and value and isinstance(value[0], str):
+        return f"{path}=[{', '.join([*map(typed, list(dict.fromkeys(value))[:2]), '…'])}]"
+    elif isinstance(value, tuple):
+        candidates = [tuple(i for i in value if i < n) for n in sorted(numbers, reverse=True)]
+    return first_that_fits(sizes, wanted, path, candidates)
+
+
+def first_that_fits(sizes: Sizes, wanted: Mapping[str, object], path: str, candidates: Iterable[object]) -> str:
+    """The first value of a size with which the wanted ones can be; empty where none is one."""
+    for candidate in candidates:
+        try:
+            changed(sizes, {**wanted, path: candidate})
+        except ParamcountError:
+            continue
+        return f"{path}={typed(candidate)}"
+    return ""
+
+
+# ---- what is said of it
+
+
+def said(model: zoo.Model) -> list[str]:
+    """What was changed, and the difference it makes: to the total, to what is active where that is not all, to what stands beside
+    the total where it differs. Nothing of a model as it was found."""
+    if model.original is None:
+        return []
+    before, after = counted(model.original), counted(model)
+    lines = [f"{phrase(model)}: {as_sum(before.total, after.total)}"]
+    if (before.active, after.active) != (before.total, after.total):
+        lines.append(f"active {as_sum(before.active, after.active)}")
+    beside = (("MTP", before.mtp, after.mtp), ("buffers", before.buffers, after.buffers))
+    return lines + [f"{name} {as_sum(a, b)}" for name, a, b in beside if a != b]
+
+
+def phrase(model: zoo.Model) -> str:
+    """What was changed: "what if n_layers 32 → 40"."""
+    return f"what if {', '.join(f'{name} {written(before)} → {written(after)}' for name, (before, after) in model.changes.items())}"
+
+
+def as_sum(before: int, after: int) -> str:
+    """A difference as the sum that it makes.
+
+    >>> as_sum(8_030_261_248, 8_030_261_247)
+    '8,030,261,248 − 1 = 8,030,261,247'
+    """
+    return f"{before:,} {'−' if after < before else '+'} {abs(after - before):,} = {after:,}"
+
+
+def recorded(model: zoo.Model) -> dict[str, Any]:
+    """The same for JSON: `set`, {size: [before, after]}, and the original's counts. Empty for a model as it was found."""
+    if model.original is None:
+        return {}
+    count = counted(model.original)
+    both = {name: [in_json(value) for value in values] for name, values in model.changes.items()}
+    return {"set": both, "original_total": count.total, "original_active": count.active}
