@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
+from paramcount import flow
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import graph as flow
-from paramcount.flow.graph import Data, Size, given
+from paramcount.flow import Data, Size, given
 from paramcount.parts import attentions, feed_forward
 from paramcount.parts import mla as latent
 from paramcount.symbolic import arrays as sweeps

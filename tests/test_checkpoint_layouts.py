@@ -18,7 +18,7 @@ from paramcount.checkpoints.writers.layout_tables import ALIASES
 from paramcount.checkpoints.writers.layouts import aliased, called, joined_up, prefixed, taken_apart
 from paramcount.counting.count import count
 from paramcount.counting.tensors import Tensor
-from paramcount.flow.graph import Repeat
+from paramcount.flow import Repeat
 from paramcount.zoo.names import load
 from tests.cases import load as cases
 from tests.headers import saved

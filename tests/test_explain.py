@@ -333,7 +333,7 @@ def test_another_declaration_is_explained_otherwise(name: str, monkeypatch: pyte
 
 def test_a_branch_on_a_comparison_of_sizes_is_no_formula(monkeypatch: pytest.MonkeyPatch) -> None:
     """Symbols are unequal where numbers are equal: the walk with numbers decides, and what branches stays a number."""
-    from paramcount.flow import graph as flow
+    from paramcount import flow
     from paramcount.parts import attentions
 
     original = attentions.attention

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, block, experts, fused, given, join, layers, linear, lookup, norm, parameters, scale, steps, weigh, weights
+from paramcount.flow import Data, block, elementwise, experts, fused, given, join, layers, linear, list_steps, list_weights, lookup, norm, scale, sum_parameters
 from paramcount.symbolic.polynomials import symbols
 
 
 def names(out: Data) -> list[str]:
-    return [held[0] for held in weights(out)]
+    return [held[0] for held in list_weights(out)]
 
 
 def test_an_input_width_is_read_off_the_data() -> None:
     out = linear(given("x", "tokens", 3, 4), "w", "mlp.up", 5, bias=True)
-    assert [held[1].shape for held in weights(out)] == [(5, 12), (5,)]
+    assert [held[1].shape for held in list_weights(out)] == [(5, 12), (5,)]
     assert out.shape == ("tokens", 5)
 
 
@@ -36,13 +36,13 @@ def test_a_gate_is_one_number_per_row() -> None:
 def test_a_fused_matrix_is_counted_under_each_of_its_components() -> None:
     q, k = fused(given("x", "tokens", 6), "qk", {"qkv.q": (2, 4), "qkv.k": 4}, bias=True, transposed=True)
     assert (q.shape, k.shape) == (("tokens", 2, 4), ("tokens", 4))
-    assert [held[1].shape for held in weights(q)] == [(6, 12), (12,)]
-    assert (parameters(q, "qkv.q"), parameters(q, "qkv.k"), parameters(q, "qkv"), parameters(q)) == (56, 28, 84, 84)
+    assert [held[1].shape for held in list_weights(q)] == [(6, 12), (12,)]
+    assert (sum_parameters(q, "qkv.q"), sum_parameters(q, "qkv.k"), sum_parameters(q, "qkv"), sum_parameters(q)) == (56, 28, 84, 84)
 
 
 def test_a_weight_read_by_two_outputs_of_one_operation_is_counted_once() -> None:
     a, b = fused(given("x", "tokens", 6), "w", {"mlp.gate": 4, "mlp.up": 4})
-    assert parameters(join(a, b)) == 48
+    assert sum_parameters(join(a, b)) == 48
 
 
 def test_a_run_of_no_layers_leaves_no_rows() -> None:
@@ -55,7 +55,7 @@ def test_kinds_that_recur_are_written_once_and_know_their_indices() -> None:
     x = given("x", "tokens", 4)
     kinds = [("a", 1), ("b", 1), ("b", 1), ("a", 2)]
     out = layers(x, "h.{layer}.", kinds, lambda kind, x: linear(x, kind, "mlp", 4), first=10)
-    repeats = {held[0]: held[3][0] for held in weights(out)}
+    repeats = {held[0]: held[3][0] for held in list_weights(out)}
     assert repeats["h.{layer}.a.weight"].indices == (10, 13, 14)
     assert repeats["h.{layer}.b.weight"].runs == ((11, 2),)
 
@@ -70,7 +70,7 @@ def test_a_body_that_uses_outside_data_is_refused_unless_it_reads_it() -> None:
     memory = linear(given("y", "rows", 4), "memory", "other", 4)
     out = layers(x, "h.", [("layer", 2)], lambda kind, x: Data("attend", (x, memory), x.shape))
     with pytest.raises(ParamcountError, match="from outside"):
-        weights(out)
+        list_weights(out)
     read = layers(x, "h.", [("layer", 2)], lambda kind, x, m: Data("attend", (x, m), x.shape), reads=(memory,))
     assert names(read) == ["memory.weight"]
 
@@ -78,7 +78,7 @@ def test_a_body_that_uses_outside_data_is_refused_unless_it_reads_it() -> None:
 def test_what_layers_hand_on_must_keep_its_shape() -> None:
     x = given("x", "tokens", 4)
     out = layers(x, "h.", [("layer", 2)], lambda kind, x, k: (x, linear(x, "k", "qkv.k", (2, 3))), carry=((2, 3),))
-    assert parameters(out) == 2 * 24
+    assert sum_parameters(out) == 2 * 24
     with pytest.raises(ParamcountError, match="meets"):
         layers(x, "h.", [("layer", 2)], lambda kind, x, k: (x, linear(x, "k", "qkv.k", 6)), carry=((2, 3),))
 
@@ -87,20 +87,20 @@ def test_a_second_use_of_a_block_is_tied_to_the_first() -> None:
     x = given("x", "tokens", 4)
     once = block(x, "a.", lambda x: linear(x, "w", "mlp", 4))
     twice = block(once, "b.", lambda x: linear(x, "w", "mlp", 4), tied_to="a.")
-    assert parameters(twice) == 16
-    assert [held[2] for held in weights(twice)] == [None, "a.w.weight"]
+    assert sum_parameters(twice) == 16
+    assert [held[2] for held in list_weights(twice)] == [None, "a.w.weight"]
 
 
 def test_a_block_gives_its_part_to_all_that_stands_in_it() -> None:
     x = given("x", "tokens", 4)
     out = block(x, "tower.", lambda x: layers(x, "h.", [("layer", 3)], lambda kind, x: norm(x, "n")), part="vision")
-    assert [(held[0], held[4]) for held in weights(out)] == [("tower.h.n.weight", "vision")]
+    assert [(held[0], held[4]) for held in list_weights(out)] == [("tower.h.n.weight", "vision")]
 
 
 def test_active_experts_are_those_that_a_token_visits() -> None:
     x = given("x", "tokens", 4)
     out = experts(x, linear(x, "gate", "router", 8), "e.{expert}.", 8, 2, lambda x: linear(x, "w", "experts", 4))
-    assert (parameters(out), parameters(out, active=True)) == (32 + 8 * 16, 32 + 2 * 16)
+    assert (sum_parameters(out), sum_parameters(out, active=True)) == (32 + 8 * 16, 32 + 2 * 16)
 
 
 def test_a_name_from_the_root_stands_outside_its_block() -> None:
@@ -111,8 +111,8 @@ def test_a_name_from_the_root_stands_outside_its_block() -> None:
 def test_operations_come_in_the_order_they_run() -> None:
     tokens = given("tokens", "tokens")
     x = lookup(tokens, "table", "embedding", 10, 4)
-    out = weigh(x + act_twice(x), "gate", "g", "other", 1)
-    assert [data.op for data, *_ in steps(out)] == ["tokens", "lookup", "linear", "linear", "add", "gate"]
+    out = elementwise(x + act_twice(x), "gate", "g", "other", 1)
+    assert [data.op for data, *_ in list_steps(out)] == ["tokens", "lookup", "linear", "linear", "add", "gate"]
 
 
 def act_twice(x: Data) -> Data:
@@ -122,4 +122,4 @@ def act_twice(x: Data) -> Data:
 def test_the_same_declaration_yields_its_formula() -> None:
     n, d = symbols("n_layers d_model")
     out = layers(given("x", "tokens", d), "h.", [("layer", n)], lambda kind, x: linear(x, "w", "mlp", x.shape[-1], bias=True))
-    assert parameters(out) == n * (d * d + d)
+    assert sum_parameters(out) == n * (d * d + d)

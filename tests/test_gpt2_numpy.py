@@ -17,7 +17,7 @@ import pytest
 from paramcount.architectures.gpt2 import GPT2
 from paramcount.counting.count import count_sizes
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, given, layers, linear, lookup, norm, steps
+from paramcount.flow import Data, given, layers, linear, list_steps, lookup, norm
 from paramcount.gpt2 import forward_pass as gpt2_numpy
 from paramcount.gpt2.forward_pass import Array, forward, initial, shapes
 from paramcount.parts.attentions import gpt_attention
@@ -101,7 +101,7 @@ def test_the_pass_reads_every_declared_tensor_and_no_other() -> None:
 def test_every_intermediate_has_the_shape_of_the_declared_operation_in_its_place() -> None:
     seen: list[tuple[str, tuple[int, ...]]] = []
     forward(initial(TINY), TOKENS, n_heads=2, look=lambda name, x: seen.append((name, x.shape)))
-    flow = [(data, repeats) for data, _, repeats, _ in steps(TINY.forward(given("tokens", "tokens"))) if data.inputs and not data.bodies]
+    flow = [(data, repeats) for data, _, repeats, _ in list_steps(TINY.forward(given("tokens", "tokens"))) if data.inputs and not data.bodies]
     outside, inside = [data for data, repeats in flow if not repeats], [data for data, repeats in flow if repeats]
     expected = [(data.op, tuple(len(TOKENS) if n == "tokens" else n for n in data.shape)) for data in outside[:3] + 2 * inside + outside[3:]]
     words = [(name.removeprefix("h.0.").removeprefix("h.1."), shape) for name, shape in seen]

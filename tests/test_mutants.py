@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from paramcount import flow
 from paramcount.architectures import architecture, phi3, qwen3_next, t5
 from paramcount.counting.count import count_sizes
-from paramcount.flow import graph as flow
-from paramcount.flow.graph import Data, Weight
+from paramcount.flow import Data, Weight
 from paramcount.parts import attentions, decoders, feed_forward, state_space
 from paramcount.zoo import entries as zoo
 from tests.comparison import TOTALS, differences, expected_names, misnamed, reference, reference_names

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from paramcount import flow
 from paramcount.counting.count import count_sizes
-from paramcount.flow import graph as flow
 from paramcount.parts import decoders, feed_forward
 from tests.test_mutants import Patch, everywhere
 

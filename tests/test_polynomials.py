@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import paramcount
+from paramcount import flow
 from paramcount.errors import ParamcountError
-from paramcount.flow import graph as flow
-from paramcount.flow.graph import parameters
+from paramcount.flow import sum_parameters
 from paramcount.symbolic.polynomials import Polynomial, symbols
 from paramcount.zoo import entries as zoo
 from tests.printed import of_latex, of_text
@@ -351,7 +351,7 @@ def test_a_declaration_run_on_symbols_evaluates_to_the_count_of_its_entry(id: st
     sizes, count = zoo.entry(id).sizes, paramcount.count(id)
     c, values = symbolic(sizes)
     out = type(sizes).forward(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
-    for formula, expected in ((parameters(out), count.total), (parameters(out, active=True), count.active)):
+    for formula, expected in ((sum_parameters(out), count.total), (sum_parameters(out, active=True), count.active)):
         assert formula.evaluate(**{name: values[name] for name in formula.names}) == expected
 
 
@@ -365,7 +365,7 @@ def test_each_component_run_on_symbols_evaluates_to_that_of_the_count(id: str) -
     c, values = symbolic(sizes)
     out = type(sizes).forward(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
     for component, expected in count.components.items():
-        formula = polynomial(parameters(out, component))
+        formula = polynomial(sum_parameters(out, component))
         assert formula.evaluate(**{name: values[name] for name in formula.names}) == expected
 
 
@@ -375,13 +375,13 @@ def test_mtp_layers_run_on_symbols_evaluate_to_those_of_the_count(id: str) -> No
     c, values = symbolic(sizes)
     out = type(sizes).mtp(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
     assert out is not None
-    formula = parameters(out)
+    formula = sum_parameters(out)
     assert formula.evaluate(**{name: values[name] for name in formula.names}) == paramcount.count(id).mtp
 
 
 def test_the_formula_of_a_whole_model_reads_as_people_write_it() -> None:
     sizes = zoo.entry("llama-3.1-8b").sizes
     c, _ = symbolic(sizes)
-    assert str(parameters(type(sizes).forward(c, flow.given("tokens", "tokens")))) == (  # type: ignore[arg-type]
+    assert str(sum_parameters(type(sizes).forward(c, flow.given("tokens", "tokens")))) == (  # type: ignore[arg-type]
         "d_model · (n_layers·(2·d_head·(n_heads + n_kv_heads) + 3·d_ff + 2) + 2·vocab_size + 1)"
     )

@@ -13,7 +13,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.architectures import architecture
-from paramcount.flow.graph import given, parameters
+from paramcount.flow import given, sum_parameters
 from paramcount.huggingface.config import from_config
 from tests.comparison import shapes
 from tests.refusing import refusal
@@ -57,7 +57,7 @@ def test_its_head_is_counted_and_its_code_is_named(name: str) -> None:
 def test_its_declaration_runs_on_symbols(name: str) -> None:
     model = from_config(MODELS[name]["config"])
     c, values = symbolic(model.sizes)
-    total = parameters(architecture(str(model.architecture)).forward(c, given("tokens", "tokens")))  # type: ignore[arg-type]
+    total = sum_parameters(architecture(str(model.architecture)).forward(c, given("tokens", "tokens")))  # type: ignore[arg-type]
     assert total.evaluate(**{size: values[size] for size in total.names}) == MODELS[name]["total"]
 
 

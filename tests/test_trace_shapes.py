@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from paramcount import flow
 from paramcount.errors import ParamcountError
-from paramcount.flow import graph as flow
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.gpt2.forward_pass import forward, initial
 from paramcount.tracing.run import trace, traced
 from paramcount.tracing.trace import Shape, Step, Trace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.attentions import normed, sigmoid_gate
 from paramcount.parts.decoders import decoder, sandwich, typed_layers, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture

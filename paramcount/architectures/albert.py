@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, block, layers, linear
+from paramcount.flow import Data, block, layers, linear
 from paramcount.parts.classic import first_pooled, multi_head, norm_behind
 from paramcount.parts.encoders import embeddings, masked_head, whole
 from paramcount.parts.feed_forward import plain_mlp

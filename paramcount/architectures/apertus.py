@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, Weight, act, linear
+from paramcount.flow import Data, Weight, activate, linear
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.sizes.conditions import padding_in_table
@@ -46,7 +46,7 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 def mlp(c: Any, x: Data) -> Data:
     h = linear(x, "mlp.up_proj", "mlp.up", c.d_ff)
-    h = xielu(h, "mlp.act_fn.") if c.learned_activation else act(h, "activation")
+    h = xielu(h, "mlp.act_fn.") if c.learned_activation else activate(h, "activation")
     return linear(h, "mlp.down_proj", "mlp.down", c.d_model)
 
 

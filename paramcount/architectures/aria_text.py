@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, act, experts, fused, linear
+from paramcount.flow import Data, activate, experts, fused, linear
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import shared_experts
 from paramcount.sizes.conditions import padding_in_table
@@ -52,4 +52,4 @@ def moe(c: Any, x: Data) -> Data:
 
 def expert(c: Any, x: Data) -> Data:
     gate, up = fused(x, "fc1", {"experts.gate": c.d_expert, "experts.up": c.d_expert}, transposed=True)
-    return fused(act(gate, "silu") * up, "fc2", {"experts.down": c.d_model}, transposed=True)[0]
+    return fused(activate(gate, "silu") * up, "fc2", {"experts.down": c.d_model}, transposed=True)[0]

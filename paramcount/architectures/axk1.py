@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.glm4_moe_lite import Glm4MoeLite
-from paramcount.flow.graph import Data, norm
+from paramcount.flow import Data, norm
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.parts.mla import latent_attention

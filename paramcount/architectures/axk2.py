@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.deepseek_v32 import DeepseekV32
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, act, join, linear, norm, split
+from paramcount.flow import Data, activate, join, linear, norm, split
 from paramcount.parts.decoders import decoder, dense_or_moe
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
 from paramcount.parts.mla import choose_tokens, latent_attention
@@ -62,8 +62,8 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 def gated_norm(c: Any, x: Data, prefix: str) -> Data:
     y = norm(x, prefix + "norm")
-    waist = act(linear(y, prefix + "W_down", "other", c.d_norm_gate), "silu")
-    return y * act(linear(waist, prefix + "W_up", "other", c.d_model), "sigmoid")
+    waist = activate(linear(y, prefix + "W_down", "other", c.d_norm_gate), "silu")
+    return y * activate(linear(waist, prefix + "W_up", "other", c.d_model), "sigmoid")
 
 
 def attention(c: Any, x: Data, prefix: str) -> Data:
@@ -73,5 +73,5 @@ def attention(c: Any, x: Data, prefix: str) -> Data:
     d_q = c.d_nope + c.d_rope
     q, gate = split(linear(join(latent, raw), prefix + "q_b_proj", "qkv.q_up", (c.n_heads, d_q + c.d_v)), d_q, c.d_v)
     chosen, key = choose_tokens(c, x, latent, prefix + "indexer.")
-    options: dict[str, Any] = {"q": q, "chosen": chosen, "index": (key,), "gate": lambda x, a: a * act(gate, "sigmoid")}
+    options: dict[str, Any] = {"q": q, "chosen": chosen, "index": (key,), "gate": lambda x, a: a * activate(gate, "sigmoid")}
     return latent_attention(c, x, prefix, bias=c.attention_bias, **options)

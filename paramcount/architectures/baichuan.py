@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, attend, linear, rope
+from paramcount.flow import Data, attend, linear, rope
 from paramcount.parts.attentions import alibi, fused_qkv
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes.fields import Flag, Positive, Sizes, d_model_per_head, derived, hf

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Size, Weight, act, linear, scale
+from paramcount.flow import Data, Size, Weight, activate, linear, scale
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart
@@ -96,7 +96,7 @@ def gated_latent(c: Any, x: Data, prefix: str) -> Data:
 
 
 def head_gate(n_heads: Size, x: Data, a: Data, name: str) -> Data:
-    return scale(a, act(linear(x, name, "qkv.gate", (n_heads, 1)), "sigmoid"))
+    return scale(a, activate(linear(x, name, "qkv.gate", (n_heads, 1)), "sigmoid"))
 
 
 def delta_attention(c: Any, x: Data, prefix: str) -> Data:
@@ -106,7 +106,7 @@ def delta_attention(c: Any, x: Data, prefix: str) -> Data:
     """
     heads = (c.n_linear_heads, c.d_linear_head)
     q, k, v = streams_apart(c, x, prefix, heads, heads)
-    forget, beta = linear(x, prefix + "f_proj", "mixer.step", heads), act(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
+    forget, beta = linear(x, prefix + "f_proj", "mixer.step", heads), activate(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
     bias = Weight(prefix + "dt_bias", "mixer.state", (c.n_linear_heads * c.d_linear_head,))
     y = delta_rule(q, k, v, forget, beta, Weight(prefix + "A_log", "mixer.state", (c.n_linear_heads,)), bias)
     return gated_output(y, linear(x, prefix + "g_proj", "mixer.gate", heads), prefix + "o_norm", prefix + "dense", c.d_model, activation="sigmoid")

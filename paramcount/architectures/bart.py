@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.seq2seq import Layout, decoder_alone, seq2seq
 from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.fields import Condition, Derivation, Flag, Positive, Sizes, d_model_per_head, derived, hf

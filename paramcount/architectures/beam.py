@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, act, linear, norm, weigh
+from paramcount.flow import Data, activate, elementwise, linear, norm
 from paramcount.parts.attentions import normed
 from paramcount.parts.decoders import SANDWICH, decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import correction, mixture
@@ -77,17 +77,17 @@ def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
 
 
 def moe(c: Any, x: Data) -> Data:
-    return act(mixture(c, x, "mlp.", correct=correction(c, "mlp.gate.e_score_correction_bias")), "routed scale")
+    return activate(mixture(c, x, "mlp.", correct=correction(c, "mlp.gate.e_score_correction_bias")), "routed scale")
 
 
 def gate(c: Any, x: Data, a: Data) -> Data:
     """A gate for each value, with one learned number for each head."""
     g = linear(x, "self_attn.gate_proj", "qkv.gate", a.shape[1:])
-    return a * act(weigh(g, "add", "self_attn.gate_bias", "qkv.gate", c.n_heads), "sigmoid")
+    return a * activate(elementwise(g, "add", "self_attn.gate_bias", "qkv.gate", c.n_heads), "sigmoid")
 
 
 def scaled(x: Data, attention: Callable[[Data], Data], feed_forward: Callable[[Data], Data], *, bias: bool = False) -> Data:
     """Norms before and behind; what comes in and what is added are weighed by depth, so that their sum keeps its size."""
     for part, before, behind in ((attention, *SANDWICH[:2]), (feed_forward, *SANDWICH[2:])):
-        x = act(x, "depth scale") + act(norm(part(norm(x, before, bias=bias)), behind, bias=bias), "depth scale")
+        x = activate(x, "depth scale") + activate(norm(part(norm(x, before, bias=bias)), behind, bias=bias), "depth scale")
     return x

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.encoders import masked_lm
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
 from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, class_ends, d_model_per_head, derived, hf

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.architectures.bert import Encoder
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.classic import biased_head
 from paramcount.parts.encoders import bert_body, embeddings, whole
 from paramcount.sizes.fields import Flag, hf

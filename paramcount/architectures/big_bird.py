@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.bert import Bert
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.encoders import masked_lm
 from paramcount.sizes.conditions import memory_needs_a_decoder, one_of, padding_inside
 from paramcount.sizes.fields import Condition, Flag, class_ends, derived, hf

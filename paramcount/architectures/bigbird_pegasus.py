@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.architectures.bart import Seq2Seq, UntiedDecoder
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.seq2seq import Layout, decoder_alone, seq2seq
 from paramcount.sizes.conditions import one_of, padding_inside
 from paramcount.sizes.fields import Condition, Flag, hf

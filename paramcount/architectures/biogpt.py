@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.flow.graph import Data, layers, lookup, norm
+from paramcount.flow import Data, layers, lookup, norm
 from paramcount.parts.decoders import head
 from paramcount.parts.fairseq import POSITION_OFFSET, fairseq_layer
 from paramcount.sizes.conditions import padding_in_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, act, linear, norm
+from paramcount.flow import Data, activate, linear, norm
 from paramcount.parts.attentions import wide_norm
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes.conditions import padding_in_table
@@ -41,6 +41,6 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 
 def mlp(c: Any, x: Data) -> Data:
-    gate = act(linear(x, "mlp.gate_proj", "mlp.gate", c.d_ff), "relu²")
+    gate = activate(linear(x, "mlp.gate_proj", "mlp.gate", c.d_ff), "relu²")
     up = linear(x, "mlp.up_proj", "mlp.up", c.d_ff)
     return linear(norm(gate * up, "mlp.ffn_sub_norm"), "mlp.down_proj", "mlp.down", c.d_model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, attend, linear, norm
+from paramcount.flow import Data, attend, linear, norm
 from paramcount.parts.attentions import alibi, fused_qkv
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import plain_mlp

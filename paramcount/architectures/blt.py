@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, attend, block, layers, linear, lookup, norm
+from paramcount.flow import Data, attend, block, layers, linear, lookup, norm
 from paramcount.parts.decoders import usual_layer
 from paramcount.sizes.fields import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 
@@ -143,7 +143,7 @@ def encoder_layer(c: Any, kind: str, x: Data, ends: Data) -> Data:
     tied = f"model.local_encoder.{name}.weight" if kind == "gathering" else None
     patches = apart(linear(patches, f"/model.local_encoder.{name}", "other", e.n_parts * e.d_model, tied_to=tied), e.d_model)
     patches = patches + look(e, patches, x, "{layer}" if e.cross_every_layer else "0")
-    return Data("hand on", (x, patches), x.shape)
+    return Data("tuple", (x, patches), x.shape)
 
 
 def decoder(c: Any, x: Data, patches: Data) -> Data:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, attend, fused, linear, norm
+from paramcount.flow import Data, attend, fused, linear, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import fused_gated_mlp

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.gptj import GPTJ, mlp
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, attend, fused, linear
+from paramcount.flow import Data, attend, fused, linear
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, parallel
 from paramcount.sizes.fields import Positive, hf

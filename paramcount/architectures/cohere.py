@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, Weight, rope
+from paramcount.flow import Data, Weight, rope
 from paramcount.parts.decoders import decoder, parallel, usual_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf

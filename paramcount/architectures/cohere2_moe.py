@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, near, shown
-from paramcount.flow.graph import Data, act
+from paramcount.flow import Data, activate
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, parallel, typed_layers, usual_layer
 from paramcount.parts.feed_forward import mixture, shared_experts
@@ -95,4 +95,4 @@ def moe(c: Any, x: Data) -> Data:
     if not c.shared:
         return y
     y = y + shared_experts(c, x, "mlp.")
-    return act(y, "half") if c.combined == "average" else y
+    return activate(y, "half") if c.combined == "average" else y

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Weight, layers, linear, lookup, norm
+from paramcount.flow import Data, Weight, layers, linear, lookup, norm
 from paramcount.parts.attentions import relative
 from paramcount.parts.classic import multi_head
 from paramcount.parts.feed_forward import gated_mlp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, act, attend, linear
+from paramcount.flow import Data, activate, attend, linear
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes.fields import Flag, Positive, Sizes, d_model_per_head, derived, hf
@@ -26,7 +26,7 @@ class CTRL(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         names = ("w", "h", "layernorm")
-        return decoder(c, tokens, layer, prefix="transformer.", names=names, norm_bias=True, head_bias=True, enter=lambda x: act(x, "add positions"))
+        return decoder(c, tokens, layer, prefix="transformer.", names=names, norm_bias=True, head_bias=True, enter=lambda x: activate(x, "add positions"))
 
     def check(c) -> None:
         heads_fill(c)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, act, attend, experts, fused, linear, rope
+from paramcount.flow import Data, activate, attend, experts, fused, linear, rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
@@ -56,7 +56,7 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 def attention(c: Any, x: Data) -> Data:
     prefix, shared = "norm_attn_norm.attn.", (c.n_kv_heads, c.d_head)
-    q, k, v = (act(y, "clip") for y in fused(x, prefix + "Wqkv", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared}))
+    q, k, v = (activate(y, "clip") for y in fused(x, prefix + "Wqkv", {"qkv.q": (c.n_heads, c.d_head), "qkv.k": shared, "qkv.v": shared}))
     return linear(attend(rope(q), rope(k), v), prefix + "out_proj", "output_projection", c.d_model)
 
 
@@ -69,4 +69,4 @@ def expert(c: Any, x: Data) -> Data:
     """w1 is the gate, v1 up and w2 down, stored [in, out]."""
     (gate,) = fused(x, "w1", {"experts.gate": c.d_expert}, suffixes=("", ""))
     (up,) = fused(x, "v1", {"experts.up": c.d_expert}, suffixes=("", ""))
-    return fused(act(gate, "silu") * up, "w2", {"experts.down": c.d_model}, transposed=True, suffixes=("", ""))[0]
+    return fused(activate(gate, "silu") * up, "w2", {"experts.down": c.d_model}, transposed=True, suffixes=("", ""))[0]

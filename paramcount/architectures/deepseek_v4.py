@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, near, shown
-from paramcount.flow.graph import Data, Size, Weight, act, attend, join, layers, linear, lookup, norm, rope, split, weigh
+from paramcount.flow import Data, Size, Weight, activate, attend, elementwise, join, layers, linear, lookup, norm, rope, split
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.parts.hyper_connections import collapse, mixing, through, widen
@@ -137,7 +137,7 @@ def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
     """One key, which is the value too, for all heads: of the tokens in the window and, before them, of blocks of tokens."""
     d_rope = c.d_rope if word == KINDS[0] else c.d_far_rope
     latent = norm(linear(x, prefix + "wq_a", "qkv.q_down", c.d_q_lora), prefix + "q_norm")
-    q = rope_end(act(linear(latent, prefix + "wq_b", "qkv.q_up", (c.n_heads, c.d_head)), "norm"), d_rope)
+    q = rope_end(activate(linear(latent, prefix + "wq_b", "qkv.q_up", (c.n_heads, c.d_head)), "norm"), d_rope)
     kv = rope_end(norm(linear(x, prefix + "wkv", "qkv.kv", (1, c.d_head)), prefix + "norm"), d_rope)
     cached = [kv]
     if word != KINDS[0]:
@@ -164,7 +164,7 @@ def compress(c: Any, x: Data, prefix: str, component: str, width: Size, block: S
     vector for either."""
     d = 2 * width if overlapping else width
     values = linear(x, prefix + "wkv", component, d)
-    weights = weigh(linear(x, prefix + "wgate", component, d), "positions in the block", prefix + "ape", component, block, d)
+    weights = elementwise(linear(x, prefix + "wgate", component, d), "positions in the block", prefix + "ape", component, block, d)
     return rope_end(norm(Data("compress", (values, weights), ("blocks", width)), prefix + "norm"), c.d_far_rope)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Weight, attend, linear, rope
+from paramcount.flow import Data, Weight, attend, linear, rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf

@@ -7,7 +7,7 @@ from math import isqrt
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Weight, act, attend, experts, linear, norm, rope, weigh
+from paramcount.flow import Data, Weight, activate, attend, elementwise, experts, linear, norm, rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes.conditions import padding_in_table
@@ -63,7 +63,7 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 
 def weighted(x: Data, name: str) -> Data:
-    return weigh(x, "weigh", name, "other", x.shape[-1])
+    return elementwise(x, "weigh", name, "other", x.shape[-1])
 
 
 def attention(c: Any, x: Data, prefix: str) -> Data:
@@ -75,8 +75,8 @@ def attention(c: Any, x: Data, prefix: str) -> Data:
     k = linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
     v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
     q, k = rope(norm(q, prefix + "q_norm")), rope(norm(k, prefix + "k_norm"))
-    score = act(linear(v, prefix + "dt_proj", "other", c.n_kv_heads, bias=c.attention_bias), "softplus")
-    score = act(weigh(score, "weigh", prefix + "A", "other", c.n_kv_heads), "exp")
+    score = activate(linear(v, prefix + "dt_proj", "other", c.n_kv_heads, bias=c.attention_bias), "softplus")
+    score = activate(elementwise(score, "weigh", prefix + "A", "other", c.n_kv_heads), "exp")
     a = attend(q, Data("keep", (k, score), k.shape), v, window=c.window, cached=(k, v))
     return linear(a, prefix + "o_proj", "output_projection", c.d_model, bias=c.attention_bias)
 
@@ -92,4 +92,4 @@ def feed_forward(c: Any, x: Data, prefix: str) -> Data:
 
 def expert(x: Data) -> Data:
     h = Data("linear", (x,), (*x.shape[:-1], 1), (Weight("down_embed.weight", "experts.up", x.shape[-1:]),))
-    return Data("linear", (act(h, "silu"),), x.shape, (Weight("up_embed.weight", "experts.down", x.shape[-1:]),))
+    return Data("linear", (activate(h, "silu"),), x.shape, (Weight("up_embed.weight", "experts.down", x.shape[-1:]),))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.bailing_hybrid import head_gate
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, act
+from paramcount.flow import Data, activate
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.parts.mla import Latent, choose_tokens, latent_attention, query_latent
@@ -142,7 +142,7 @@ def attention(c: Any, x: Data, prefix: str, word: str) -> Data:
     sizes, window = c, None
     if word == "sliding_attention":
         sizes, window = Latent(c.n_sliding_heads, c.d_sliding_q_lora, c.d_sliding_kv_lora, c.d_sliding_nope, c.d_sliding_rope, c.d_sliding_v), c.window
-    latent = act(query_latent(sizes, x, prefix, bias=c.attention_bias), "times a number")
+    latent = activate(query_latent(sizes, x, prefix, bias=c.attention_bias), "times a number")
     chosen, *index = choose_tokens(c, x, latent, prefix + "indexer.") if word == "indexed_attention" else (None,)
     return latent_attention(
         sizes,

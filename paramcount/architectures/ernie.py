@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.architectures.bert import Bert
-from paramcount.flow.graph import Data, lookup, norm
+from paramcount.flow import Data, lookup, norm
 from paramcount.parts.encoders import embeddings, masked_lm
 from paramcount.sizes.fields import Flag, Positive, hf
 

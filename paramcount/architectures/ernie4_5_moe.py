@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, weigh
+from paramcount.flow import Data, elementwise
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import mixture, shared_experts
 from paramcount.sizes.conditions import padding_in_table
@@ -67,4 +67,4 @@ def moe(c: Any, x: Data) -> Data:
 
 
 def correct(c: Any, scores: Data) -> Data:
-    return weigh(scores, "correct", "mlp.moe_statics.e_score_correction_bias", "router", 1, c.n_routed_experts)
+    return elementwise(scores, "correct", "mlp.moe_statics.e_score_correction_bias", "router", 1, c.n_routed_experts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, norm, rope
+from paramcount.flow import Data, norm, rope
 from paramcount.parts.decoders import decoder, post_norm, usual_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, d_model_per_head, hf, per_layer

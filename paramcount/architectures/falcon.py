@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, attend, fused, linear, norm, rope
+from paramcount.flow import Data, attend, fused, linear, norm, rope
 from paramcount.parts.attentions import alibi
 from paramcount.parts.decoders import decoder, parallel, pre_norm
 from paramcount.parts.feed_forward import plain_mlp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, act, norm
+from paramcount.flow import Data, activate, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
@@ -57,5 +57,5 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 def gated(c: Any, y: Data, z: Data, name: str) -> Data:
     if not c.gated_norm:
-        return y * act(z, "silu")
-    return norm(y, name) * act(z, "silu") if c.norm_before_gate else norm_of_product(y, z, name)
+        return y * activate(z, "silu")
+    return norm(y, name) * activate(z, "silu") if c.norm_before_gate else norm_of_product(y, z, name)

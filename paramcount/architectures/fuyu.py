@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.persimmon import Persimmon, layer
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, block, given, linear
+from paramcount.flow import Data, block, given, linear
 from paramcount.parts.decoders import decoder
 from paramcount.parts.vision import insert
 from paramcount.sizes.conditions import padding_in_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, act
+from paramcount.flow import Data, activate
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes.conditions import padding_in_table
@@ -33,7 +33,7 @@ class Gemma(Sizes):
 
 
 def enlarge(x: Data) -> Data:
-    return act(x, "times √d_model")
+    return activate(x, "times √d_model")
 
 
 def gelu_mlp(c: Any, x: Data) -> Data:

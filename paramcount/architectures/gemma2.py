@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, sandwich, usual_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, Words, full_every, hf

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
 from paramcount.architectures.gemma2 import Gemma2, window
-from paramcount.flow.graph import Data, block, fused, given, norm
+from paramcount.flow import Data, block, fused, given, norm
 from paramcount.parts.decoders import decoder, sandwich, usual_layer
 from paramcount.parts.siglip import SiglipVision, siglip
 from paramcount.parts.vision import insert

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from paramcount.architectures.gemma import enlarge
 from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Body, Data, Repeat, Size, act, attend, block, layers, linear, lookup, norm, rope, weigh
+from paramcount.flow import Body, Data, Repeat, Size, activate, attend, block, elementwise, layers, linear, lookup, norm, rope
 from paramcount.parts.attentions import Heads
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
@@ -116,10 +116,10 @@ def vectors_of_layers(c: Any, tokens: Data, x: Data, prefix: str) -> Data:
     rows = (x.shape[0], c.n_layers, c.d_per_layer)
     width = c.n_layers * c.d_per_layer
     own = lookup(tokens, prefix + "embed_tokens_per_layer.weight", "other_embedding", c.n_per_layer_rows, width)
-    own = Data("split", (act(own, "times √d_per_layer"),), rows)
+    own = Data("split", (activate(own, "times √d_per_layer"),), rows)
     projected = linear(x, prefix + "per_layer_model_projection", "other", rows[1:])
-    projected = norm(act(projected, "times 1/√d_model"), prefix + "per_layer_projection_norm")
-    return act(projected + own, "times 1/√2")
+    projected = norm(activate(projected, "times 1/√d_model"), prefix + "per_layer_projection_norm")
+    return activate(projected + own, "times 1/√2")
 
 
 def kinds(c: Any) -> list[tuple[tuple[str, str, str, int | None], int]]:
@@ -142,7 +142,7 @@ def into_streams(c: Any, x: Data) -> Data:
     inner = Data("input", (), x.shape)
     body = Body(Repeat("stream", c.n_streams - 1, c.n_streams - 1, runs=((0, c.n_streams - 1),)), (inner,), linear(inner, "", "other", c.d_model))
     x = Data("streams", (x,), (x.shape[0], c.n_streams, c.d_model), prefix="model.altup_projections.{stream}", bodies=(body,))
-    return act(x, "as long as the first")
+    return activate(x, "as long as the first")
 
 
 def out_of_streams(c: Any, x: Data) -> Data:
@@ -150,7 +150,7 @@ def out_of_streams(c: Any, x: Data) -> Data:
     inner = Data("input", (), (x.shape[0], c.d_model))
     body = Body(Repeat("stream", c.n_streams - 1, c.n_streams - 1, runs=((0, c.n_streams - 1),)), (inner,), linear(inner, "", "other", c.d_model))
     x = Data("streams", (x,), x.shape, prefix="model.altup_unembed_projections.{stream}", bodies=(body,))
-    return Data("mean of the streams", (act(x, "as long as the first"),), inner.shape)
+    return Data("mean of the streams", (activate(x, "as long as the first"),), inner.shape)
 
 
 def layer(c: Any, kind: tuple[str, str, str, int | None], x: Data, own: Data, *kv: Data) -> Any:
@@ -161,7 +161,7 @@ def layer(c: Any, kind: tuple[str, str, str, int | None], x: Data, own: Data, *k
     laurel = h + norm(linear(linear(h, "laurel.linear_left", "other", c.d_laurel), "laurel.linear_right", "other", c.d_model), "laurel.post_laurel_norm")
     window = c.window if word == "sliding_attention" else None
     a, kv = sharing_attention(h, Heads(c.n_heads, c.n_kv_heads, c.d_head), word, whose, kv, bias=c.attention_bias, window=window)
-    y = act(active + norm(a, "post_attention_layernorm") + laurel, "times 1/√2")
+    y = activate(active + norm(a, "post_attention_layernorm") + laurel, "times 1/√2")
     activation = "gelu of the largest" if gates == "sparse" else "gelu"
     y = y + norm(
         gated_mlp(norm(y, "pre_feedforward_layernorm"), "mlp.", "mlp", c.d_ff if width is None else width, activation=activation),
@@ -170,7 +170,7 @@ def layer(c: Any, kind: tuple[str, str, str, int | None], x: Data, own: Data, *k
     x = correct(c, predicted, y)
     first = Data("active stream", (x,), active.shape)
     if c.scaled_output:
-        first = weigh(first, "scale", "altup.correct_output_scale", "other", c.d_model)
+        first = elementwise(first, "scale", "altup.correct_output_scale", "other", c.d_model)
     x = Data("add to all streams but the first", (x, read_own_vector(c, first, own)), x.shape)
     return (x, *kv) if kv else x
 
@@ -202,7 +202,7 @@ def sharing_attention(
 
 
 def modalities(c: Any, x: Data) -> Data:
-    return act(linear(norm(x, "router_norm"), "modality_router", "other", c.n_streams), "tanh")
+    return activate(linear(norm(x, "router_norm"), "modality_router", "other", c.n_streams), "tanh")
 
 
 def predict(c: Any, x: Data) -> Data:
@@ -221,6 +221,6 @@ def correct(c: Any, predicted: Data, y: Data) -> Data:
 
 def read_own_vector(c: Any, x: Data, own: Data) -> Data:
     """What the layer's own vector of the token adds, gated by the hidden state."""
-    gate = act(linear(x, "per_layer_input_gate", "other", c.d_per_layer), "gelu")
+    gate = activate(linear(x, "per_layer_input_gate", "other", c.d_per_layer), "gelu")
     own = Data("of this layer", (own,), gate.shape)
     return norm(linear(gate * own, "per_layer_projection", "other", c.d_model), "post_per_layer_input_norm")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from paramcount.architectures.gemma4_text import Gemma4Text, Gemma4UnifiedText, language_model
 from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Size, Weight, Width, act, attend, block, given, layers, linear, norm, rope, split, weigh
+from paramcount.flow import Data, Size, Weight, Width, activate, attend, block, elementwise, given, layers, linear, norm, rope, split
 from paramcount.parts.decoders import sandwich
 from paramcount.sizes.conditions import not_null
 from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
@@ -112,11 +112,11 @@ def clip(x: Data, name: str) -> Data:
 
 def vision(c: Any, pixels: Data) -> Data:
     x = linear(pixels, "patch_embedder.input_proj", "embedding", c.d_model)
-    x = weigh(x, "positions", "patch_embedder.position_embedding_table", "position", 2, c.n_places, c.d_model)
+    x = elementwise(x, "positions", "patch_embedder.position_embedding_table", "position", 2, c.n_places, c.d_model)
     x = layers(x, "encoder.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: vision_layer(c, x))
-    x = act(Data("pool", (x,), ("image tokens", c.d_model)), "times √d_model")
+    x = activate(Data("pool", (x,), ("image tokens", c.d_model)), "times √d_model")
     if c.standardised:
-        x = weigh(weigh(x, "subtract", "std_bias", "other", c.d_model, role="buffer"), "scale", "std_scale", "other", c.d_model, role="buffer")
+        x = elementwise(elementwise(x, "subtract", "std_bias", "other", c.d_model, role="buffer"), "scale", "std_scale", "other", c.d_model, role="buffer")
     return x
 
 
@@ -133,7 +133,7 @@ def vision_attention(c: Any, x: Data, prefix: str) -> Data:
 
 
 def vision_mlp(c: Any, x: Data, prefix: str) -> Data:
-    gate = act(clipped_linear(c, x, prefix + "gate_proj", "mlp.gate", c.d_ff), "gelu")
+    gate = activate(clipped_linear(c, x, prefix + "gate_proj", "mlp.gate", c.d_ff), "gelu")
     return clipped_linear(c, gate * clipped_linear(c, x, prefix + "up_proj", "mlp.up", c.d_ff), prefix + "down_proj", "mlp.down", c.d_model)
 
 
@@ -150,7 +150,7 @@ def halved(c: Any, x: Data, prefix: str, channels: Size) -> Data:
     """A convolution over time and frequency that keeps every second place of both, then a norm over its channels."""
     weight = Weight(prefix + "conv.weight", "embedding", (channels, x.shape[1], 3, 3))
     y = Data("convolve", (x,), ("frames", channels), (weight,))
-    return act(norm(y, prefix + "norm"), "relu")
+    return activate(norm(y, prefix + "norm"), "relu")
 
 
 def audio_layer(c: Any, x: Data) -> Data:
@@ -162,9 +162,9 @@ def audio_layer(c: Any, x: Data) -> Data:
 
 def audio_mlp(c: Any, x: Data, prefix: str) -> Data:
     """Half of what it finds is added."""
-    h = act(clipped_linear(c, norm(x, prefix + "pre_layer_norm"), prefix + "ffw_layer_1", "mlp.up", 4 * c.d_model), "silu")
+    h = activate(clipped_linear(c, norm(x, prefix + "pre_layer_norm"), prefix + "ffw_layer_1", "mlp.up", 4 * c.d_model), "silu")
     h = norm(clipped_linear(c, h, prefix + "ffw_layer_2", "mlp.down", c.d_model), prefix + "post_layer_norm")
-    return x + act(h, "times ½")
+    return x + activate(h, "times ½")
 
 
 def audio_attention(c: Any, x: Data, prefix: str) -> Data:
@@ -173,7 +173,7 @@ def audio_attention(c: Any, x: Data, prefix: str) -> Data:
     q = clipped_linear(c, x, prefix + "q_proj", "qkv.q", heads)
     k = clipped_linear(c, x, prefix + "k_proj", "qkv.k", heads)
     v = clipped_linear(c, x, prefix + "v_proj", "qkv.v", heads)
-    q = weigh(q, "scale", prefix + "per_dim_scale", "other", c.d_head)
+    q = elementwise(q, "scale", prefix + "per_dim_scale", "other", c.d_head)
     distances = linear(Data("sines of the distance", (x,), ("distances", c.d_model)), prefix + "relative_k_proj", "position", heads)
     k = Data("with distances", (k, distances), k.shape)
     return clipped_linear(c, attend(q, k, v, cached=()), prefix + "post", "output_projection", c.d_model)
@@ -182,8 +182,8 @@ def audio_attention(c: Any, x: Data, prefix: str) -> Data:
 def light_convolution(c: Any, x: Data, prefix: str) -> Data:
     h = clipped_linear(c, norm(x, prefix + "pre_layer_norm"), prefix + "linear_start", "mixer", 2 * c.d_model)
     kept, gate = split(h, c.d_model, c.d_model)
-    h = weigh(kept * act(gate, "sigmoid"), "convolve", prefix + "depthwise_conv1d.weight", "mixer", c.d_model, 1, c.d_conv)
-    h = act(norm(h, prefix + "conv_norm"), "silu")
+    h = elementwise(kept * activate(gate, "sigmoid"), "convolve", prefix + "depthwise_conv1d.weight", "mixer", c.d_model, 1, c.d_conv)
+    h = activate(norm(h, prefix + "conv_norm"), "silu")
     return x + clipped_linear(c, h, prefix + "linear_end", "mixer", c.d_model)
 
 
@@ -258,5 +258,5 @@ class Gemma4Unified(Gemma4UnifiedText):
 
 def read_patches(c: Any, x: Data) -> Data:
     x = linear(norm(x, "patch_ln1", bias=True), "patch_dense", "embedding", c.d_model, bias=True)
-    x = weigh(norm(x, "patch_ln2", bias=True), "positions", "pos_embedding", "position", c.n_places, 2, c.d_model)
+    x = elementwise(norm(x, "patch_ln2", bias=True), "positions", "pos_embedding", "position", c.n_places, 2, c.d_model)
     return norm(x, "pos_norm", bias=True)

@@ -10,7 +10,7 @@ from paramcount.architectures.gemma import enlarge
 from paramcount.architectures.gemma3n import padding_in_both, read_own_vector, sharing_attention, sharing_layers, sources_come_first, vectors_of_layers
 from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Size, act, experts, fused, layers, linear, lookup, norm, weigh
+from paramcount.flow import Data, Size, activate, elementwise, experts, fused, layers, linear, lookup, norm
 from paramcount.parts.attentions import Heads
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
@@ -149,18 +149,18 @@ def layer(c: Any, kind: tuple[str, str], x: Data, *inputs: Data) -> Any:
     x = x + norm(y, "post_feedforward_layernorm")
     if own is not None:
         x = x + read_own_vector(c, x, own)
-    x = weigh(x, "scale", "layer_scalar", "other", 1, role="buffer")
+    x = elementwise(x, "scale", "layer_scalar", "other", 1, role="buffer")
     return (x, *kv) if kv else x
 
 
 def moe(c: Any, x: Data) -> Data:
     """Experts that read the hidden state before the MLP's norm; a scale for every width of it and one for every expert."""
-    scores = linear(weigh(bare_norm(x), "scale", "router.scale", "router", c.d_model), "router.proj", "router", c.n_routed_experts)
-    scores = weigh(act(scores, "softmax"), "scale", "router.per_expert_scale", "router", c.n_routed_experts)
+    scores = linear(elementwise(bare_norm(x), "scale", "router.scale", "router", c.d_model), "router.proj", "router", c.n_routed_experts)
+    scores = elementwise(activate(scores, "softmax"), "scale", "router.per_expert_scale", "router", c.n_routed_experts)
     h = norm(x, "pre_feedforward_layernorm_2")
     return experts(h, scores, "experts.", c.n_routed_experts, c.n_active_experts, lambda x: expert(c, x), stacked=True)
 
 
 def expert(c: Any, x: Data) -> Data:
     gate, up = fused(x, "gate_up_proj", {"experts.gate": c.d_expert, "experts.up": c.d_expert}, suffixes=("", ""))
-    return fused(act(gate, "gelu") * up, "down_proj", {"experts.down": c.d_model}, suffixes=("", ""))[0]
+    return fused(activate(gate, "gelu") * up, "down_proj", {"experts.down": c.d_model}, suffixes=("", ""))[0]

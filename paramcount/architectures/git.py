@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, block, given, layers, linear, norm, weigh
+from paramcount.flow import Data, block, elementwise, given, layers, linear, norm
 from paramcount.parts.classic import biased_head
 from paramcount.parts.encoders import bert_body, embeddings
 from paramcount.parts.vision import cut_into_patches, insert, vision_layer
@@ -84,8 +84,8 @@ class Git(Sizes):
 
 def tower(c: Any, pixels: Data) -> Data:
     x = cut_into_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size)
-    x = weigh(x, "class token", "embeddings.class_embedding", "embedding", c.d_model)
-    x = weigh(x, "positions", "embeddings.position_embedding.weight", "position", c.n_patches + 1, c.d_model)
+    x = elementwise(x, "class token", "embeddings.class_embedding", "embedding", c.d_model)
+    x = elementwise(x, "positions", "embeddings.position_embedding.weight", "position", c.n_patches + 1, c.d_model)
     x = norm(x, "pre_layrnorm", bias=True)
     x = layers(x, "encoder.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: vision_layer(c, x))
     return norm(x, "post_layernorm", bias=True)
@@ -93,7 +93,7 @@ def tower(c: Any, pixels: Data) -> Data:
 
 def told_apart(c: Any, image: Data) -> Data:
     """Each frame with the vector of its number."""
-    frames = tuple(weigh(image, "add", f"img_temporal_embedding.{i}", "position", 1, 1, c.vision.d_model) for i in c.frames)
+    frames = tuple(elementwise(image, "add", f"img_temporal_embedding.{i}", "position", 1, 1, c.vision.d_model) for i in c.frames)
     return Data("frames", frames, image.shape)
 
 

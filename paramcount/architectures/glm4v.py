@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.glm import Glm4
 from paramcount.architectures.glm4_moe import Glm4Moe
-from paramcount.flow.graph import Data, linear
+from paramcount.flow import Data, linear
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture, correction, shared_experts

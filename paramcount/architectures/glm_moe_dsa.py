@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.deepseek_v32 import DeepseekV32
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Size, norm
+from paramcount.flow import Data, Size, norm
 from paramcount.parts.decoders import decoder, dense_or_moe, typed_layers
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
 from paramcount.parts.mla import choose_tokens, latent_attention, query_latent

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.flow.graph import Data, Size, Weight, block, given, linear
+from paramcount.flow import Data, Size, Weight, block, given, linear
 from paramcount.parts.composite import with_language
 from paramcount.parts.sam import SamVision, sam
 from paramcount.sizes.fields import Sizes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, attend, linear, norm, rope
+from paramcount.flow import Data, attend, linear, norm, rope
 from paramcount.parts.attentions import fused_qkv, partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.gpt_neox import rotary_width, rotated, rotation_fits
-from paramcount.flow.graph import Data, attend, linear, weigh
+from paramcount.flow import Data, attend, elementwise, linear
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
@@ -46,4 +46,4 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 def attention(c: Any, kind: str, x: Data) -> Data:
     q, k, v = fused_qkv(c, x, "attention.query_key_value", bias=False)
     a = linear(attend(rotated(c, q), rotated(c, k), v), "attention.dense", "output_projection", c.d_model)
-    return weigh(a, "bias", "attention.dense_bias", "output_projection", c.d_model) if kind == "last" else a
+    return elementwise(a, "bias", "attention.dense_bias", "output_projection", c.d_model) if kind == "last" else a

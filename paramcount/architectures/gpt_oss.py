@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, act, experts, fused, linear
+from paramcount.flow import Data, activate, experts, fused, linear
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, Words, hf
@@ -55,4 +55,4 @@ def moe(c: Any, x: Data) -> Data:
 def expert(c: Any, x: Data) -> Data:
     halves = {"experts.gate": c.d_expert, "experts.up": c.d_expert}
     gate, up = fused(x, "gate_up_proj", halves, bias=True, transposed=True, suffixes=("", "_bias"))
-    return fused(act(gate, "silu") * up, "down_proj", {"experts.down": c.d_model}, bias=True, transposed=True, suffixes=("", "_bias"))[0]
+    return fused(activate(gate, "silu") * up, "down_proj", {"experts.down": c.d_model}, bias=True, transposed=True, suffixes=("", "_bias"))[0]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.cwm import full_first
 from paramcount.architectures.granitemoe_swa import without_positions
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes.conditions import padding_in_table

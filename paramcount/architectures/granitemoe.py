@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, linear
+from paramcount.flow import Data, linear
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.stacked import packed_mlp, stacked_experts
 from paramcount.sizes.conditions import padding_in_table

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.granitemoe import GraniteMoeShared, shared_moe
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes.fields import ABSENT, Indices, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.rules import below, one_of_each

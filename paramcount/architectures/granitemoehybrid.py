@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.granitemoe import RELEASED, moe
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.stacked import packed_mlp

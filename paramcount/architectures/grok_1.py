@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, Weight
+from paramcount.flow import Data, Weight
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import mixture

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Weight, act, attend, block, fused, layers, linear, lookup, rope, weigh, width_of
+from paramcount.flow import Data, Weight, activate, attend, block, elementwise, fused, layers, linear, lookup, rope, width_of
 from paramcount.parts.decoders import head
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, Words, derived, hf
@@ -45,7 +45,7 @@ class HrmText(Sizes):
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
-        high = act(lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model), "times embedding_scale")
+        high = activate(lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model), "times embedding_scale")
         low = Data("start", (high,), high.shape, (Weight("model.z_L_init", "other", (c.d_model,)),))  # the same for every token, not trained
         for i, module in enumerate(c.cycles):
             found = stack(c, high + low, f"model.{module}_module.layers.{{layer}}.", again=module in c.cycles[:i])
@@ -80,15 +80,15 @@ def attention(c: Any, x: Data) -> Data:
     if c.attention_bias:
         outputs = tuple(add_bias(y, f"self_attn.{name}_proj.bias", f"qkv.{name}") for name, y in zip(parts, outputs))
     gate, q, k, v = outputs
-    return linear(attend(rope(q), rope(k), v) * act(gate, "sigmoid"), "attn.o_proj", "output_projection", c.d_model, bias=c.attention_bias)
+    return linear(attend(rope(q), rope(k), v) * activate(gate, "sigmoid"), "attn.o_proj", "output_projection", c.d_model, bias=c.attention_bias)
 
 
 def mlp(c: Any, x: Data) -> Data:
     gate, up = fused(x, "mlp.gate_up_proj", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff})
     if c.mlp_bias:
         gate, up = add_bias(gate, "mlp.gate_proj.bias", "mlp.gate"), add_bias(up, "mlp.up_proj.bias", "mlp.up")
-    return linear(act(gate, "silu") * up, "mlp.down_proj", "mlp.down", c.d_model, bias=c.mlp_bias)
+    return linear(activate(gate, "silu") * up, "mlp.down_proj", "mlp.down", c.d_model, bias=c.mlp_bias)
 
 
 def add_bias(x: Data, name: str, component: str) -> Data:
-    return weigh(x, "add", name, component, width_of(x))
+    return elementwise(x, "add", name, component, width_of(x))

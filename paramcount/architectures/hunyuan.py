@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, attend, linear, norm, rope
+from paramcount.flow import Data, attend, linear, norm, rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, flag, hf, per_layer

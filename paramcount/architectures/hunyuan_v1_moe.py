@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.hunyuan_v1_dense import rotate_and_norm
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes.conditions import padding_in_table

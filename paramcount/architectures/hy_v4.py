@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.glm_moe_dsa import kinds
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, linear, norm
+from paramcount.flow import Data, linear, norm
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import correction, gated_mlp

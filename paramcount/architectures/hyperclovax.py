@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.llama import Llama
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, pre_norm, sandwich, usual_layer
 from paramcount.sizes.fields import Flag, hf
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.flow.graph import Data, block, given, linear
+from paramcount.flow import Data, block, given, linear
 from paramcount.parts.composite import with_language
 from paramcount.parts.siglip import SiglipVision
 from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, derived, hf

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from paramcount.architectures.inkling_text import KINDS, InklingBody, by_distance, convolved, heads_of
-from paramcount.flow.graph import Data, Weight, act, attend, linear, norm, weigh
+from paramcount.flow import Data, Weight, activate, attend, elementwise, linear, norm
 from paramcount.parts.attentions import sigmoid_gate
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import correction
@@ -103,7 +103,7 @@ def attention(c: Any, x: Data, to_k: Data, to_v: Data, *, slides: bool) -> Data:
         return Data("to heads", (y,), (x.shape[0], heads.n_kv_heads, heads.d_head))
 
     q = clipped(linear(x, "attn.wq_du", "qkv.q", (heads.n_heads, heads.d_head)), "attn.q_l2_clip")
-    k, v = act(kept(to_k, "k"), "clip"), act(kept(to_v, "v"), "norm")
+    k, v = activate(kept(to_k, "k"), "clip"), activate(kept(to_v, "v"), "norm")
     of_heads = clipped(linear(x, "attn.wr_du", "qkv.relative", (heads.n_heads, c.d_relative)), "attn.rel_l2_clip")
     q = by_distance(c, q, of_heads, "attn.", slides=slides)
     q = Data("beside a sink", (q, linear(x, "attn.attn_sink_proj", "other", heads.n_heads)), q.shape)
@@ -113,7 +113,7 @@ def attention(c: Any, x: Data, to_k: Data, to_v: Data, *, slides: bool) -> Data:
 
 def clipped(x: Data, name: str) -> Data:
     """A learned scale, then no head longer than a limit."""
-    return act(weigh(x, "scale", name + ".scale", "norm", *x.shape[1:]), "clip")
+    return activate(elementwise(x, "scale", name + ".scale", "norm", *x.shape[1:]), "clip")
 
 
 def convolved_by(c: Any, x: Data, by: Data, name: str, n_heads: Any) -> Data:

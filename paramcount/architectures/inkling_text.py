@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Weight, act, attend, experts, fused, linear, norm, weigh
+from paramcount.flow import Data, Weight, activate, attend, elementwise, experts, fused, linear, norm
 from paramcount.parts.attentions import Heads, relative
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp
@@ -90,7 +90,7 @@ def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:
     word, mlp = kind
 
     def feed_forward(h: Data) -> Data:
-        y = moe(c, h) if mlp == "moe" else weigh(gated_mlp(h, "mlp.", "mlp", c.d_ff), "scale", "mlp.global_scale", "other", 1)
+        y = moe(c, h) if mlp == "moe" else elementwise(gated_mlp(h, "mlp.", "mlp", c.d_ff), "scale", "mlp.global_scale", "other", 1)
         return convolved(y, "mlp_sconv.conv1d", c.d_conv)
 
     return pre_norm(x, lambda h: convolved(attention(c, h, slides=word == KINDS[1]), "attn_sconv.conv1d", c.d_conv), feed_forward)
@@ -129,11 +129,11 @@ def convolved(x: Data, name: str, d_conv: Any) -> Data:
 
 def moe(c: Any, x: Data) -> Data:
     scores = linear(x, "mlp.gate", "router", c.n_routed_experts + c.n_shared_experts)
-    scores = correction(c, "mlp.gate.e_score_correction_bias")(weigh(scores, "scale", "mlp.gate.global_scale", "router", 1))
+    scores = correction(c, "mlp.gate.e_score_correction_bias")(elementwise(scores, "scale", "mlp.gate.global_scale", "router", 1))
     shared = experts(x, scores, "mlp.shared_experts.", c.n_shared_experts, c.n_shared_experts, lambda x: shared_expert(c, x), stacked=True)
     return stacked_experts(c, x, scores, "mlp.experts.") + shared
 
 
 def shared_expert(c: Any, x: Data) -> Data:
     gate, up = (fused(x, name + "_proj", {"shared_experts." + name: c.d_expert}, suffixes=("", ""))[0] for name in ("gate", "up"))
-    return fused(act(gate, "silu") * up, "down_proj", {"shared_experts.down": c.d_model}, suffixes=("", ""))[0]
+    return fused(activate(gate, "silu") * up, "down_proj", {"shared_experts.down": c.d_model}, suffixes=("", ""))[0]

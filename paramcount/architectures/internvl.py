@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import SerializeAsAny
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Weight, act, attend, block, given, layers, linear, norm, weigh
+from paramcount.flow import Data, Weight, activate, attend, block, elementwise, given, layers, linear, norm
 from paramcount.parts.attentions import wide_norm
 from paramcount.parts.composite import with_language
 from paramcount.parts.feed_forward import plain_mlp
@@ -93,10 +93,10 @@ def tower(c: Any, x: Data) -> Data:
     kernel = Weight(patches + ".weight", "embedding", (c.d_model, *x.shape[1:]))
     x = Data("convolve", (x,), ("patches", c.d_model), (kernel, Weight(patches + ".bias", "embedding", (c.d_model,))))
     if c.mask_token:
-        x = weigh(x, "mask token", "embeddings.mask_token", "embedding", 1, 1, c.d_model)
-    x = weigh(x, "class token", "embeddings.cls_token", "embedding", 1, 1, c.d_model)
+        x = elementwise(x, "mask token", "embeddings.mask_token", "embedding", 1, 1, c.d_model)
+    x = elementwise(x, "class token", "embeddings.cls_token", "embedding", 1, 1, c.d_model)
     if c.absolute_positions:
-        x = weigh(x, "positions", "embeddings.position_embeddings", "position", 1, c.n_patches + 1, c.d_model)
+        x = elementwise(x, "positions", "embeddings.position_embeddings", "position", 1, c.n_patches + 1, c.d_model)
     x = layers(x, "encoder.layer.{layer}.", [("layer", c.n_layers)], lambda kind, x: scaled_layer(c, x, attention, LAYER))
     return norm(x, "layernorm", bias=True) if c.last_norm else x
 
@@ -104,9 +104,9 @@ def tower(c: Any, x: Data) -> Data:
 def scaled_layer(c: Any, x: Data, attention: Callable[[Any, Data], Data], names: tuple[str, str, str, str]) -> Data:
     """Attention and MLP, each scaled per channel. `names`: of both norms and both scales."""
     h = attention(c, norm(x, names[0], bias=c.norm_bias))
-    x = x + weigh(h, "scale", names[2], "other", c.d_model)
+    x = x + elementwise(h, "scale", names[2], "other", c.d_model)
     h = plain_mlp(norm(x, names[1], bias=c.norm_bias), ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True)
-    return x + weigh(h, "scale", names[3], "other", c.d_model)
+    return x + elementwise(h, "scale", names[3], "other", c.d_model)
 
 
 def attention(c: Any, x: Data) -> Data:
@@ -120,5 +120,5 @@ def attention(c: Any, x: Data) -> Data:
 def merge(c: Any, x: Data, names: tuple[str, str, str]) -> Data:
     """Squares of patches to vectors of the language model's size. `names`: of the norm and both matrices."""
     x = norm(Data("merge", (x,), ("image", c.n_merged * c.vision.d_model)), names[0], bias=True)
-    h = act(linear(x, names[1], "projector", c.language.d_model, bias=True), "gelu")
+    h = activate(linear(x, names[1], "projector", c.language.d_model, bias=True), "gelu")
     return linear(h, names[2], "projector", c.language.d_model, bias=True)

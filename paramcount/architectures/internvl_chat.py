@@ -9,7 +9,7 @@ from pydantic import SerializeAsAny
 
 from paramcount.architectures.internvl import merge, scaled_layer
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, attend, block, given, layers, linear, weigh
+from paramcount.flow import Data, attend, block, elementwise, given, layers, linear
 from paramcount.parts.attentions import fused_qkv, wide_norm
 from paramcount.parts.composite import with_language
 from paramcount.parts.vision import cut_into_patches
@@ -86,8 +86,8 @@ def encode_image(c: Any) -> Data:
 
 def vision_encoder(c: Any, x: Data) -> Data:
     x = cut_into_patches(x, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
-    x = weigh(x, "class token", "embeddings.class_embedding", "embedding", 1, 1, c.d_model)
-    x = weigh(x, "positions", "embeddings.position_embedding", "position", 1, c.n_patches + 1, c.d_model)
+    x = elementwise(x, "class token", "embeddings.class_embedding", "embedding", 1, 1, c.d_model)
+    x = elementwise(x, "positions", "embeddings.position_embedding", "position", 1, c.n_patches + 1, c.d_model)
     names = ("norm1", "norm2", "ls1", "ls2")
     return layers(x, "encoder.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: scaled_layer(c, x, attention, names))
 

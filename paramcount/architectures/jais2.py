@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.arcee import squared_mlp
 from paramcount.architectures.llama import Llama
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 
 

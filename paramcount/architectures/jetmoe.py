@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Body, Data, Repeat, attend, fused, linear, rope, weigh
+from paramcount.flow import Body, Data, Repeat, attend, elementwise, fused, linear, rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes.conditions import padding_in_table
@@ -46,7 +46,7 @@ def attention(c: Any, x: Data) -> Data:
     a = attend(rope(q), rope(k), v)
     a = Data("a part for each expert", (a,), (*x.shape[:1], c.n_kv_heads * c.d_head))
     out = visited(c, a, scores, (c.d_model,), lambda a: linear(a, "output_linear", "output_projection", c.d_model))
-    return weigh(out, "add", "self_attention.experts.bias", "output_projection", c.d_model)
+    return elementwise(out, "add", "self_attention.experts.bias", "output_projection", c.d_model)
 
 
 def visited(c: Any, x: Data, scores: Data, width: tuple[Any, ...], body: Callable[[Data], Data]) -> Data:
@@ -60,4 +60,4 @@ def visited(c: Any, x: Data, scores: Data, width: tuple[Any, ...], body: Callabl
 def moe(c: Any, x: Data) -> Data:
     scores = linear(x, "mlp.router.layer", "router", c.n_routed_experts)
     y = stacked_experts(c, x, scores, "mlp.", ("input_linear.weight", "output_linear.weight"))
-    return weigh(y, "add", "mlp.bias", "experts.down", c.d_model)
+    return elementwise(y, "add", "mlp.bias", "experts.down", c.d_model)

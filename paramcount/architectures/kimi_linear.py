@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Weight, act, linear
+from paramcount.flow import Data, Weight, activate, linear
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart, to_heads
@@ -101,7 +101,7 @@ def delta_attention(c: Any, x: Data, prefix: str) -> Data:
     heads, width = (c.n_linear_heads, c.d_linear_head), c.n_linear_heads * c.d_linear_head
     q, k, v = streams_apart(c, x, prefix, heads, heads)
     step = to_heads(linear(linear(x, prefix + "f_a_proj", "mixer.step", c.d_linear_head), prefix + "f_b_proj", "mixer.step", width), *heads)
-    beta = act(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
+    beta = activate(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_heads), "sigmoid")
     held = Weight(prefix + "A_log", "mixer.state", (1, 1, c.n_linear_heads, 1)), Weight(prefix + "dt_bias", "mixer.state", (width,))
     z = to_heads(linear(linear(x, prefix + "g_a_proj", "mixer.gate", c.d_linear_head), prefix + "g_b_proj", "mixer.gate", width), *heads)
     return gated_output(delta_rule(q, k, v, step, beta, *held), z, prefix + "o_norm", prefix + "o_proj", c.d_model, activation="sigmoid")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, act, linear, norm
+from paramcount.flow import Data, activate, linear, norm
 from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
@@ -103,7 +103,7 @@ def look(c: Any, heads: Heads, x: Data, prefix: str, *, slides: bool) -> Data:
 
     def gate(x: Data, a: Data) -> Data:
         width = heads.n_heads if c.gate_per_head else (heads.n_heads, heads.d_head)
-        open_ = act(linear(x, prefix + "g_proj", "qkv.gate", width), "softplus")
+        open_ = activate(linear(x, prefix + "g_proj", "qkv.gate", width), "softplus")
         return Data("scale", (a, open_), a.shape) if c.gate_per_head else a * open_
 
     return attention(heads, x, prefix, bias=c.attention_bias, prepare=prepare, gate=gate, window=c.window if slides else None)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.lfm2 import mlp
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, act, linear
+from paramcount.flow import Data, activate, linear
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm, sandwich
 from paramcount.parts.state_space import short_convolution
@@ -71,5 +71,5 @@ def layer(c: Any, word: str, x: Data) -> Data:
 
 def gate(x: Data, a: Data) -> Data:
     """One number for each head."""
-    open_ = act(linear(x, "self_attn.gate_proj", "qkv.gate", a.shape[1]), "sigmoid")
+    open_ = activate(linear(x, "self_attn.gate_proj", "qkv.gate", a.shape[1]), "sigmoid")
     return Data("scale heads", (a, open_), a.shape)

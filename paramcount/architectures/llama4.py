@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Weight, act, block, given, layers, linear, norm, rope, weigh
+from paramcount.flow import Data, Weight, activate, block, elementwise, given, layers, linear, norm, rope
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
@@ -123,14 +123,14 @@ def layer(c: Any, kind: tuple[str, bool, str], x: Data) -> Data:
         if not rotated:
             return q, k
         q, k = rope(q), rope(k)
-        return (act(q, "l2 norm"), act(k, "l2 norm")) if c.qk_norm else (q, k)
+        return (activate(q, "l2 norm"), activate(k, "l2 norm")) if c.qk_norm else (q, k)
 
     mlp = (lambda h: moe(c, h)) if feed_forward == "moe" else (lambda h: gated_mlp(h, "feed_forward.", "mlp", c.d_ff))
     return usual_layer(c, x, mlp, bias=c.attention_bias, prepare=prepare, window=c.window if word == KINDS[0] else None)
 
 
 def moe(c: Any, x: Data) -> Data:
-    scores = act(linear(x, "feed_forward.router", "router", c.n_routed_experts), "sigmoid")
+    scores = activate(linear(x, "feed_forward.router", "router", c.n_routed_experts), "sigmoid")
     routed = stacked_experts(c, x, scores, "feed_forward.experts.", transposed=True)
     return gated_mlp(x, "feed_forward.shared_expert.", "shared_experts", c.d_expert) + routed
 
@@ -138,13 +138,13 @@ def moe(c: Any, x: Data) -> Data:
 def see(c: Any, pixels: Data) -> Data:
     """Pixels to patch vectors for the projector."""
     x = linear(pixels, "patch_embedding.linear", "embedding", c.d_model)
-    x = weigh(x, "class token", "class_embedding", "embedding", c.d_model)
-    x = weigh(x, "positions", "positional_embedding_vlm", "position", c.n_patches + 1, c.d_model)
+    x = elementwise(x, "class token", "class_embedding", "embedding", c.d_model)
+    x = elementwise(x, "positions", "positional_embedding_vlm", "position", c.n_patches + 1, c.d_model)
     x = norm(x, "layernorm_pre", bias=True)
     x = layers(x, "model.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: vision_layer(c, x))
     x = Data("pixel shuffle", (norm(x, "layernorm_post", bias=True),), ("patches", c.d_ff))
-    x = act(matrix(x, "vision_adapter.mlp.fc1", "mlp.up", c.d_ff, c.d_adapter), "gelu")
-    return act(matrix(x, "vision_adapter.mlp.fc2", "mlp.down", c.d_adapted, c.d_adapted), "gelu")
+    x = activate(matrix(x, "vision_adapter.mlp.fc1", "mlp.up", c.d_ff, c.d_adapter), "gelu")
+    return activate(matrix(x, "vision_adapter.mlp.fc2", "mlp.down", c.d_adapted, c.d_adapted), "gelu")
 
 
 def vision_layer(c: Any, x: Data) -> Data:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import SerializeAsAny
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, act, block, given, linear, norm
+from paramcount.flow import Data, activate, block, given, linear, norm
 from paramcount.parts.composite import with_language
 from paramcount.sizes.fields import Flag, Positive, Sizes, Tower, derived, hf
 
@@ -88,7 +88,7 @@ def seen(c: Any, projector: Callable[[Any, Data], Data]) -> Data:
 def widen(c: Any, x: Data) -> Data:
     """What several layers of the tower saw, side by side, through two matrices."""
     x = Data("views", (x,), (x.shape[0], c.n_views * c.vision.d_model))
-    h = act(linear(x, "linear_1", "projector", c.language.d_model, bias=c.projector_bias), "gelu")
+    h = activate(linear(x, "linear_1", "projector", c.language.d_model, bias=c.projector_bias), "gelu")
     return linear(h, "linear_2", "projector", c.language.d_model, bias=c.projector_bias)
 
 

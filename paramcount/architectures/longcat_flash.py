@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, experts, linear, norm, weigh
+from paramcount.flow import Data, elementwise, experts, linear, norm
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.mla import latent_attention
@@ -91,7 +91,7 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 def moe(c: Any, x: Data) -> Data:
     n = c.n_routed_experts + c.n_identity_experts
     scores = linear(x, "mlp.router.classifier", "router", n)
-    scores = weigh(scores, "correct", "mlp.router.e_score_correction_bias", "router", n, role="buffer")
+    scores = elementwise(scores, "correct", "mlp.router.e_score_correction_bias", "router", n, role="buffer")
     return experts(
         x,
         scores,

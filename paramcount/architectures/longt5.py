@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, QKVO, T5, decoder, encoder, relative_bias, source_tokens
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, attend, linear, norm
+from paramcount.flow import Data, attend, linear, norm
 from paramcount.parts.attentions import relative
 from paramcount.sizes.fields import Condition, Flag, Positive, Word, derived, flag, hf
 

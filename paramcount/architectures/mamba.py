@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, act, norm
+from paramcount.flow import Data, activate, norm
 from paramcount.parts.decoders import decoder
 from paramcount.parts.state_space import mamba
 from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, derived, hf
@@ -44,4 +44,4 @@ class FalconMamba(Mamba):
 
 
 def falcon_layer(c: Any, kind: str, x: Data) -> Data:
-    return x + mamba(c, norm(x, "norm"), "mixer.", inner_norm=lambda y, name: act(y, "norm"))
+    return x + mamba(c, norm(x, "norm"), "mixer.", inner_norm=lambda y, name: activate(y, "norm"))

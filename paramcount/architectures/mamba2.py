@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, norm
+from paramcount.flow import Data, norm
 from paramcount.parts.decoders import decoder
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, hf

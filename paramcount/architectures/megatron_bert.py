@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.architectures.bert import Bert
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.encoders import embeddings, masked_lm
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.architectures.qwen2 import Qwen2, layer
-from paramcount.flow.graph import Data, given, join, layers, linear, norm
+from paramcount.flow import Data, given, join, layers, linear, norm
 from paramcount.sizes.fields import Natural, hf
 
 

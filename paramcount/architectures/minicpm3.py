@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, act, norm
+from paramcount.flow import Data, activate, norm
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.mla import latent_attention
 from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
@@ -35,7 +35,7 @@ class MiniCPM3(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         return decoder(
-            c, tokens, layer, enter=lambda x: act(x, "times scale_emb"), leave=lambda x: act(norm(x, "model.norm"), "times dim_model_base / d_model")
+            c, tokens, layer, enter=lambda x: activate(x, "times scale_emb"), leave=lambda x: activate(norm(x, "model.norm"), "times dim_model_base / d_model")
         )
 
     def check(c) -> None:
@@ -47,5 +47,5 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 
 def scaled_pre_norm(x: Data, attention: Any, feed_forward: Any, *, bias: bool) -> Data:
-    x = x + act(attention(norm(x, "input_layernorm")), "times scale_depth / √n_layers")
-    return x + act(feed_forward(norm(x, "post_attention_layernorm")), "times scale_depth / √n_layers")
+    x = x + activate(attention(norm(x, "input_layernorm")), "times scale_depth / √n_layers")
+    return x + activate(feed_forward(norm(x, "post_attention_layernorm")), "times scale_depth / √n_layers")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, Weight, norm
+from paramcount.flow import Data, Weight, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import mixture

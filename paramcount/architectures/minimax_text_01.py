@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, act, linear, norm, scale
+from paramcount.flow import Data, activate, linear, norm, scale
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp, mixture
@@ -77,5 +77,5 @@ def feed_forward(c: Any, x: Data) -> Data:
     routed = mixture(c, x, "block_sparse_moe.", names=("w1", "w3", "w2"))
     if not c.shared_mlp:
         return routed
-    share = act(linear(x, "coefficient", "router", 1), "sigmoid")
-    return scale(routed, act(share, "1 − x")) + scale(gated_mlp(x, "shared_mlp.", "shared_experts", c.d_expert), share)
+    share = activate(linear(x, "coefficient", "router", 1), "sigmoid")
+    return scale(routed, activate(share, "1 − x")) + scale(gated_mlp(x, "shared_mlp.", "shared_experts", c.d_expert), share)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.mistral import Mistral
-from paramcount.flow.graph import Data, act, rope
+from paramcount.flow import Data, activate, rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import Condition, Positive, hf
@@ -26,4 +26,4 @@ class Ministral3(Mistral):
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
-    return usual_layer(c, x, window=c.window, prepare=lambda q, k: (act(rope(q), "times a number for each position"), rope(k)))
+    return usual_layer(c, x, window=c.window, prepare=lambda q, k: (activate(rope(q), "times a number for each position"), rope(k)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Weight, block, given, layers, linear, lookup, norm, weigh
+from paramcount.flow import Data, Weight, block, elementwise, given, layers, linear, lookup, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoders import decoder, pre_norm, usual_layer
@@ -122,7 +122,7 @@ def look(c: Any, x: Data, image: Data) -> Data:
 
 
 def gated(x: Data, name: str) -> Data:
-    return weigh(x, "gate", name, "other", 1)
+    return elementwise(x, "gate", name, "other", 1)
 
 
 def vision(c: Any, pixels: Data, ratio: Data) -> Data:
@@ -131,8 +131,8 @@ def vision(c: Any, pixels: Data, ratio: Data) -> Data:
     patch = Weight("patch_embedding.weight", "embedding", (d, c.n_channels, c.patch_size, c.patch_size))
     x = Data("convolve", (pixels,), ("patches", d), (patch,))
     x = tile_positions(c, x, ratio, "pre_tile_positional_embedding")
-    x = weigh(x, "class token", "class_embedding", "embedding", d)
-    x = weigh(x, "positions", "gated_positional_embedding.embedding", "position", c.n_patches + 1, d)
+    x = elementwise(x, "class token", "class_embedding", "embedding", d)
+    x = elementwise(x, "positions", "gated_positional_embedding.embedding", "position", c.n_patches + 1, d)
     x = gated(x, "gated_positional_embedding.gate")
     x = x + lookup_tiles(x, ratio, "gated_positional_embedding.tile_embedding", c.n_aspect_ratios + 1, c.n_tiles * (c.n_patches + 1) * d)
     x = norm(x, "layernorm_pre", bias=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, act, fused, layers, linear, lookup, norm
+from paramcount.flow import Data, activate, fused, layers, linear, lookup, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head
 from paramcount.sizes.conditions import not_null, padding_in_table
@@ -56,7 +56,7 @@ class ModernBertDecoder(Sizes):
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:
-        h = act(linear(states(c, tokens), "lm_head.dense", "other", c.d_model, bias=c.transform_bias), "gelu")
+        h = activate(linear(states(c, tokens), "lm_head.dense", "other", c.d_model, bias=c.transform_bias), "gelu")
         return head(c, norm(h, "lm_head.norm", bias=c.norm_bias), "model.embeddings.tok_embeddings.weight", "decoder", bias=c.lm_head_bias)
 
     def body(c, tokens: Data) -> Data:
@@ -84,4 +84,4 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 def mlp(c: Any, x: Data) -> Data:
     gate, up = fused(x, "mlp.Wi", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff}, bias=c.mlp_bias)
-    return linear(act(gate, "gelu") * up, "mlp.Wo", "mlp.down", c.d_model, bias=c.mlp_bias)
+    return linear(activate(gate, "gelu") * up, "mlp.Wo", "mlp.down", c.d_model, bias=c.mlp_bias)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, attend, linear, rope
+from paramcount.flow import Data, attend, linear, rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.sizes.conditions import padding_in_table

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.flow.graph import Data, act, block, given, linear, norm
+from paramcount.flow import Data, activate, block, given, linear, norm
 from paramcount.parts.composite import with_language
 from paramcount.parts.whisper_encoder import Ears, listen
 from paramcount.sizes.fields import Flag, Positive, Sizes, hf
@@ -51,5 +51,5 @@ def heard(c: Any) -> Data:
 def project(c: Any, x: Data) -> Data:
     d_model = c.language.d_model
     x = Data("merge", (x,), ("sounds", c.n_merged * c.audio.d_model))
-    x = act(linear(x, "linear_1", "projector", d_model, bias=c.projector_bias), "silu")
+    x = activate(linear(x, "linear_1", "projector", d_model, bias=c.projector_bias), "silu")
     return norm(linear(x, "linear_2", "projector", d_model, bias=c.projector_bias), "norm", bias=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder_layers, encoder, gated
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, derived, flag, hf
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.bart import LAYOUT, Bart, BartDecoder
-from paramcount.flow.graph import Data, act, block, given, layers, linear, lookup
+from paramcount.flow import Data, activate, block, given, layers, linear, lookup
 from paramcount.parts.classic import Stack, crossing, decoder_stack, multi_head, norm_behind
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.seq2seq import biased_logits, encoder_output, seq2seq, target_tokens, usual_tables
@@ -48,7 +48,7 @@ def prompted(c: Any, tokens: Data, head: bool) -> Data:
 def prompt(c: Any, places: Data, prefix: str) -> Data:
     """Keys and values for all layers."""
     h = lookup(places, prefix + "prompt_embedding.weight", "other_embedding", c.n_prompt, c.d_model)
-    h = act(linear(h, prefix + "prompt_trans.0", "other", c.d_prompt, bias=True), "gelu")
+    h = activate(linear(h, prefix + "prompt_trans.0", "other", c.d_prompt, bias=True), "gelu")
     return linear(h, prefix + "prompt_trans.2", "other", c.n_decoder_layers * 2 * c.d_model, bias=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.olmo import bare_norm, bare_pre_norm
-from paramcount.flow.graph import Data, rope
+from paramcount.flow import Data, rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes.conditions import padding_in_table

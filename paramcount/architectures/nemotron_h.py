@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, experts, linear, norm
+from paramcount.flow import Data, experts, linear, norm
 from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import correction, plain_mlp

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, linear, norm
+from paramcount.flow import Data, linear, norm
 from paramcount.parts.attentions import Heads, attention
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp

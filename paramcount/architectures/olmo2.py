@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.olmo import Olmo
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.attentions import wide_qk_norm
 from paramcount.parts.decoders import decoder, post_norm, usual_layer
 from paramcount.sizes.fields import ABSENT, Positive, Words, full_every, hf

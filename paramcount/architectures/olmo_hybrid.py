@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, act, linear
+from paramcount.flow import Data, activate, linear
 from paramcount.parts.attentions import attention, wide_norm, wide_qk_norm
 from paramcount.parts.decoders import decoder, post_norm, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
@@ -92,7 +92,7 @@ def mlp(c: Any, x: Data) -> Data:
 def delta_net(c: Any, x: Data, prefix: str) -> Data:
     q, k, v = streams_apart(c, x, prefix, (c.n_linear_k_heads, c.d_linear_k), (c.n_linear_v_heads, c.d_linear_v))
     step = linear(x, prefix + "a_proj", "mixer.step", c.n_linear_v_heads)
-    beta = act(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_v_heads), "sigmoid")
+    beta = activate(linear(x, prefix + "b_proj", "mixer.beta", c.n_linear_v_heads), "sigmoid")
     y = delta_rule(q, k, v, step, beta, *decay(prefix, c.n_linear_v_heads))
     z = to_heads(linear(x, prefix + "g_proj", "mixer.gate", c.n_linear_v_heads * c.d_linear_v), c.n_linear_v_heads, c.d_linear_v)
     return gated_output(y, z, prefix + "o_norm", prefix + "o_proj", c.d_model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data, act, layers, linear, lookup, norm
+from paramcount.flow import Data, activate, layers, linear, lookup, norm
 from paramcount.parts.decoders import head
 from paramcount.parts.fairseq import NORMS, POSITION_OFFSET, feed_forward, self_attention
 from paramcount.sizes.conditions import padding_in_table
@@ -57,7 +57,7 @@ class OPT(Sizes):
 
 
 def normed(c: Any, x: Data, name: str) -> Data:
-    return norm(x, name, bias=True) if c.norm_weights else act(x, "norm")
+    return norm(x, name, bias=True) if c.norm_weights else activate(x, "norm")
 
 
 def layer(c: Any, x: Data) -> Data:

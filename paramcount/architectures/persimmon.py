@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.phi import prepare
-from paramcount.flow.graph import Data, attend, linear
+from paramcount.flow import Data, attend, linear
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.phi3 import Phi3, layer
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Weight, act, block, given, layers, linear, lookup, norm, weigh
+from paramcount.flow import Data, Weight, activate, block, elementwise, given, layers, linear, lookup, norm
 from paramcount.parts.attentions import relative
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoders import decoder
@@ -97,25 +97,25 @@ class Phi4Multimodal(Phi3):
 def project_image(c: Any, x: Data) -> Data:
     """Squares of four patches as one, with learned vectors at the ends of rows and between the image and its parts."""
     x = Data("pool", (x,), ("image tokens", c.vision.d_model))
-    x = weigh(x, "ends of rows", "sub_img_feature_extensor", "projector", 1, 1, 1, c.vision.d_model)
-    x = weigh(x, "between images", "global_img_feature_extensor", "projector", 1, 1, c.vision.d_model)
-    x = act(linear(x, "img_projection_up", "projector", c.d_model, bias=True), "gelu")
+    x = elementwise(x, "ends of rows", "sub_img_feature_extensor", "projector", 1, 1, 1, c.vision.d_model)
+    x = elementwise(x, "between images", "global_img_feature_extensor", "projector", 1, 1, c.vision.d_model)
+    x = activate(linear(x, "img_projection_up", "projector", c.d_model, bias=True), "gelu")
     return linear(x, "img_projection_down", "projector", c.d_model, bias=True)
 
 
 def project_sound(c: Any, x: Data, way: str) -> Data:
-    x = act(linear(x, f"up_proj_for_{way}", "projector", c.d_model, bias=True), "gelu")
+    x = activate(linear(x, f"up_proj_for_{way}", "projector", c.d_model, bias=True), "gelu")
     return linear(x, f"down_proj_for_{way}", "projector", c.d_model, bias=True)
 
 
 def audio(c: Any, x: Data) -> Data:
-    x = weigh(x, "subtract", "encoder_embedding.global_mean", "norm", c.n_bands, role="buffer")
-    x = weigh(x, "scale", "encoder_embedding.global_invstd", "norm", c.n_bands, role="buffer")
+    x = elementwise(x, "subtract", "encoder_embedding.global_mean", "norm", c.n_bands, role="buffer")
+    x = elementwise(x, "scale", "encoder_embedding.global_invstd", "norm", c.n_bands, role="buffer")
     x = convolve(x, "embed.conv.0", (c.n_channels, 1, 3, 3), "frames", c.n_channels)
     for at in c.later_halvings:
-        x = convolve(act(x, "relu"), f"embed.conv.{at}", (c.n_channels, 1, 3, 3), "frames", c.n_channels)
+        x = convolve(activate(x, "relu"), f"embed.conv.{at}", (c.n_channels, 1, 3, 3), "frames", c.n_channels)
         x = convolve(x, f"embed.conv.{at + 1}", (c.n_channels, c.n_channels, 1, 1), "frames", c.n_channels)
-    x = Data("flatten", (act(x, "relu"),), ("frames", c.n_channels * c.n_bands_left))
+    x = Data("flatten", (activate(x, "relu"),), ("frames", c.n_channels * c.n_bands_left))
     x = linear(x, "embed.out", "embedding", c.d_model, bias=True)
     bias = lookup(Data("distances", (x,), ("distances",)), "relative_attention_bias_layer.bias_values.weight", "position", c.n_distances, c.n_heads)
     return layers(x, "encoders.{layer}.", [("layer", c.n_layers)], lambda kind, x, bias: conformer(c, x, bias), reads=(bias,))
@@ -126,11 +126,11 @@ def convolve(x: Data, name: str, weight: tuple[Any, ...], *shape: Any, component
 
 
 def conformer(c: Any, x: Data, bias: Data) -> Data:
-    x = x + act(mlp(c, x, "feed_forward_in."), "times ½")
+    x = x + activate(mlp(c, x, "feed_forward_in."), "times ½")
     h = norm(x, "layer_norm_att", bias=True)
     x = x + multi_head(c, h, "self_attn.", ("q_proj", "k_proj", "v_proj", "o_proj"), cached=False, turn=lambda q, k, v: (relative(q, bias), k, v))
     x = x + convolution(c, x)
-    x = x + act(mlp(c, x, "feed_forward_out."), "times ½")
+    x = x + activate(mlp(c, x, "feed_forward_out."), "times ½")
     return norm(x, "layer_norm", bias=True)
 
 
@@ -143,7 +143,7 @@ def convolution(c: Any, x: Data) -> Data:
     d, wide = c.d_model, c.n_multiples * c.d_model
     h = convolve(norm(x, "conv.layer_norm", bias=True), "conv.glu.ext_pw_conv_1d", (2 * d, d, 1), "frames", 2 * d, component="mixer")
     kept, gate = (Data("split", (h,), ("frames", d)) for _ in range(2))
-    kept, gate = weigh(kept, "shift", "conv.glu.b1", "mixer", 1, d, 1), weigh(gate, "shift", "conv.glu.b2", "mixer", 1, d, 1)
-    h = convolve(kept * act(gate, "silu"), "conv.dw_sep_conv_1d.dw_conv", (wide, 1, c.d_conv), "frames", wide, component="mixer")
-    h = act(convolve(h, "conv.dw_sep_conv_1d.pw_conv", (d, wide, 1), "frames", d, component="mixer"), "silu")
+    kept, gate = elementwise(kept, "shift", "conv.glu.b1", "mixer", 1, d, 1), elementwise(gate, "shift", "conv.glu.b2", "mixer", 1, d, 1)
+    h = convolve(kept * activate(gate, "silu"), "conv.dw_sep_conv_1d.dw_conv", (wide, 1, c.d_conv), "frames", wide, component="mixer")
+    h = activate(convolve(h, "conv.dw_sep_conv_1d.pw_conv", (d, wide, 1), "frames", d, component="mixer"), "silu")
     return convolve(h, "conv.ext_pw_conv_1d", (d, d, 1), "frames", d, component="mixer")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.bart import share
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, block, given, layers, linear, lookup, norm
+from paramcount.flow import Data, block, given, layers, linear, lookup, norm
 from paramcount.parts.classic import Stack, crossing, decoder_stack, encoder_stack, multi_head, norm_behind, positions, source_states
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes.conditions import both_stacks, padding_inside

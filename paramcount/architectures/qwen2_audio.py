@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.flow.graph import Data, act, block, given, linear
+from paramcount.flow import Data, activate, block, given, linear
 from paramcount.parts.composite import with_language
 from paramcount.parts.whisper_encoder import Ears, listen
 from paramcount.sizes.conditions import one_of
@@ -81,5 +81,5 @@ def halve(c: Any, x: Data) -> Data:
 def merge(c: Any, x: Data) -> Data:
     """As many vectors side by side as are as wide as the encoder's MLP, four of them, through two matrices."""
     x = Data("merge", (x,), ("sounds", c.audio.d_ff))
-    h = act(linear(x, "linear_1", "projector", c.language.d_model), "gelu")
+    h = activate(linear(x, "linear_1", "projector", c.language.d_model), "gelu")
     return linear(h, "linear_2", "projector", c.language.d_model)

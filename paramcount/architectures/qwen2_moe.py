@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, act, linear, scale
+from paramcount.flow import Data, activate, linear, scale
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes.conditions import attention_words, padding_in_table
@@ -50,5 +50,5 @@ def layer(c: Any, kind: str, x: Data) -> Data:
 
 def moe(c: Any, x: Data) -> Data:
     shared = gated_mlp(x, "mlp.shared_expert.", "shared_experts", c.d_shared_expert)
-    gate = act(linear(x, "mlp.shared_expert_gate", "router", 1), "sigmoid")
+    gate = activate(linear(x, "mlp.shared_expert_gate", "router", 1), "sigmoid")
     return mixture(c, x, "mlp.") + scale(shared, gate)

@@ -10,7 +10,7 @@ from pydantic import SerializeAsAny
 
 from paramcount.architectures.qwen2 import Qwen2, layer
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, block, layers, norm
+from paramcount.flow import Data, block, layers, norm
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.qwen_vision import cubes, merge, pixels, tower_attention, widen

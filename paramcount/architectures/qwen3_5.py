@@ -10,7 +10,7 @@ from pydantic import SerializeAsAny
 from paramcount.architectures.qwen2_moe import moe
 from paramcount.architectures.qwen3_next import GatedDeltaHybrid, mixer
 from paramcount.architectures.qwen3_vl import QwenVision, tower_layer
-from paramcount.flow.graph import Data, Weight, block, layers, weigh
+from paramcount.flow import Data, Weight, block, elementwise, layers
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.qwen_vision import cubes, merge, pixels, widen
@@ -94,7 +94,7 @@ def any_layer(c: Any, word: str, x: Data) -> Data:
 
 
 def tower(c: Any, x: Data) -> Data:
-    x = weigh(cubes(c, x, bias=True), "positions", "pos_embed.weight", "position", c.n_positions, c.d_model)
+    x = elementwise(cubes(c, x, bias=True), "positions", "pos_embed.weight", "position", c.n_positions, c.d_model)
     return layers(x, "blocks.{layer}.", [("layer", c.n_layers)], lambda kind, x: tower_layer(c, x))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.qwen2_moe import moe
-from paramcount.flow.graph import Data, act, attend, fused, linear, norm
+from paramcount.flow import Data, activate, attend, fused, linear, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import gated_mlp
@@ -100,4 +100,4 @@ def doubled_attention(c: Any, x: Data, prefix: str) -> Data:
     k = linear(x, prefix + "k_proj", "qkv.k", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
     v = linear(x, prefix + "v_proj", "qkv.v", (c.n_kv_heads, c.d_head), bias=c.attention_bias)
     q, k = partial_rope(norm(q, prefix + "q_norm"), c.d_rope), partial_rope(norm(k, prefix + "k_norm"), c.d_rope)
-    return linear(attend(q, k, v) * act(gate, "sigmoid"), prefix + "o_proj", "output_projection", x.shape[-1], bias=c.attention_bias)
+    return linear(attend(q, k, v) * activate(gate, "sigmoid"), prefix + "o_proj", "output_projection", x.shape[-1], bias=c.attention_bias)

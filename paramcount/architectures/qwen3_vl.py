@@ -10,7 +10,7 @@ from pydantic import SerializeAsAny
 
 from paramcount.architectures.qwen3 import Qwen3
 from paramcount.architectures.qwen3_moe import Qwen3MoE
-from paramcount.flow.graph import Data, Size, block, layers, linear, norm, split, weigh
+from paramcount.flow import Data, Size, block, elementwise, layers, linear, norm, split
 from paramcount.parts.decoders import decoder, dense_or_moe, pre_norm, usual_layer
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.qwen_vision import cubes, merge, pixels, tower_attention, widen
@@ -130,7 +130,7 @@ def mixture(c: Any, x: Data) -> Data:
 def tower(c: Any, x: Data) -> Data:
     """Pixels to patches behind the last layer, and behind the deeper ones."""
     x = cubes(c, x, bias=True)
-    x = weigh(x, "positions", "pos_embed.weight", "position", c.n_positions, c.d_model)
+    x = elementwise(x, "positions", "pos_embed.weight", "position", c.n_positions, c.d_model)
     x = layers(x, "blocks.{layer}.", [("layer", c.n_layers)], lambda kind, x: tower_layer(c, x))
     views = tuple(Data("states of a layer", (x,), x.shape) for _ in c.deep_layers)
     return Data("join", (x, *views), ("patches", (1 + len(views)) * c.d_model)) if views else x
@@ -146,4 +146,4 @@ def project(c: Any, x: Data) -> Data:
     image = widen(c, merge(c, norm(last, "merger.norm", bias=True)), ("merger.linear_fc1", "merger.linear_fc2"))
     names = [f"deepstack_merger_list.{i}." for i in range(len(views))]
     deep = [widen(c, norm(merge(c, view), name + "norm", bias=True), (name + "linear_fc1", name + "linear_fc2")) for name, view in zip(names, views)]
-    return Data("hand on", (image, *deep), image.shape)
+    return Data("tuple", (image, *deep), image.shape)

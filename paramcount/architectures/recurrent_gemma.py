@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Weight, act, linear
+from paramcount.flow import Data, Weight, activate, linear
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
@@ -51,7 +51,7 @@ class RecurrentGemma(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         kinds = [(word, 1) for word in c.layer_types]
-        return decoder(c, tokens, layer, kinds, names=("embed_tokens", "layers", "final_norm"), enter=lambda x: act(x, "times √d_model"))
+        return decoder(c, tokens, layer, kinds, names=("embed_tokens", "layers", "final_norm"), enter=lambda x: activate(x, "times √d_model"))
 
     def idle(c) -> tuple[str, ...]:
         return () if "attention" in c.layer_types else ("n_kv_heads",)
@@ -78,7 +78,7 @@ def recurrence(c: Any, x: Data, prefix: str) -> Data:
 
     Source: arXiv:2402.19427, sections 2.2 to 2.4.
     """
-    gate = act(linear(x, prefix + "linear_y", "mixer.gate", c.d_inner, bias=True), "gelu")
+    gate = activate(linear(x, prefix + "linear_y", "mixer.gate", c.d_inner, bias=True), "gelu")
     u = convolve(linear(x, prefix + "linear_x", "mixer.x", c.d_inner, bias=True), prefix + "conv_1d", c.d_conv)
     return linear(rg_lru(c, u, prefix + "rg_lru.") * gate, prefix + "linear_out", "mixer.out", x.shape[-1], bias=True)
 
@@ -90,7 +90,7 @@ def rg_lru(c: Any, u: Data, prefix: str) -> Data:
     def gate(name: str) -> Data:
         weight = Weight(f"{prefix}{name}_weight", "mixer." + name, (c.n_heads, c.d_gate, c.d_gate))
         bias = Weight(f"{prefix}{name}_bias", "mixer." + name, (c.n_heads, c.d_gate))
-        return act(Data("linear by head", (heads,), heads.shape, (weight, bias)), "sigmoid")
+        return activate(Data("linear by head", (heads,), heads.shape, (weight, bias)), "sigmoid")
 
     decay = Weight(prefix + "recurrent_param", "mixer.state", (c.d_inner,))
     return Data("scan", (u, gate("input_gate"), gate("recurrent_gate")), u.shape, (decay,), detail=Recurring((c.d_inner,)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.architectures.bert import Encoder
-from paramcount.flow.graph import Data, linear
+from paramcount.flow import Data, linear
 from paramcount.parts.encoders import embeddings, masked_lm
 from paramcount.sizes.fields import Flag, Positive, class_ends, derived, hf
 

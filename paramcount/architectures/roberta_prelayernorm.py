@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.architectures.roberta import Roberta
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.encoders import ROBERTA_HEAD, masked_lm
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.bert import Bert
-from paramcount.flow.graph import Data, act, join, linear, lookup, norm
+from paramcount.flow import Data, activate, join, linear, lookup, norm
 from paramcount.parts.classic import positions
 from paramcount.parts.encoders import embeddings, masked_lm
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
@@ -71,4 +71,4 @@ def averaged(c: Any, tokens: Data, segments: Data, seen: tuple[Data, ...]) -> Da
     x = embeddings(c, tokens, segments, "roc_bert.", c.d_model)
     for table in tables(c, seen):
         x = x + table
-    return act(x, "mean")
+    return activate(x, "mean")

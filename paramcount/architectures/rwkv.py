@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Weight, act, layers, linear, lookup, norm
+from paramcount.flow import Data, Weight, activate, layers, linear, lookup, norm
 from paramcount.parts.decoders import head
 from paramcount.parts.state_space import Recurring
 from paramcount.sizes.fields import ABSENT, Flag, Positive, Sizes, equal_to, hf
@@ -58,7 +58,7 @@ def time_mixing(c: Any, x: Data, prefix: str) -> Data:
         y = mixed(x, before, f"{prefix}time_mix_{name}", "mixer.mix")
         return linear(y, prefix + name, "mixer." + name, c.d_inner)
 
-    k, v, r = stream("key"), stream("value"), act(stream("receptance"), "sigmoid")
+    k, v, r = stream("key"), stream("value"), activate(stream("receptance"), "sigmoid")
     held = tuple(Weight(prefix + name, "mixer.state", (c.d_inner,)) for name in ("time_decay", "time_first"))
     y = Data("scan", (k, v), v.shape, held, detail=Recurring((3, c.d_inner)))  # weighted values, their weights, the largest exponent
     return linear(r * y, prefix + "output", "mixer.out", x.shape[-1])
@@ -68,4 +68,4 @@ def channel_mixing(c: Any, x: Data, prefix: str) -> Data:
     before = token_before(x)
     k = linear(mixed(x, before, prefix + "time_mix_key", "mlp.mix"), prefix + "key", "mlp.up", c.d_ff)
     r = linear(mixed(x, before, prefix + "time_mix_receptance", "mlp.mix"), prefix + "receptance", "mlp.gate", x.shape[-1])
-    return act(r, "sigmoid") * linear(act(k, "relu²"), prefix + "value", "mlp.down", x.shape[-1])
+    return activate(r, "sigmoid") * linear(activate(k, "relu²"), prefix + "value", "mlp.down", x.shape[-1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Body, Data, Repeat, norm
+from paramcount.flow import Body, Data, Repeat, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, parallel, pre_norm, usual_layer
 from paramcount.sizes.conditions import padding_in_table

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, act, block, given, layers, lookup, norm
+from paramcount.flow import Data, activate, block, given, layers, lookup, norm
 from paramcount.parts.attentions import relative
 from paramcount.parts.classic import crossing, multi_head
 from paramcount.parts.decoders import head
@@ -85,7 +85,7 @@ def decoder(c: Any, tokens: Data, memory: Data, *, apart: bool = False, **option
     table, component = "decoder.embed_tokens.weight", "other_embedding" if apart else "embedding"
     x = lookup(tokens, table, component, c.vocab_size, c.d_model, tied_to=None if apart else "shared.weight")
     x = stack(c, x, "decoder.", c.n_decoder_layers, memory, **options)
-    return head(c, act(x, "times 1/√d_model") if c.scaled else x, "shared.weight")
+    return head(c, activate(x, "times 1/√d_model") if c.scaled else x, "shared.weight")
 
 
 def source_tokens() -> Data:

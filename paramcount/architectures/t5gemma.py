@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
 from paramcount.architectures.gemma2 import Gemma2Layers, window
-from paramcount.flow.graph import Data, block, given, layers, lookup, norm
+from paramcount.flow import Data, block, given, layers, lookup, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head, sandwich
 from paramcount.sizes.fields import Flag, hf

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.bart import Decoder
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.seq2seq import Layout, decoder_alone
 from paramcount.sizes.fields import Flag, Positive, equal_to, hf
 

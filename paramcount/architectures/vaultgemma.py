@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge, gelu_mlp
 from paramcount.architectures.gemma2 import Gemma2, window
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.bart import Decoder, share
-from paramcount.flow.graph import Data, Weight, act, block, given, linear, lookup, weigh
+from paramcount.flow import Data, Weight, activate, block, elementwise, given, linear, lookup
 from paramcount.parts.classic import decoder_stack, encoder_stack
 from paramcount.parts.seq2seq import Layout, bart_layers, decoder_alone, placed
 from paramcount.sizes.conditions import both_stacks, not_null, padding_inside
@@ -74,7 +74,7 @@ class WhisperDecoder(Decoder):
 
 def encoder(c: Any, frames: Data) -> Data:
     x = heard(c, frames)
-    x = weigh(x, "positions", "embed_positions.weight", "position", c.n_frames, c.d_model)  # sines, frozen
+    x = elementwise(x, "positions", "embed_positions.weight", "position", c.n_frames, c.d_model)  # sines, frozen
     return bart_layers(encoder_stack(c), x, "", LAYOUT, cached=False, k_bias=False)
 
 
@@ -82,5 +82,5 @@ def heard(c: Any, x: Data) -> Data:
     """Frames through two convolutions of three frames each, the second of which takes every other one."""
     for name, width in (("conv1", c.n_mels), ("conv2", c.d_model)):
         kernel = Weight(name + ".weight", "mixer", (c.d_model, width, 3))
-        x = act(Data("convolve", (x,), ("frames", c.d_model), (kernel, Weight(name + ".bias", "mixer", (c.d_model,)))), "gelu")
+        x = activate(Data("convolve", (x,), ("frames", c.d_model), (kernel, Weight(name + ".bias", "mixer", (c.d_model,)))), "gelu")
     return x

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, act, layers, lookup, norm
+from paramcount.flow import Data, activate, layers, lookup, norm
 from paramcount.parts.classic import source_states
 from paramcount.parts.decoders import head
 from paramcount.parts.fairseq import fairseq_layer
@@ -30,7 +30,7 @@ class XGLM(Sizes):
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:
-        x = act(lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model), "add positions")
+        x = activate(lookup(tokens, "model.embed_tokens.weight", "embedding", c.vocab_size, c.d_model), "add positions")
         memory = (source_states(c.d_model),) if c.cross_attention else ()
         x = layers(x, "model.layers.{layer}.", [("layer", c.n_layers)], lambda kind, *inputs: fairseq_layer(c, *inputs), reads=memory)
         return head(c, norm(x, "model.layer_norm", bias=True), "model.embed_tokens.weight")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, block, given, layers, lookup, norm
+from paramcount.flow import Data, block, given, layers, lookup, norm
 from paramcount.parts.classic import multi_head, norm_behind, positions
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Weight, act, attend, layers, lookup, norm, weigh
+from paramcount.flow import Data, Weight, activate, attend, elementwise, layers, lookup, norm
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes.conditions import one_of
@@ -39,7 +39,7 @@ class XLNet(Sizes):
         """What is known of the text. What is to be predicted starts from one learned vector in place of the tokens, and runs as a
         second stream through the same weights."""
         x = lookup(tokens, "transformer.word_embedding.weight", "embedding", c.vocab_size, c.d_model)
-        x = weigh(x, "hide what is predicted", "transformer.mask_emb", "other_embedding", 1, 1, c.d_model)
+        x = elementwise(x, "hide what is predicted", "transformer.mask_emb", "other_embedding", 1, 1, c.d_model)
         x = layers(x, "transformer.layer.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
         return head(c, x, "transformer.word_embedding.weight", "lm_loss", bias=True)
 
@@ -55,13 +55,13 @@ def layer(c: Any, x: Data) -> Data:
 
 def attention(c: Any, x: Data) -> Data:
     """A score is the sum of three: with the other token, with its distance, and with whether it is of the same segment."""
-    seen = act(x, "remember")  # vectors of earlier tokens are kept as they are
+    seen = activate(x, "remember")  # vectors of earlier tokens are kept as they are
     q, k, v = (project(c, read, name, f"qkv.{name}") for name, read in (("q", x), ("k", seen), ("v", seen)))
     distances = project(c, Data("distances", (seen,), seen.shape), "r", "qkv.k")
-    for_token = weigh(q, "add bias", "rel_attn.r_w_bias", "qkv.q", c.n_heads, c.d_head)
-    for_distance = weigh(q, "add bias", "rel_attn.r_r_bias", "qkv.q", c.n_heads, c.d_head)
-    for_segment = weigh(q, "add bias", "rel_attn.r_s_bias", "qkv.q", c.n_heads, c.d_head)
-    segments = weigh(for_segment, "same segment", "rel_attn.seg_embed", "other_embedding", 2, c.n_heads, c.d_head)
+    for_token = elementwise(q, "add bias", "rel_attn.r_w_bias", "qkv.q", c.n_heads, c.d_head)
+    for_distance = elementwise(q, "add bias", "rel_attn.r_r_bias", "qkv.q", c.n_heads, c.d_head)
+    for_segment = elementwise(q, "add bias", "rel_attn.r_s_bias", "qkv.q", c.n_heads, c.d_head)
+    segments = elementwise(for_segment, "same segment", "rel_attn.seg_embed", "other_embedding", 2, c.n_heads, c.d_head)
     biased = Data("sum of scores", (for_token, for_distance, distances, segments), q.shape)
     a = attend(biased, k, v, cached=(seen,), causal=c.causal)
     return Data("linear", (a,), x.shape, (Weight("rel_attn.o", "output_projection", (c.d_model, c.n_heads, c.d_head)),))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Weight, act, linear
+from paramcount.flow import Data, Weight, activate, linear
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import to_heads
@@ -79,11 +79,11 @@ def mlstm(c: Any, x: Data, prefix: str) -> Data:
     out = linear(x, prefix + "ogate_preact", "mixer.output_gate", c.d_inner, bias=c.bias)
     i = linear(x, prefix + "igate_preact", "mixer.input_gate", c.n_heads, bias=True)
     f = linear(x, prefix + "fgate_preact", "mixer.forget_gate", c.n_heads, bias=True)
-    i, f = act(i, "soft cap"), act(f, "soft cap")
+    i, f = activate(i, "soft cap"), activate(f, "soft cap")
     q, k, v = to_heads(q, c.n_heads, c.d_qk_head), to_heads(k, c.n_heads, c.d_qk_head), to_heads(v, c.n_heads, c.d_head)
     kept = Recurring((c.n_heads, c.d_qk_head, c.d_head), ((c.n_heads, c.d_qk_head), (c.n_heads, 1)))  # with their normalizer and its scale
     y = Data("scan", (q, k, v, i, f), v.shape, detail=kept)
-    y = normed_by_head(c, y, prefix + "multihead_norm") * to_heads(act(out, "sigmoid"), c.n_heads, c.d_head)
+    y = normed_by_head(c, y, prefix + "multihead_norm") * to_heads(activate(out, "sigmoid"), c.n_heads, c.d_head)
     return linear(y, prefix + "out_proj", "mixer.out", c.d_model, bias=c.bias)
 
 

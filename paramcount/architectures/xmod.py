@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.roberta import Roberta
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Weight, block, layers, norm
+from paramcount.flow import Data, Weight, block, layers, norm
 from paramcount.parts.classic import first_pooled
 from paramcount.parts.encoders import ROBERTA_HEAD, bert_attention, embeddings, masked_head, whole
 from paramcount.parts.feed_forward import plain_mlp

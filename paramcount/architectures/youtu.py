@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.mla import latent_attention
 from paramcount.sizes.conditions import latent_heads_stay_whole, not_null, padding_in_table

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Size, Weight, act, attend, block, fused, join, layers, linear, lookup, norm, split
+from paramcount.flow import Data, Size, Weight, activate, attend, block, fused, join, layers, linear, lookup, norm, split
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import Recurring, convolve
@@ -140,7 +140,7 @@ def mamba_by_head(c: Any, x: Data, prefix: str) -> Data:
     """Mamba 1 cut into heads, each with matrices of its own for step, B and C. The halves of in_proj are stored row by row in turn."""
     heads: tuple[Size, Size] = (c.n_mamba_heads, c.d_mamba_head)
     u, z = fused(x, prefix + "in_proj", {"mixer.x": c.d_inner, "mixer.gate": c.d_inner}, bias=c.mixer_bias)
-    u = Data("to heads", (act(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu"),), (*x.shape[:1], *heads))
+    u = Data("to heads", (activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu"),), (*x.shape[:1], *heads))
     parts = (("mixer.step", c.dt_rank), ("mixer.b", c.d_state), ("mixer.c", c.d_state))
     d_out = c.dt_rank + 2 * c.d_state
     by_head = Weight(prefix + "x_proj_weight", "mixer.step", (c.n_mamba_heads, d_out, c.d_mamba_head), parts, 1)
@@ -149,5 +149,5 @@ def mamba_by_head(c: Any, x: Data, prefix: str) -> Data:
     dt = Data("linear by head", (dt,), u.shape, step)
     state = (Weight(prefix + "A_log", "mixer.state", (*heads, c.d_state)), Weight(prefix + "D", "mixer.state", heads))
     y = Data("scan", (u, dt, b, out), u.shape, state, detail=Recurring((*heads, c.d_state)))
-    gate = Data("to heads", (act(z, "silu"),), u.shape)
+    gate = Data("to heads", (activate(z, "silu"),), u.shape)
     return linear(y * gate, prefix + "out_proj", "mixer.out", c.d_model, bias=c.mixer_bias)

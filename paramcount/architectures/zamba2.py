@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.zamba import KINDS, Use, doubled_per_head, owned, sharing_decoder, widened
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Size, act, attend, block, fused, join, linear, norm, rope, split
+from paramcount.flow import Data, Size, activate, attend, block, fused, join, linear, norm, rope, split
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, equal_to, hf
@@ -126,7 +126,7 @@ def mlp(c: Any, use: Use, h: Data) -> Data:
     both = fused(h, "feed_forward.gate_up_proj", {"mlp.gate": c.d_ff, "mlp.up": c.d_ff}, bias=c.mixer_bias)
     own = adapter(c, h, f"{stored(use)}feed_forward.gate_up_proj_adapter_list.{c.adapters[use.use]}.", "mlp.adapter", 2 * c.d_ff)
     gate, up = split(join(*both) + own, c.d_ff, c.d_ff)
-    return linear(act(gate, "gelu") * up, "feed_forward.down_proj", "mlp.down", c.d_model, bias=c.mixer_bias)
+    return linear(activate(gate, "gelu") * up, "feed_forward.down_proj", "mlp.down", c.d_model, bias=c.mixer_bias)
 
 
 def stored(use: Use) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Weight, act, attend, join, linear, norm, weigh
+from paramcount.flow import Data, Weight, activate, attend, elementwise, join, linear, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.stacked import stacked_experts
@@ -69,7 +69,9 @@ class Zaya(Sizes):
 
 
 def enter(c: Any, x: Data) -> Data:
-    return weigh(weigh(x, "add", "model.input_hidden_states_bias", "other", c.d_model), "scale", "model.input_hidden_states_scale", "other", c.d_model)
+    return elementwise(
+        elementwise(x, "add", "model.input_hidden_states_bias", "other", c.d_model), "scale", "model.input_hidden_states_scale", "other", c.d_model
+    )
 
 
 def layer(c: Any, kind: tuple[str, bool], x: Data, router_state: Data) -> tuple[Data, Data]:
@@ -82,8 +84,8 @@ def layer(c: Any, kind: tuple[str, bool], x: Data, router_state: Data) -> tuple[
 
 def residual(c: Any, y: Data, x: Data, prefix: str) -> Data:
     """x + y, each moved and scaled number by number before."""
-    y = weigh(weigh(y, "add", prefix + "hidden_states_bias", "other", c.d_model), "scale", prefix + "hidden_states_scale", "other", c.d_model)
-    return y + weigh(weigh(x, "add", prefix + "residual_bias", "other", c.d_model), "scale", prefix + "residual_scale", "other", c.d_model)
+    y = elementwise(elementwise(y, "add", prefix + "hidden_states_bias", "other", c.d_model), "scale", prefix + "hidden_states_scale", "other", c.d_model)
+    return y + elementwise(elementwise(x, "add", prefix + "residual_bias", "other", c.d_model), "scale", prefix + "residual_scale", "other", c.d_model)
 
 
 def attention(c: Any, x: Data, *, slides: bool) -> Data:
@@ -98,11 +100,11 @@ def attention(c: Any, x: Data, *, slides: bool) -> Data:
     mean_q = Data("mean with its key", (q, k), q.shape)
     mean_k = Data("mean of its queries", (mean_q,), k.shape)
     q, k = Data("split", (both,), q.shape) + mean_q, Data("split", (both,), k.shape) + mean_k
-    late = act(linear(x, prefix + "v_proj_delayed", "qkv.v", c.d_late, bias=bias), "of the token before")
+    late = activate(linear(x, prefix + "v_proj_delayed", "qkv.v", c.d_late, bias=bias), "of the token before")
     v = join(linear(x, prefix + "v_proj_current", "qkv.v", c.d_late, bias=bias), late)
     v = Data("to heads", (v,), k.shape)
     d_rope = c.d_rope_sliding if slides else c.d_rope
-    q, k = act(q, "l2 norm"), weigh(act(k, "l2 norm"), "scale", "self_attn.qk_norm.temp", "other", c.n_kv_heads)
+    q, k = activate(q, "l2 norm"), elementwise(activate(k, "l2 norm"), "scale", "self_attn.qk_norm.temp", "other", c.n_kv_heads)
     a = attend(partial_rope(q, d_rope), partial_rope(k, d_rope), v, window=c.window if slides else None)
     return linear(a, "self_attn.o_proj", "output_projection", c.d_model, bias=bias)
 
@@ -112,9 +114,9 @@ def route(c: Any, x: Data, before: Data | None) -> tuple[Data, Data]:
     prefix, d, n = "mlp.gate.", c.d_router, c.n_routed_experts + 1
     state = linear(x, prefix + "down_proj", "router", d, bias=True)
     if before:
-        state = state + weigh(before, "scale", prefix + "router_states_scale", "router", d)
+        state = state + elementwise(before, "scale", prefix + "router_states_scale", "router", d)
     h = norm(state, prefix + "router_mlp.norm")
     for name in ("fc1", "fc2"):
-        h = act(linear(h, prefix + "router_mlp." + name, "router", d, bias=True), "gelu")
-    scores = act(linear(h, prefix + "router_mlp.out_proj", "router", n), "softmax")
-    return weigh(scores, "correct", prefix + "balancing_biases", "router", n, role="buffer"), state
+        h = activate(linear(h, prefix + "router_mlp." + name, "router", d, bias=True), "gelu")
+    scores = activate(linear(h, prefix + "router_mlp.out_proj", "router", n), "softmax")
+    return elementwise(scores, "correct", prefix + "balancing_biases", "router", n, role="buffer"), state

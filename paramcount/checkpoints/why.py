@@ -17,7 +17,7 @@ from paramcount.counting.arithmetic import arithmetic, as_sum
 from paramcount.counting.tensors import Tensor, place
 from paramcount.explaining.causes import Cause, Item, mtp_name
 from paramcount.explaining.why import Account, plain
-from paramcount.flow.graph import Repeat
+from paramcount.flow import Repeat
 from paramcount.formats.gguf import BLOCKS
 from paramcount.zoo.entries import Model
 

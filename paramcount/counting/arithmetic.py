@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from paramcount.counting.count import Count
 from paramcount.counting.tensors import Tensor, component
-from paramcount.flow.graph import product
+from paramcount.flow import multiply
 
 MANY_TENSORS = ("vision", "audio")  # towers, whose sums would fill a page: their parts are in `count.details`
 Term = tuple[tuple[int, ...], tuple[int, ...]]  # (how many experts, the shape)
@@ -47,7 +47,7 @@ def as_sum(tensors: Iterable[Tensor]) -> str:
         if tensor.stacked and tensor.stacked.merged:
             shape = (tensor.shape[0] // tensor.stacked.count, *shape)
         key = (tensor.name, (experts, shape))
-        layers[key] = layers.get(key, 0) + product(r.count for r in tensor.repeats if r.axis == "layer")
+        layers[key] = layers.get(key, 0) + multiply(r.count for r in tensor.repeats if r.axis == "layer")
     brackets: dict[int, dict[Term, list[Term]]] = {}  # {how often: {equal terms, whatever the order of their axes}}
     for (_, (experts, shape)), times in layers.items():
         alike = brackets.setdefault(times, {}).setdefault((experts, tuple(sorted(shape))), [])

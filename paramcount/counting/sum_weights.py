@@ -8,7 +8,7 @@ from types import MethodType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, Repeat, Size, given, weights
+from paramcount.flow import Data, Repeat, Size, given, list_weights
 from paramcount.sizes.fields import Sizes, inner_configs
 
 OFTEN = 2  # a structure seen so many times is worth its polynomials
@@ -50,7 +50,7 @@ def walked(sizes: Sizes, head: bool) -> Sums:
     spare: Size = 0
     avoided: Size = 0
     for out, flow_part in flows(sizes, head):
-        for _, weight, tied_to, repeats, part in weights(out, flow_part):
+        for _, weight, tied_to, repeats, part in list_weights(out, flow_part):
             if repeats is not under:  # weights of one body share their repeats
                 under, times, visited = repeats, prod(r.count for r in repeats), prod(r.active for r in repeats)
                 avoided = visited - prod(r.active if r.least is None else r.least for r in repeats) if any(r.least is not None for r in repeats) else 0

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.counting.sum_weights import flows
-from paramcount.flow.graph import Repeat, Weight, weights
+from paramcount.flow import Repeat, Weight, list_weights
 
 if TYPE_CHECKING:
     from paramcount.sizes.fields import Sizes
@@ -98,7 +98,7 @@ def find_stored_shape(weight: Weight, repeats: Sequence[Repeat]) -> tuple[tuple[
 def tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:
     """Every tensor of the declaration, in the order the forward pass reads it."""
     for out, part in flows(sizes, head):
-        for name, weight, tied_to, repeats, where in weights(out, part):
+        for name, weight, tied_to, repeats, where in list_weights(out, part):
             shape, stacked = find_stored_shape(weight, repeats)
             single = tuple(r for r in repeats if r.axis != "use" and not r.stacked)
             if 0 not in shape:

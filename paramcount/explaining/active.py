@@ -8,7 +8,7 @@ from paramcount.counting.tensors import place
 from paramcount.explaining.explanation import Visit
 from paramcount.explaining.lines import Kinds, words_of
 from paramcount.explaining.pieces import Piece, Walk, value_of
-from paramcount.flow.graph import Repeat
+from paramcount.flow import Repeat
 from paramcount.symbolic.factoring import TEXT, factored, in_numbers, written
 from paramcount.symbolic.polynomials import Polynomial
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from paramcount.counting.arithmetic import as_sum
 from paramcount.counting.quantisation import Scheme, blocks, scales_of
 from paramcount.counting.tensors import TOWERS, Tensor, component
-from paramcount.flow.graph import Repeat
+from paramcount.flow import Repeat
 
 JOINS = ("eh_proj.weight", "input_proj.weight")  # of an MTP layer: what joins the hidden state with the next token
 MULTIPLES = (8, 16, 32, 64, 128, 256, 512, 1024)  # that people pad a vocabulary to

@@ -13,7 +13,7 @@ from paramcount.explaining.layers import Stack, chosen, ranges, stacks
 from paramcount.explaining.lines import Share, component, line
 from paramcount.explaining.pieces import Piece, Walk, polynomial
 from paramcount.explaining.pieces import stacks as names_of
-from paramcount.flow.graph import Data, Repeat, Size, Weight, product, steps, width_of
+from paramcount.flow import Data, Repeat, Size, Weight, list_steps, multiply, width_of
 from paramcount.zoo.entries import Model
 from paramcount.zoo.what_if import said
 
@@ -83,7 +83,7 @@ def one_head(model: Model, found: Walk, layer: int | str | None) -> Explanation:
 def attentions(model: Model, found: Walk) -> Iterator[Attention]:
     """Every attention of every kind of layer."""
     for out, flow_part in flows(found.c, model.reading.head):
-        all_steps = steps(out, flow_part)
+        all_steps = list_steps(out, flow_part)
         named = names_of(all_steps)
         for data, _, repeats, part in all_steps:
             layer = next((repeat for repeat in repeats if repeat.axis == "layer"), None)
@@ -122,8 +122,8 @@ def matrices_of(attention: Attention) -> Iterator[Matrix]:
         heads, d_v = data.inputs[0].shape[1], scores.shape[-1]
         for weight in data.weights:
             if weight.component == OUTPUT:
-                each = d_v * product(data.shape[1:])
-                yield own_or_shared(weight, OUTPUT, product(weight.shape), each if len(weight.shape) > 1 else 0, heads)
+                each = d_v * multiply(data.shape[1:])
+                yield own_or_shared(weight, OUTPUT, multiply(weight.shape), each if len(weight.shape) > 1 else 0, heads)
 
 
 OUTPUT = "output_projection"
@@ -140,11 +140,11 @@ def shares_of(data: Data, after: list[Data], n_heads: Size) -> Iterator[Matrix]:
     for weight in data.weights:
         if weight.component.partition(".")[0] != "qkv":
             continue
-        left, across = list(after), product(weight.shape[: weight.axis] + weight.shape[weight.axis + 1 :])
+        left, across = list(after), multiply(weight.shape[: weight.axis] + weight.shape[weight.axis + 1 :])
         for name, width in weight.splits or ((weight.component, weight.shape[weight.axis]),):
             shape = data.shape
             if weight.splits:
-                half = next((piece for piece in left if product(piece.shape[1:]) == width), None)
+                half = next((piece for piece in left if multiply(piece.shape[1:]) == width), None)
                 if half is None:  # another attention reads it
                     continue
                 left.remove(half)

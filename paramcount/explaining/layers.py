@@ -9,7 +9,7 @@ from paramcount.errors import LONGEST, ParamcountError, near, printable
 from paramcount.explaining.build import explanation
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.pieces import Walk
-from paramcount.flow.graph import Repeat
+from paramcount.flow import Repeat
 from paramcount.output.ranges import joined, spelled
 from paramcount.zoo.entries import Model
 

@@ -11,7 +11,7 @@ from paramcount.counting.tensors import TOWERS, place
 from paramcount.errors import printable
 from paramcount.explaining.explanation import Component, Line
 from paramcount.explaining.pieces import Piece, Walk, polynomial, value_of
-from paramcount.flow.graph import Repeat, Size
+from paramcount.flow import Repeat, Size
 from paramcount.symbolic.factoring import LATEX, TEXT, factored, grouped, in_numbers, written
 from paramcount.symbolic.polynomials import Polynomial
 

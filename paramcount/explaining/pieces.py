@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from paramcount.counting.sum_weights import UNWALKED, flows, symbolic
-from paramcount.flow.graph import Repeat, Size, Step, renamed, steps, weights
+from paramcount.flow import Repeat, Size, Step, list_steps, list_weights, renamed
 from paramcount.sizes.fields import Sizes, inner_configs
 from paramcount.symbolic.polynomials import Polynomial
 
@@ -127,8 +127,8 @@ def walked(c: Any, head: bool) -> list[Piece]:
     """The pieces of a declaration, in the order the forward pass reads them."""
     found: list[Piece] = []
     for out, part in flows(c, head):
-        named = stacks(steps(out, part))
-        for name, weight, tied_to, repeats, where in weights(out, part):
+        named = stacks(list_steps(out, part))
+        for name, weight, tied_to, repeats, where in list_weights(out, part):
             layer = next((repeat for repeat in repeats if repeat.axis == "layer"), None)
             expert = next((repeat for repeat in repeats if repeat.axis == "expert"), None)
             others = prod(repeat.count for repeat in repeats if repeat is not layer and repeat is not expert)

@@ -8,7 +8,7 @@ from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.counting.tensors import Tensor, component
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.render_text import active_sum, labels, latex, markdown, rows_of, said_below, text, title, told
-from paramcount.flow.graph import Repeat
+from paramcount.flow import Repeat
 from paramcount.output.numbers import short
 from paramcount.output.tables import Column, Table
 from paramcount.views.breakdown import note

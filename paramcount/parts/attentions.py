@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from paramcount.flow.graph import Data, Size, Weight, act, attend, fused, join, linear, norm, rope, split, width_of
+from paramcount.flow import Data, Size, Weight, activate, attend, fused, join, linear, norm, rope, split, width_of
 
 
 class Heads(NamedTuple):
@@ -74,7 +74,7 @@ def sigmoid_gate(name: str) -> Callable[[Data, Data], Data]:
 
     Source: arXiv:2505.06708.
     """
-    return lambda x, a: a * act(linear(x, name, "qkv.gate", a.shape[1:]), "sigmoid")
+    return lambda x, a: a * activate(linear(x, name, "qkv.gate", a.shape[1:]), "sigmoid")
 
 
 def unrotated(q: Data, k: Data) -> tuple[Data, Data]:
@@ -87,7 +87,7 @@ def alibi(q: Data) -> Data:
 
     Source: arXiv:2108.12409, section 3.
     """
-    return act(q, "alibi")
+    return activate(q, "alibi")
 
 
 def relative(q: Data, bias: Data) -> Data:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from paramcount.flow.graph import Data, Size, act, attend, block, linear, lookup, norm, weigh
+from paramcount.flow import Data, Size, activate, attend, block, elementwise, linear, lookup, norm
 
 QKVO = ("q_proj", "k_proj", "v_proj", "out_proj")
 Sublayer = Callable[[Data], Data]
@@ -85,11 +85,11 @@ def biased_head(h: Data, vocab_size: Size, name: str, bias: str, tied_to: str | 
     """Hidden states to logits. A tied head's bias stands under a name of its own."""
     if tied_to is None:
         return linear(h, name, "lm_head", vocab_size, bias=True)
-    return weigh(linear(h, name, "lm_head", vocab_size, tied_to=tied_to), "add bias", bias, "lm_head", vocab_size)
+    return elementwise(linear(h, name, "lm_head", vocab_size, tied_to=tied_to), "add bias", bias, "lm_head", vocab_size)
 
 
 def first_pooled(x: Data, name: str) -> Data:
     """The first token's vector through a matrix and tanh, beside x: what classifiers stand on."""
     first = Data("first token", (x,), ("text", *x.shape[1:]))
-    pooled = act(linear(first, name, "other", x.shape[-1], bias=True), "tanh")
-    return Data("hand on", (x, pooled), x.shape)
+    pooled = activate(linear(first, name, "other", x.shape[-1], bias=True), "tanh")
+    return Data("tuple", (x, pooled), x.shape)

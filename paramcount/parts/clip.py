@@ -5,7 +5,7 @@ Source: arXiv:2103.00020, section 2.4; CLIPVisionModel of the reference.
 
 from __future__ import annotations
 
-from paramcount.flow.graph import Data, layers, norm, weigh
+from paramcount.flow import Data, elementwise, layers, norm
 from paramcount.parts.vision import cut_into_patches, vision_layer
 from paramcount.sizes.fields import Natural, Positive, Tower, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
@@ -26,11 +26,11 @@ class ClipVision(Tower):
     def forward(c, tokens: Data) -> Data:
         """Pixels to patch vectors. The normed class token is handed on beside them."""
         x = cut_into_patches(tokens, "embeddings.patch_embedding", c.d_model, c.patch_size)
-        x = weigh(x, "class token", "embeddings.class_embedding", "embedding", c.d_model)
-        x = weigh(x, "positions", "embeddings.position_embedding.weight", "position", c.n_patches + 1, c.d_model)
+        x = elementwise(x, "class token", "embeddings.class_embedding", "embedding", c.d_model)
+        x = elementwise(x, "positions", "embeddings.position_embedding.weight", "position", c.n_patches + 1, c.d_model)
         x = norm(x, "pre_layrnorm", bias=True)  # spelled so
         x = layers(x, "encoder.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: vision_layer(c, x))
-        return Data("hand on", (x, norm(Data("class token", (x,), (1, c.d_model)), "post_layernorm", bias=True)), x.shape)
+        return Data("tuple", (x, norm(Data("class token", (x,), (1, c.d_model)), "post_layernorm", bias=True)), x.shape)
 
     def check(c) -> None:
         heads_fill(c)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow.graph import Data, block
+from paramcount.flow import Data, block
 from paramcount.parts.vision import insert
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from paramcount.flow.graph import Data, Size, Width, layers, linear, lookup, norm
+from paramcount.flow import Data, Size, Width, layers, linear, lookup, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.feed_forward import gated_mlp
 

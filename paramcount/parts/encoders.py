@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from paramcount.flow.graph import Data, Size, act, block, given, layers, linear, lookup, norm
+from paramcount.flow import Data, Size, activate, block, given, layers, linear, lookup, norm
 from paramcount.parts.classic import biased_head, crossing, first_pooled, multi_head, norm_before, norm_behind, positions, source_states
 from paramcount.parts.feed_forward import plain_mlp
 
@@ -90,7 +90,7 @@ def bert_body(
 def masked_head(c: Any, x: Data, table: str, names: tuple[str, str, str, str] = BERT_HEAD, width: Size | None = None) -> Data:
     """Hidden states to logits: matrix, activation, norm, then the token table or a head of its own. `names`: of matrix, norm, head
     and the bias of a tied head. `width`: of the vectors that the head reads, unless d_model."""
-    h = act(linear(x, names[0], "other", c.d_model if width is None else width, bias=True), "gelu")
+    h = activate(linear(x, names[0], "other", c.d_model if width is None else width, bias=True), "gelu")
     tied = getattr(c, "tie_word_embeddings", False)
     return biased_head(norm(h, names[1], bias=True), c.vocab_size, names[2], names[3], table + ".weight" if tied else None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.classic import crossing, multi_head, norm_before
 from paramcount.parts.feed_forward import plain_mlp
 

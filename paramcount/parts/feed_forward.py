@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from paramcount.flow.graph import Data, Size, act, experts, fused, linear, weigh
+from paramcount.flow import Data, Size, activate, elementwise, experts, fused, linear
 
 GATED = ("gate_proj", "up_proj", "down_proj")
 
 
 def plain_mlp(x: Data, names: tuple[str, str], component: str, d_ff: Size, *, activation: str = "gelu", bias: bool = False, transposed: bool = False) -> Data:
     """Up, activation, down. `names`: of the two matrices."""
-    h = act(linear(x, names[0], component + ".up", d_ff, bias=bias, transposed=transposed), activation)
+    h = activate(linear(x, names[0], component + ".up", d_ff, bias=bias, transposed=transposed), activation)
     return linear(h, names[1], component + ".down", x.shape[-1], bias=bias, transposed=transposed)
 
 
@@ -27,7 +27,7 @@ def gated_mlp(x: Data, prefix: str, component: str, d_ff: Size, *, bias: bool = 
     Source: Shazeer, arXiv:2002.05202.
     """
     gate, up, down = names
-    gated = act(linear(x, prefix + gate, component + ".gate", d_ff, bias=bias), activation)
+    gated = activate(linear(x, prefix + gate, component + ".gate", d_ff, bias=bias), activation)
     raised = linear(x, prefix + up, component + ".up", d_ff, bias=bias)
     return linear(gated * raised, prefix + down, component + ".down", x.shape[-1], bias=bias)
 
@@ -47,7 +47,7 @@ def fused_gated_mlp(
     order = (component + ".up", component + ".gate") if up_first else (component + ".gate", component + ".up")
     halves = fused(x, prefix + names[0], dict.fromkeys(order, d_ff), bias=bias)
     gate, up = halves[::-1] if up_first else halves
-    return linear(act(gate, activation) * up, prefix + names[1], component + ".down", x.shape[-1], bias=bias)
+    return linear(activate(gate, activation) * up, prefix + names[1], component + ".down", x.shape[-1], bias=bias)
 
 
 def mixture(
@@ -96,7 +96,7 @@ def correction(c: Any, name: str, *, role: str = "buffer") -> Callable[[Data], D
 
     Source: arXiv:2412.19437, section 2.1.2.
     """
-    return lambda scores: weigh(scores, "correct", name, "router", c.n_routed_experts, role=role)
+    return lambda scores: elementwise(scores, "correct", name, "router", c.n_routed_experts, role=role)
 
 
 def corrected_mixture(c: Any, x: Data, prefix: str, *, name: str = "gate.e_score_correction_bias", role: str = "buffer", **options: Any) -> Data:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from paramcount.flow.graph import Data, Size, Weight, split
+from paramcount.flow import Data, Size, Weight, split
 
 
 def widen(x: Data, n_streams: Size) -> Data:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow.graph import Data, Size, Weight, act, fused, join, linear, norm, split
+from paramcount.flow import Data, Size, Weight, activate, fused, join, linear, norm, split
 from paramcount.parts.attentions import wide_norm
 from paramcount.parts.state_space import Recurring, convolve
 
@@ -16,9 +16,9 @@ def lightning_attention(c: Any, x: Data, prefix: str, *held: Weight) -> Data:
     Source: arXiv:2501.08313, section 2.2.
     """
     heads = (c.n_heads, c.d_head)
-    q, k, v = (act(each, "silu") for each in fused(x, prefix + "qkv_proj", {"mixer.q": heads, "mixer.k": heads, "mixer.v": heads}))
+    q, k, v = (activate(each, "silu") for each in fused(x, prefix + "qkv_proj", {"mixer.q": heads, "mixer.k": heads, "mixer.v": heads}))
     y = wide_norm(Data("scan", (q, k, v), v.shape, held, detail=Recurring((c.n_heads, c.d_head, c.d_head))), prefix + "norm")
-    gated = act(linear(x, prefix + "output_gate", "mixer.gate", heads), "sigmoid") * y
+    gated = activate(linear(x, prefix + "output_gate", "mixer.gate", heads), "sigmoid") * y
     return linear(gated, prefix + "out_proj", "mixer.out", x.shape[-1])
 
 
@@ -41,7 +41,7 @@ def decay(prefix: str, n_heads: Size) -> tuple[Weight, Weight]:
 
 def gated_output(y: Data, z: Data, norm_name: str, out_name: str, d_model: Size, *, activation: str = "silu") -> Data:
     """Every head normalized, times its gate, and led back."""
-    return linear(norm(y, norm_name) * act(z, activation), out_name, "mixer.out", d_model)
+    return linear(norm(y, norm_name) * activate(z, activation), out_name, "mixer.out", d_model)
 
 
 def gated_delta_net(c: Any, x: Data, prefix: str, *, together: bool) -> Data:
@@ -57,10 +57,10 @@ def gated_delta_net(c: Any, x: Data, prefix: str, *, together: bool) -> Data:
         z = linear(x, prefix + "in_proj_z", "mixer.gate", d_v)
         beta = linear(x, prefix + "in_proj_b", "mixer.beta", c.n_linear_v_heads)
         step = linear(x, prefix + "in_proj_a", "mixer.step", c.n_linear_v_heads)
-    q, k, v = split(act(convolve(join(join(q, k), v), prefix + "conv1d", c.d_conv, bias=False), "silu"), d_k, d_k, d_v)
+    q, k, v = split(activate(convolve(join(join(q, k), v), prefix + "conv1d", c.d_conv, bias=False), "silu"), d_k, d_k, d_v)
     q, k = to_heads(q, c.n_linear_k_heads, c.d_linear_k), to_heads(k, c.n_linear_k_heads, c.d_linear_k)
     v, z = to_heads(v, c.n_linear_v_heads, c.d_linear_v), to_heads(z, c.n_linear_v_heads, c.d_linear_v)
-    y = delta_rule(q, k, v, step, act(beta, "sigmoid"), *decay(prefix, c.n_linear_v_heads))
+    y = delta_rule(q, k, v, step, activate(beta, "sigmoid"), *decay(prefix, c.n_linear_v_heads))
     return gated_output(y, z, prefix + "norm", prefix + "out_proj", c.d_model)
 
 
@@ -69,6 +69,6 @@ def streams_apart(c: Any, x: Data, prefix: str, q: tuple[Size, Size], v: tuple[S
 
     def stream(name: str, heads: tuple[Size, Size]) -> Data:
         y = linear(x, f"{prefix}{name}_proj", f"mixer.{name}", heads[0] * heads[1])
-        return to_heads(act(convolve(y, f"{prefix}{name}_conv1d", c.d_conv, bias=False), "silu"), *heads)
+        return to_heads(activate(convolve(y, f"{prefix}{name}_conv1d", c.d_conv, bias=False), "silu"), *heads)
 
     return stream("q", q), stream("k", q), stream("v", v)

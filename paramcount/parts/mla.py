@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from paramcount.flow.graph import Data, Size, Weight, act, attend, join, linear, norm, rope, split
+from paramcount.flow import Data, Size, Weight, activate, attend, join, linear, norm, rope, split
 
 
 class Latent(NamedTuple):
@@ -52,7 +52,7 @@ def latent_attention(
         k_rope = norm(k_rope, prefix + "k_rope_only_layernorm")
     latent, k_rope = norm(latent, prefix + "kv_a_layernorm"), turn(k_rope)
     if rescaled:
-        latent = act(latent, "times a number")
+        latent = activate(latent, "times a number")
     k, v = split(linear(latent, prefix + "kv_b_proj", "qkv.kv_up", (c.n_heads, c.d_nope + c.d_v)), c.d_nope, c.d_v)
     spread = Data("to every head", (k_rope,), (*k.shape[:-1], c.d_rope))
     k = join(k, spread)

@@ -5,7 +5,7 @@ Source: arXiv:2410.07073, section 2.2; PixtralVisionModel of the reference.
 
 from __future__ import annotations
 
-from paramcount.flow.graph import Data, layers, norm
+from paramcount.flow import Data, layers, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import pre_norm
 from paramcount.parts.feed_forward import gated_mlp

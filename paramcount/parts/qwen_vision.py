@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow.graph import Data, Weight, act, attend, given, linear, rope
+from paramcount.flow import Data, Weight, activate, attend, given, linear, rope
 from paramcount.parts.attentions import fused_qkv
 
 
@@ -35,5 +35,5 @@ def merge(c: Any, x: Data) -> Data:
 
 def widen(c: Any, x: Data, names: tuple[str, str]) -> Data:
     """Merged patches to the width of the language model."""
-    h = act(linear(x, names[0], "projector", x.shape[-1], bias=True), "gelu")
+    h = activate(linear(x, names[0], "projector", x.shape[-1], bias=True), "gelu")
     return linear(h, names[1], "projector", c.d_out, bias=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Size, Weight, attend, layers, linear, norm, weigh
+from paramcount.flow import Data, Size, Weight, attend, elementwise, layers, linear, norm
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import pre_norm
 from paramcount.parts.feed_forward import plain_mlp
@@ -60,7 +60,7 @@ class SamVision(Sizes):
 def sam(c: Any, pixels: Data) -> Data:
     x = cut_into_patches(pixels, "patch_embed.projection", c.d_model, c.patch_size, bias=True)
     if c.absolute_positions:
-        x = weigh(x, "positions", "pos_embed", "position", 1, c.n_side, c.n_side, c.d_model)
+        x = elementwise(x, "positions", "pos_embed", "position", 1, c.n_side, c.n_side, c.d_model)
     x = layers(x, "layers.{layer}.", [(kind, 1) for kind in c.layer_types], lambda kind, x: layer(c, kind, x))
     for number, kernel in (("1", 1), ("2", 3)):
         conv = Weight(f"neck.conv{number}.weight", "mixer", (c.d_out, x.shape[1], kernel, kernel))
@@ -82,5 +82,5 @@ def attention(c: Any, x: Data, reach: Size) -> Data:
     """Inside a square of `reach` patches a side: what a query makes of a distance across and one down is added to its scores."""
     q, k, v = fused_qkv(c, x, "attn.qkv", bias=c.qkv_bias)
     for name in ("attn.rel_pos_h", "attn.rel_pos_w") if c.relative_positions else ():
-        q = weigh(q, "relative positions", name, "position", 2 * reach - 1, c.d_head)
+        q = elementwise(q, "relative positions", name, "position", 2 * reach - 1, c.d_head)
     return linear(attend(q, k, v, cached=()), "attn.proj", "output_projection", c.d_model, bias=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from paramcount.flow.graph import Data, Size, act, block, given, layers, linear, lookup, norm, weigh
+from paramcount.flow import Data, Size, activate, block, elementwise, given, layers, linear, lookup, norm
 from paramcount.parts.classic import QKVO, Stack, crossing, decoder_stack, encoder_stack, multi_head, norm_before, norm_behind, positions, source_states
 from paramcount.parts.feed_forward import plain_mlp
 
@@ -73,7 +73,7 @@ def target_tokens(c: Any, tokens: Data, layout: Layout, t: Tables) -> Data:
 def biased_logits(x: Data, t: Tables) -> Data:
     """Hidden states to logits, and a bias that is kept but not learned."""
     logits = linear(x, "lm_head", "lm_head", t.head, tied_to=t.head_tied_to)
-    return weigh(logits, "add bias", "final_logits_bias", "lm_head", 1, t.head, role="buffer")
+    return elementwise(logits, "add bias", "final_logits_bias", "lm_head", 1, t.head, role="buffer")
 
 
 def decoder_alone(
@@ -105,7 +105,7 @@ def placed(c: Any, x: Data, tokens: Data, prefix: str, layout: Layout, *, places
         rows = c.n_positions + layout.extra_places if layout.extra_places else c.n_positions
         x = positions(x, tokens, prefix + "embed_positions", rows)
     else:
-        x = act(x, "sines of places")
+        x = activate(x, "sines of places")
     return norm(x, prefix + "layernorm_embedding", bias=True) if layout.tables_normed else x
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow.graph import Data, Weight, attend, layers, linear, norm, split, weigh
+from paramcount.flow import Data, Weight, attend, elementwise, layers, linear, norm, split
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.vision import cut_into_patches, vision_layer
 from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Tower, d_model_per_head, derived, hf
@@ -51,10 +51,10 @@ class SiglipVision(Tower):
 def siglip(c: Any, pixels: Data) -> Data:
     """Pixels to patch vectors. The pooled vector, where there is one, is handed on beside them."""
     x = cut_into_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
-    x = weigh(x, "positions", "embeddings.position_embedding.weight", "position", c.n_patches, c.d_model)
+    x = elementwise(x, "positions", "embeddings.position_embedding.weight", "position", c.n_patches, c.d_model)
     x = layers(x, "encoder.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: vision_layer(c, x))
     x = norm(x, "post_layernorm", bias=True)
-    return Data("hand on", (x, pool(c, x)), x.shape) if c.pooling_head else x
+    return Data("tuple", (x, pool(c, x)), x.shape) if c.pooling_head else x
 
 
 def pool(c: Any, x: Data) -> Data:

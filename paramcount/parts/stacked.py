@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow.graph import Data, Size, act, experts, fused
+from paramcount.flow import Data, Size, activate, experts, fused
 
 PACKED = ("gate_up_proj", "down_proj")
 
@@ -12,7 +12,7 @@ PACKED = ("gate_up_proj", "down_proj")
 def packed_mlp(x: Data, component: str, d_ff: Size, names: tuple[str, str] = PACKED, *, transposed: bool = False) -> Data:
     """A gated MLP of two tensors. `names`: of gate and up, of down, whole. `transposed`: stored [in, out]."""
     gate, up = fused(x, names[0], {component + ".gate": d_ff, component + ".up": d_ff}, transposed=transposed, suffixes=("", ""))
-    return fused(act(gate, "silu") * up, names[1], {component + ".down": x.shape[-1]}, transposed=transposed, suffixes=("", ""))[0]
+    return fused(activate(gate, "silu") * up, names[1], {component + ".down": x.shape[-1]}, transposed=transposed, suffixes=("", ""))[0]
 
 
 def stacked_experts(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from paramcount.flow.graph import Data, Size, Weight, act, fused, linear, norm, split
+from paramcount.flow import Data, Size, Weight, activate, fused, linear, norm, split
 
 
 class Recurring(NamedTuple):
@@ -31,14 +31,14 @@ def mamba(c: Any, x: Data, prefix: str, *, inner_norm: Callable[[Data, str], Dat
     Source: arXiv:2312.00752, section 3.
     """
     u, z = fused(x, prefix + "in_proj", {"mixer.x": c.d_inner, "mixer.gate": c.d_inner}, bias=c.mixer_bias)
-    u = act(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu")
+    u = activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu")
     dt, b, out = fused(u, prefix + "x_proj", {"mixer.step": c.dt_rank, "mixer.b": c.d_state, "mixer.c": c.d_state})
     if inner_norm:
         dt, b, out = inner_norm(dt, prefix + "dt"), inner_norm(b, prefix + "b"), inner_norm(out, prefix + "c")
     dt = linear(dt, prefix + "dt_proj", "mixer.step", c.d_inner, bias=True)
     state = (Weight(prefix + "A_log", "mixer.state", (c.d_inner, c.d_state)), Weight(prefix + "D", "mixer.state", (c.d_inner,)))
     y = Data("scan", (u, dt, b, out), u.shape, state, detail=Recurring((c.d_inner, c.d_state)))
-    return linear(y * act(z, "silu"), prefix + "out_proj", "mixer.out", x.shape[-1], bias=c.mixer_bias)
+    return linear(y * activate(z, "silu"), prefix + "out_proj", "mixer.out", x.shape[-1], bias=c.mixer_bias)
 
 
 def mamba2(c: Any, x: Data, prefix: str, *, out_bias: bool | None = None, gated_norm: Callable[[Data, Data, str], Data] | None = None) -> Data:
@@ -50,7 +50,7 @@ def mamba2(c: Any, x: Data, prefix: str, *, out_bias: bool | None = None, gated_
     d_inner, d_group = c.n_mamba_heads * c.d_mamba_head, c.n_groups * c.d_state
     parts = {"mixer.gate": d_inner, "mixer.xbc": d_inner + 2 * d_group, "mixer.step": c.n_mamba_heads}
     z, u, dt = fused(x, prefix + "in_proj", parts, bias=c.mixer_bias)
-    u, b, out = split(act(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu"), d_inner, d_group, d_group)
+    u, b, out = split(activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu"), d_inner, d_group, d_group)
     state = tuple(Weight(prefix + name, "mixer.state", (c.n_mamba_heads,)) for name in ("dt_bias", "A_log", "D"))
     y = Data("scan", (u, dt, b, out), u.shape, state, detail=Recurring((c.n_mamba_heads, c.d_mamba_head, c.d_state)))
     y = (gated_norm or norm_of_product)(y, z, prefix + "norm")
@@ -59,7 +59,7 @@ def mamba2(c: Any, x: Data, prefix: str, *, out_bias: bool | None = None, gated_
 
 def norm_of_product(y: Data, z: Data, name: str) -> Data:
     """Group by group; the weight is of the full width."""
-    return norm(y * act(z, "silu"), name)
+    return norm(y * activate(z, "silu"), name)
 
 
 def short_convolution(x: Data, prefix: str, d_conv: Size, *, bias: bool = False) -> Data:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.flow.graph import Data, Size, Weight
+from paramcount.flow import Data, Size, Weight
 from paramcount.parts.classic import multi_head
 from paramcount.parts.decoders import pre_norm
 from paramcount.parts.feed_forward import plain_mlp

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paramcount.flow.graph import Data
+from paramcount.flow import Data
 from paramcount.parts.state_space import Recurring
 
 # Of what a matrix, table or fused matrix holds: {component: words}
@@ -85,7 +85,7 @@ OPERATIONS = {
     "choose blocks": "those with the largest scores", "mask token": "in the place of hidden patches", "sines of the distance": "not learned",
     "hidden state of an inner layer": "behind the layer that is read", "states of a layer": "behind the layer that is read",
     "add view": "in the places of the picture", "hide what is predicted": "a learned vector in its place",
-    "hand on": "",
+    "tuple": "",
     "cache": "what earlier tokens left, and this one",
     "pad": "rows of zeros",
     "last row": "the one that says what comes next",

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from paramcount.counting.tensors import find_stored_shape
-from paramcount.flow.graph import Attending, Body, Data, Repeat, Size, Weight, placed, steps, width_of
-from paramcount.flow.graph import product as product_of
+from paramcount.flow import AttentionDetail, Body, Data, Repeat, Size, Weight, list_steps, placed, width_of
+from paramcount.flow import multiply as product_of
 from paramcount.parts.state_space import Recurring
 from paramcount.tracing.phrases import note_of, note_on, what
 from paramcount.tracing.trace import ROUTED, Held, Kept, Mask, Product, Shape, Step, Under
@@ -62,9 +62,9 @@ class Walk:
         self.patterns: list[int | None] = []
         self.index: dict[int, int] = {}  # {Data: the step that gives it}
         self.padded: dict[int, int] = {}  # {a step: the one that pads it}
-        every = [data for data, *_ in steps(out)]
+        every = [data for data, *_ in list_steps(out)]
         details = [data.detail for data in every]
-        attending = [detail for detail in details if isinstance(detail, Attending)]
+        attending = [detail for detail in details if isinstance(detail, AttentionDetail)]
         recurring = any(isinstance(detail, Recurring) for detail in details)
         self.causal = recurring or any(detail.causal for detail in attending) or not attending  # no token sees a later one
         self.cached = {id(kept): self.visible(detail) for detail in attending for kept in detail.cached}
@@ -74,12 +74,12 @@ class Walk:
 
     # ---- shapes
 
-    def visible(self, detail: Attending) -> int:
+    def visible(self, detail: AttentionDetail) -> int:
         """How many keys the tokens meet while decoding: those that are kept, and their own."""
         past = self.asked.past or 0
         return self.asked.tokens + (past if detail.trimmed_to is None else min(past, detail.trimmed_to - 1))
 
-    def kept_rows(self, detail: Attending) -> int:
+    def kept_rows(self, detail: AttentionDetail) -> int:
         """How many tokens a later one looks back on: it is in its window itself."""
         there = self.asked.tokens + (self.asked.past or 0)
         return there if detail.trimmed_to is None else min(there, detail.trimmed_to - 1)
@@ -271,7 +271,7 @@ class Walk:
     def attend(self, data: Data, place: Place) -> None:
         """Queries meet keys, the softmax of what comes out weighs the values."""
         q, k, v = data.inputs
-        detail: Attending = data.detail
+        detail: AttentionDetail = data.detail
         biases = []
         while q.op in ON_SCORES:
             biases.append(q)
@@ -337,7 +337,7 @@ def seen(mask: Mask) -> str:
 
 def is_silent(data: Data) -> bool:
     """Whether nothing is done: a bundle, a stack without layers."""
-    return data.op == "hand on" or (data.op == "layers" and not data.bodies)
+    return data.op == "tuple" or (data.op == "layers" and not data.bodies)
 
 
 def entries(data: Data) -> Iterator[tuple[Data, tuple[Data, ...]]]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from paramcount.counting.count import Count
 from paramcount.errors import printable
-from paramcount.flow.graph import given, product, steps
+from paramcount.flow import given, list_steps, multiply
 from paramcount.gpt2.forward_pass import Array, forward, initial
 from paramcount.zoo.checks import Check
 
@@ -91,10 +91,10 @@ def _declared_tensors(count: Count) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 def _declared_shapes(sizes: Any, n_tokens: int) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The declared operations in the order they run, each with its output's shape; a layer as often as it stands there."""
-    for repeats, body in groupby(steps(sizes.forward(given("tokens", "tokens"))), key=lambda step: step[2]):
+    for repeats, body in groupby(list_steps(sizes.forward(given("tokens", "tokens"))), key=lambda step: step[2]):
         # What has no inputs is given, what has bodies is made of the operations in them.
         shapes = [(data.op, tuple(n_tokens if n == "tokens" else n for n in data.shape)) for data, *_ in body if data.inputs and not data.bodies]
-        yield from shapes * product(repeat.count for repeat in repeats)
+        yield from shapes * multiply(repeat.count for repeat in repeats)
 
 
 def _equal(what: str, expected: int, found: int, source: str) -> Check:

@@ -11,7 +11,7 @@ import pytest
 
 from paramcount.counting.sum_weights import flows
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Data, steps
+from paramcount.flow import Data, list_steps
 from paramcount.huggingface.config import from_config
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential
@@ -52,7 +52,7 @@ def size(shape: tuple[Any, ...]) -> int:
 def declared(document: dict[str, Any]) -> Shapes:
     found: Shapes = {}
     for out, part in flows(from_config(document).sizes):
-        for data, prefix, repeats, _ in steps(out, part):
+        for data, prefix, repeats, _ in list_steps(out, part):
             for weight in data.weights:
                 name = weight.name[1:] if weight.name[0] == "/" else prefix + weight.name
                 singles = [r for r in repeats if r.axis == "layer"]
