@@ -10,12 +10,12 @@ from paramcount.symbolic.polynomials import symbols
 
 
 def names(out: Data) -> list[str]:
-    return [held[0] for held in list_weights(out)]
+    return [held.name for held in list_weights(out)]
 
 
 def test_an_input_width_is_read_off_the_data() -> None:
     out = linear(given("x", "tokens", 3, 4), "w", "mlp.up", 5, bias=True)
-    assert [held[1].shape for held in list_weights(out)] == [(5, 12), (5,)]
+    assert [held.weight.shape for held in list_weights(out)] == [(5, 12), (5,)]
     assert out.shape == ("tokens", 5)
 
 
@@ -36,7 +36,7 @@ def test_a_gate_is_one_number_per_row() -> None:
 def test_a_fused_matrix_is_counted_under_each_of_its_components() -> None:
     q, k = fused(given("x", "tokens", 6), "qk", {"qkv.q": (2, 4), "qkv.k": 4}, bias=True, transposed=True)
     assert (q.shape, k.shape) == (("tokens", 2, 4), ("tokens", 4))
-    assert [held[1].shape for held in list_weights(q)] == [(6, 12), (12,)]
+    assert [held.weight.shape for held in list_weights(q)] == [(6, 12), (12,)]
     assert (sum_parameters(q, "qkv.q"), sum_parameters(q, "qkv.k"), sum_parameters(q, "qkv"), sum_parameters(q)) == (56, 28, 84, 84)
 
 
@@ -55,7 +55,7 @@ def test_kinds_that_recur_are_written_once_and_know_their_indices() -> None:
     x = given("x", "tokens", 4)
     kinds = [("a", 1), ("b", 1), ("b", 1), ("a", 2)]
     out = layers(x, "h.{layer}.", kinds, lambda kind, x: linear(x, kind, "mlp", 4), first=10)
-    repeats = {held[0]: held[3][0] for held in list_weights(out)}
+    repeats = {held.name: held.repeats[0] for held in list_weights(out)}
     assert repeats["h.{layer}.a.weight"].indices == (10, 13, 14)
     assert repeats["h.{layer}.b.weight"].runs == ((11, 2),)
 
@@ -88,13 +88,13 @@ def test_a_second_use_of_a_block_is_tied_to_the_first() -> None:
     once = block(x, "a.", lambda x: linear(x, "w", "mlp", 4))
     twice = block(once, "b.", lambda x: linear(x, "w", "mlp", 4), tied_to="a.")
     assert sum_parameters(twice) == 16
-    assert [held[2] for held in list_weights(twice)] == [None, "a.w.weight"]
+    assert [held.tied_to for held in list_weights(twice)] == [None, "a.w.weight"]
 
 
 def test_a_block_gives_its_part_to_all_that_stands_in_it() -> None:
     x = given("x", "tokens", 4)
     out = block(x, "tower.", lambda x: layers(x, "h.", [("layer", 3)], lambda kind, x: norm(x, "n")), part="vision")
-    assert [(held[0], held[4]) for held in list_weights(out)] == [("tower.h.n.weight", "vision")]
+    assert [(held.name, held.part) for held in list_weights(out)] == [("tower.h.n.weight", "vision")]
 
 
 def test_active_experts_are_those_that_a_token_visits() -> None:

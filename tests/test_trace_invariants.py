@@ -178,7 +178,7 @@ def test_what_is_kept_of_a_text_is_what_the_next_token_finds(model: zoo.Model) -
 @pytest.mark.parametrize("model", MODELS)
 def test_every_declared_weight_stands_in_one_step(model: zoo.Model) -> None:
     out, part = next(iter(flows(model.sizes, model.reading.head)))
-    declared = Counter(name for name, *_ in list_weights(out, part))
+    declared = Counter(record.name for record in list_weights(out, part))
     found = traced(model, Asked(5))
     assert Counter(held.name for step in found.steps for held in step.weights) == declared
 

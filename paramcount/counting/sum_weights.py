@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Repeat, Size, given, list_weights
+from paramcount.flow.walk import count_copies
 from paramcount.sizes.fields import Sizes, inner_configs
 
 OFTEN = 2  # a structure seen so many times is worth its polynomials
@@ -44,30 +45,25 @@ def walked(sizes: Sizes, head: bool) -> Sums:
     found: dict[tuple[str, str], list[Size]] = {}
     beside: dict[str, Size] = dict.fromkeys(BESIDE, 0)
     tied = False
-    under: tuple[Repeat, ...] = ()
-    times: Size = 1
-    visited: Size = 1
+    repeats: tuple[Repeat, ...] | None = None
     spare: Size = 0
-    avoided: Size = 0
     for out, flow_part in flows(sizes, head):
-        for _, weight, tied_to, repeats, part in list_weights(out, flow_part):
-            if repeats is not under:  # weights of one body share their repeats
-                under, times, visited = repeats, prod(r.count for r in repeats), prod(r.active for r in repeats)
-                avoided = visited - prod(r.active if r.least is None else r.least for r in repeats) if any(r.least is not None for r in repeats) else 0
-            if part == "mtp":
-                beside["mtp_copy" if tied_to else "mtp" if weight.role == "parameter" else "mtp_buffer"] += prod(weight.shape) * times
+        for record in list_weights(out, flow_part):
+            weight = record.weight
+            if record.repeats is not repeats:  # weights of one body share their repeats
+                repeats = record.repeats
+                copies, active, least = count_copies(repeats)
+            if record.part == "mtp":
+                beside["mtp_copy" if record.tied_to else "mtp" if weight.role == "parameter" else "mtp_buffer"] += prod(weight.shape) * copies
             elif weight.role != "parameter":
-                beside[weight.role] += prod(weight.shape) * times
-            elif tied_to is not None:
+                beside[weight.role] += prod(weight.shape) * copies
+            elif record.tied_to is not None:
                 tied = tied or weight.component == "lm_head"
-            elif weight.splits:
-                spare += prod(weight.shape) * avoided
-                across = prod(weight.shape[: weight.axis]) * prod(weight.shape[weight.axis + 1 :])
-                for name, width in weight.splits:
-                    add(found, part, name, across * width, times, visited)
             else:
-                spare += prod(weight.shape) * avoided
-                add(found, part, weight.component, prod(weight.shape), times, visited)
+                if active is not least:
+                    spare += prod(weight.shape) * (active - least)
+                for component, elements in record.shares:
+                    add(found, record.part, component, elements, copies, active)
     return Sums({key: (total, active) for key, (total, active) in found.items()}, beside, tied, spare)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.counting.sum_weights import flows
-from paramcount.flow import Repeat, Weight, list_weights
+from paramcount.flow import Repeat, list_weights
 
 if TYPE_CHECKING:
     from paramcount.sizes.fields import Sizes
@@ -81,27 +81,13 @@ def place(part: str, name: str) -> tuple[str, str]:
     return name.partition(".")[0], name
 
 
-def find_stored_shape(weight: Weight, repeats: Sequence[Repeat]) -> tuple[tuple[int, ...], Repeat | None]:
-    """The shape of the tensor that stores a weight, and the experts that share this tensor.
-
-    >>> weight, experts = Weight("w", "experts.up", (24, 64)), Repeat("expert", 3, 1, stacked=True)
-    >>> find_stored_shape(weight, [experts])[0], find_stored_shape(weight, [experts._replace(merged=True)])[0]
-    ((3, 24, 64), (72, 64))
-    """
-    shape: tuple[int, ...] = weight.shape
-    stacked = next((repeat for repeat in repeats if repeat.stacked), None)
-    if stacked is None:
-        return shape, None
-    return ((stacked.count * shape[0], *shape[1:]) if stacked.merged else (stacked.count, *shape)), stacked
-
-
 def tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:
     """Every tensor of the declaration, in the order the forward pass reads it."""
     for out, part in flows(sizes, head):
-        for name, weight, tied_to, repeats, where in list_weights(out, part):
-            shape, stacked = find_stored_shape(weight, repeats)
-            single = tuple(r for r in repeats if r.axis != "use" and not r.stacked)
+        for record in list_weights(out, part):
+            weight, shape = record.weight, record.stored_shape
+            single = tuple(r for r in record.repeats if r.axis != "use" and not r.stacked)
             if 0 not in shape:
-                yield Tensor(name, shape, weight.component, where, weight.role, single, weight.splits, tied_to, stacked)
+                yield Tensor(record.name, shape, weight.component, record.part, weight.role, single, weight.splits, record.tied_to, record.stacked)
     for name, shape, copies in sizes.legacy_buffers():
         yield Tensor(name, shape, "other", "decoder", "legacy_buffer", (Repeat("layer", copies, copies, runs=((0, copies),)),), (), None)

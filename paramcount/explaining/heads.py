@@ -12,8 +12,8 @@ from paramcount.explaining.explanation import Explanation, Line
 from paramcount.explaining.layers import Stack, chosen, ranges, stacks
 from paramcount.explaining.lines import Share, component, line
 from paramcount.explaining.pieces import Piece, Walk, polynomial
-from paramcount.explaining.pieces import stacks as names_of
 from paramcount.flow import Data, Repeat, Size, Weight, list_steps, multiply, width_of
+from paramcount.flow.walk import name_stacks
 from paramcount.zoo.entries import Model
 from paramcount.zoo.what_if import said
 
@@ -84,7 +84,7 @@ def attentions(model: Model, found: Walk) -> Iterator[Attention]:
     """Every attention of every kind of layer."""
     for out, flow_part in flows(found.c, model.reading.head):
         all_steps = list_steps(out, flow_part)
-        named = names_of(all_steps)
+        named = name_stacks(all_steps)
         for data, _, repeats, part in all_steps:
             layer = next((repeat for repeat in repeats if repeat.axis == "layer"), None)
             if data.op == "attend" and layer is not None and found.at(layer.count):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
 from paramcount.counting.sum_weights import UNWALKED, flows, symbolic
-from paramcount.flow import Repeat, Size, Step, list_steps, list_weights, renamed
+from paramcount.flow import Repeat, Size, list_steps, list_weights
+from paramcount.flow.walk import name_stacks
 from paramcount.sizes.fields import Sizes, inner_configs
 from paramcount.symbolic.polynomials import Polynomial
 
@@ -127,28 +128,12 @@ def walked(c: Any, head: bool) -> list[Piece]:
     """The pieces of a declaration, in the order the forward pass reads them."""
     found: list[Piece] = []
     for out, part in flows(c, head):
-        named = stacks(list_steps(out, part))
-        for name, weight, tied_to, repeats, where in list_weights(out, part):
-            layer = next((repeat for repeat in repeats if repeat.axis == "layer"), None)
-            expert = next((repeat for repeat in repeats if repeat.axis == "expert"), None)
-            others = prod(repeat.count for repeat in repeats if repeat is not layer and repeat is not expert)
-            whole = ((weight.component, weight.shape[weight.axis] if weight.shape else 1),)
-            for component, width in weight.splits or whole:
-                shape = (*weight.shape[: weight.axis], width, *weight.shape[weight.axis + 1 :]) if weight.shape else ()
-                stack = named[id(layer)] if layer else ""
-                found.append(Piece(name, component, where, weight.role, tied_to, shape, prod(shape) * others, stack, layer, expert))
-    return found
-
-
-def stacks(walked: Sequence[Step]) -> dict[int, str]:
-    """{id of a repeat of layers: what they are stored under}"""
-    found = {}
-    for data, prefix, repeats, _ in walked:
-        for body in data.bodies:
-            if body.repeat.axis == "layer":
-                name = prefix + data.prefix
-                for repeat in repeats:
-                    if repeat.moved:
-                        name = renamed(name, *repeat.moved)
-                found[id(body.repeat)] = name.partition("{layer}")[0]
+        stacks = name_stacks(list_steps(out, part))
+        for record in list_weights(out, part):
+            layer, expert = record.layer, record.expert
+            others = prod(repeat.count for repeat in record.repeats if repeat is not layer and repeat is not expert)
+            stack = stacks[id(layer)] if layer else ""
+            for component, shape in record.share_shapes:
+                one = prod(shape) * others
+                found.append(Piece(record.name, component, record.part, record.weight.role, record.tied_to, shape, one, stack, layer, expert))
     return found

@@ -1,17 +1,97 @@
-"""Walks over a declared flow: its operations in the order they run, and one record for each weight, which every reader uses."""
+"""Walks over a declared flow: its operations in the order they run, and one record for each weight.
+
+Whatever reads weights (sums, lists of tensors, explanations, traces, checkpoints) reads these records, so splits, ties, roles and
+repeats are interpreted in this file alone.
+"""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Repeat, Size, Weight, multiply
 
-Step: TypeAlias = tuple[Data, str, tuple[Repeat, ...], str]  # an operation, its name prefix, the repeats it stands under, its part
-Held: TypeAlias = tuple[str, Weight, str | None, tuple[Repeat, ...], str]  # full name, weight, what it is tied to, repeats, part
+Step: TypeAlias = tuple[Data, str, tuple[Repeat, ...], str]  # an operation, its name prefix, the repeats it is inside of, its part
 
 
-def steps(out: Data, part: str = "decoder") -> list[Step]:
+class WeightRecord(NamedTuple):
+    """One weight of a model. Sizes are ints, int64 arrays or polynomials, as the declaration was given."""
+
+    name: str  # full name, as in the checkpoint; "{layer}" and "{expert}" stand for indices
+    weight: Weight
+    tied_to: str | None  # full name of the tensor that it shares its values with
+    repeats: tuple[Repeat, ...]  # outermost first
+    part: str
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it adds to the total: a learned parameter of its own, and not of a multi-token-prediction layer."""
+        return self.tied_to is None and self.weight.role == "parameter" and self.part != "mtp"
+
+    @property
+    def shares(self) -> tuple[tuple[str, Size], ...]:
+        """(component, elements) of one copy; several if the matrix is fused."""
+        weight = self.weight
+        if not weight.splits:
+            return ((weight.component, multiply(weight.shape)),)
+        across = multiply(weight.shape[: weight.axis]) * multiply(weight.shape[weight.axis + 1 :])
+        return tuple((component, across * size) for component, size in weight.splits)
+
+    @property
+    def share_shapes(self) -> tuple[tuple[str, tuple[Size, ...]], ...]:
+        """(component, its part of the shape) of one copy."""
+        weight = self.weight
+        if not weight.splits:
+            return ((weight.component, weight.shape),)
+        before, after = weight.shape[: weight.axis], weight.shape[weight.axis + 1 :]
+        return tuple((component, (*before, size, *after)) for component, size in weight.splits)
+
+    @property
+    def stacked(self) -> Repeat | None:
+        """The experts that the checkpoint stores in one tensor."""
+        for repeat in self.repeats:
+            if repeat.stacked:
+                return repeat
+        return None
+
+    @property
+    def stored_shape(self) -> tuple[Size, ...]:
+        """The shape of one tensor in the checkpoint, stacked experts included."""
+        stacked, shape = self.stacked, self.weight.shape
+        if stacked is None:
+            return shape
+        return (stacked.count * shape[0], *shape[1:]) if stacked.merged else (stacked.count, *shape)
+
+    @property
+    def layer(self) -> Repeat | None:
+        """The layers that it is part of; None outside of any stack."""
+        return self.repeat_of("layer")
+
+    @property
+    def expert(self) -> Repeat | None:
+        return self.repeat_of("expert")
+
+    def repeat_of(self, axis: str) -> Repeat | None:
+        """The outermost repeat along an axis: layer, expert or use."""
+        for repeat in self.repeats:
+            if repeat.axis == axis:
+                return repeat
+        return None
+
+
+def count_copies(repeats: tuple[Repeat, ...]) -> tuple[Size, Size, Size]:
+    """(copies, copies that one token uses, the same at least) of what stands under these repeats."""
+    count: Size = 1
+    active: Size = 1
+    least: Size = 1
+    for repeat in repeats:
+        count = count * repeat.count
+        active = active * repeat.active
+        least = least * (repeat.active if repeat.least is None else repeat.least)
+    return count, active, least
+
+
+def list_steps(out: Data, part: str = "decoder") -> list[Step]:
     """Every operation that leads to `out`, in the order it runs, bodies behind the operation that holds them.
 
     Raises: ParamcountError where a body uses data of another one: it would be counted again in each of them, so it has to be
@@ -35,19 +115,15 @@ def steps(out: Data, part: str = "decoder") -> list[Step]:
     return found
 
 
-def weights(out: Data, part: str = "decoder") -> list[Held]:
+def list_weights(out: Data, part: str = "decoder") -> list[WeightRecord]:
     """Every weight that leads to `out`, in the order it is read."""
-    return [
-        (*placed(weight, prefix, repeats), repeats, where)  # its full name first
-        for data, prefix, repeats, where in steps(out, part)
-        for weight in data.weights
-    ]
+    return [locate_weight(weight, prefix, repeats, where) for data, prefix, repeats, where in list_steps(out, part) for weight in data.weights]
 
 
-def placed(weight: Weight, prefix: str, repeats: tuple[Repeat, ...]) -> tuple[str, Weight, str | None]:
-    """A weight of an operation that stands there: its full name, itself, the full name of what it is tied to."""
+def locate_weight(weight: Weight, prefix: str, repeats: tuple[Repeat, ...], part: str) -> WeightRecord:
+    """The record of a weight whose operation stands under these repeats, with this prefix before its name."""
     name, tied = weight.name, weight.tied_to
-    if tied is None and name[0] != "/":  # what stands outside its block is not tied with it
+    if tied is None and name[0] != "/":  # a weight outside of the block is not tied with it
         for repeat in repeats:
             if repeat.tied_to:
                 tied = repeat.tied_to + name
@@ -56,26 +132,36 @@ def placed(weight: Weight, prefix: str, repeats: tuple[Repeat, ...]) -> tuple[st
     full, tied = root + name[1:] if name[0] == "/" else prefix + name, tied and root + tied
     for repeat in repeats:
         if repeat.moved:
-            full, tied = renamed(full, *repeat.moved), tied and renamed(tied, *repeat.moved)
-    return full, weight, tied
+            full, tied = replace_prefix(full, *repeat.moved), tied and replace_prefix(tied, *repeat.moved)
+    return WeightRecord(full, weight, tied, repeats, part)
 
 
-def renamed(name: str, old: str, new: str) -> str:
+def replace_prefix(name: str, old: str, new: str) -> str:
     return new + name.removeprefix(old) if name.startswith(old) else name
 
 
-def parameters(out: Data, *components: str, active: bool = False) -> Size:
+def name_stacks(steps: list[Step]) -> dict[int, str]:
+    """{id of a repeat of layers: the prefix that they are stored under}: "model.layers."."""
+    found = {}
+    for data, prefix, repeats, _ in steps:
+        for body in data.bodies:
+            if body.repeat.axis == "layer":
+                name = prefix + data.prefix
+                for repeat in repeats:
+                    if repeat.moved:
+                        name = replace_prefix(name, *repeat.moved)
+                found[id(body.repeat)] = name.partition("{layer}")[0]
+    return found
+
+
+def sum_parameters(out: Data, *components: str, active: bool = False) -> Size:
     """Learned parameters that lead to `out`: all, or those of these components; with `active`, those that one token uses."""
     total: Size = 0
-    for _, weight, tied_to, repeats, _ in weights(out):
-        if weight.role != "parameter" or tied_to is not None:
+    for record in list_weights(out):
+        if record.weight.role != "parameter" or record.tied_to is not None:
             continue
-        times = multiply(r.active if active else r.count for r in repeats)
-        if not components:
-            total = total + multiply(weight.shape) * times
-            continue
-        across = weight.shape[: weight.axis] + weight.shape[weight.axis + 1 :]
-        for name, width in weight.splits or ((weight.component, weight.shape[weight.axis]),):
-            if name in components or name.partition(".")[0] in components:
-                total = total + multiply(across) * width * times
+        copies, used, _ = count_copies(record.repeats)
+        for component, elements in record.shares:
+            if not components or component in components or component.partition(".")[0] in components:
+                total = total + elements * (used if active else copies)
     return total

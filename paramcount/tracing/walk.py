@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from paramcount.counting.tensors import find_stored_shape
-from paramcount.flow import AttentionDetail, Body, Data, Repeat, Size, Weight, list_steps, placed, width_of
+from paramcount.flow import AttentionDetail, Body, Data, Repeat, Size, Weight, list_steps, width_of
 from paramcount.flow import multiply as product_of
+from paramcount.flow.walk import locate_weight
 from paramcount.parts.state_space import Recurring
 from paramcount.tracing.phrases import note_of, note_on, what
 from paramcount.tracing.trace import ROUTED, Held, Kept, Mask, Product, Shape, Step, Under
@@ -252,12 +252,11 @@ class Walk:
 
     def held(self, weight: Weight, data: Data, place: Place) -> Held:
         """A weight of an operation, turned so that the data's width comes first."""
-        name, _, tied_to = placed(weight, place.prefix, place.repeats)
+        record = locate_weight(weight, place.prefix, place.repeats, place.part)
         shape = weight.shape
         if data.op == "linear" and len(shape) == 2 and shape[0] != width_of(data.inputs[0]):
             shape = shape[::-1]
-        stored, _ = find_stored_shape(weight, place.repeats)
-        return Held(name, shape, stored, weight.component, tied_to, weight.role)
+        return Held(record.name, shape, record.stored_shape, weight.component, record.tied_to, weight.role)
 
     def product(self, data: Data, place: Place) -> tuple[int, Product | None]:
         """(how many equal products, one of them) of a matrix, or of a share of a fused one."""
