@@ -236,7 +236,7 @@ def _count(part: Callable[[Any, Data], Data], *components: str, flags: Flags | N
 
     def count(sizes: Mapping[str, Any]) -> Size:
         c = SimpleNamespace(**absent, **sizes)
-        return flow.parameters(part(c, given("x", "tokens", sizes["d_model"])), *components, active=active)
+        return flow.sum_parameters(part(c, given("x", "tokens", sizes["d_model"])), *components, active=active)
 
     _check(flags or {})
     absent = dict.fromkeys(name for name in OPTIONAL if name in sizes and sizes[name] is None)

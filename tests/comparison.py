@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from paramcount import zoo
 from paramcount.counting.count import Count, count_sizes
-from paramcount.zoo import entries as zoo
 
 REFERENCE = Path(__file__).parent / "data" / "reference.json"
 TOTALS = ("total", "embedding", "lm_head", "buffers")

@@ -11,17 +11,17 @@ from math import prod
 
 from paramcount.drawing.pieces import BROKEN, LONGEST, THINNEST, UNKNOWN
 from paramcount.drawing.shapes import Box, Drawing, Rectangle, snap
-from paramcount.tracing.run import traced
+from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Trace
-from paramcount.tracing.walk import Asked
-from paramcount.zoo.entries import Model
+from paramcount.tracing.walk import TraceOptions
+from paramcount.zoo import Model
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def trace_of(model: Model, drawing: Drawing) -> Trace:
     """The trace that a drawing shows."""
-    return traced(model, Asked(drawing.tokens, source=drawing.tokens))
+    return trace_model(model, TraceOptions(drawing.tokens, source=drawing.tokens))
 
 
 def assert_to_scale(drawing: Drawing) -> None:

@@ -18,13 +18,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import paramcount as pc
+from paramcount import zoo
 from paramcount.auditing.audit import Cell, audited
 from paramcount.auditing.cells import Unread, read
 from paramcount.auditing.claim_tables import from_bytes, from_text
 from paramcount.auditing.headings import understood
 from paramcount.auditing.render import for_people
 from paramcount.views.compare import rows_of
-from paramcount.zoo import entries as zoo
 from tests.refusing import assert_one_line, command_refusal
 from tests.running import Runner
 

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 import paramcount as pc
+from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES
-from paramcount.zoo import entries as zoo
 from tests.refusing import command_refusal, refusal
 
 MOST = 2**31

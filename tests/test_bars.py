@@ -15,15 +15,16 @@ from typing import Any, NamedTuple
 import pytest
 
 import paramcount as pc
+from paramcount import zoo
 from paramcount.counting.count import COMPONENTS
 from paramcount.errors import ParamcountError
-from paramcount.zoo import entries as zoo
 from tests.refusing import command_refusal, listing
 from tests.running import Runner
 
 matplotlib = pytest.importorskip("matplotlib")
 
-from paramcount.drawing.bars import COLOURS, ENDINGS, picture, plot  # noqa: E402
+from paramcount.api import plot  # noqa: E402
+from paramcount.drawing.bars import COLOURS, ENDINGS, plot_rows  # noqa: E402
 
 SVG = "{http://www.w3.org/2000/svg}"
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
@@ -212,10 +213,10 @@ def hostile(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_is_text_and_nothing_else(name: str) -> None:
     expected = name.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e").replace("\n", "\\n")
-    svg = picture([hostile(name)])
+    svg = plot_rows([hostile(name)])
     assert [text for _, text in seen(svg).names] == [expected]
     root = ET.fromstring(svg)  # noqa: S314
-    usual = ET.fromstring(picture([hostile("gpt2")]))  # noqa: S314
+    usual = ET.fromstring(plot_rows([hostile("gpt2")]))  # noqa: S314
     assert {element.tag for element in root.iter()} == {element.tag for element in usual.iter()}
     assert {key for element in root.iter() for key in element.attrib} == {key for element in usual.iter() for key in element.attrib}
 
@@ -223,17 +224,17 @@ def test_a_hostile_name_is_text_and_nothing_else(name: str) -> None:
 @pytest.mark.parametrize("format", ["png", "pdf"])
 @pytest.mark.parametrize("name", [*HOSTILE, "字" * 200, "W" * 200])
 def test_a_hostile_name_is_drawn_without_a_word_of_complaint(name: str, format: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    assert len(picture([hostile(name)], format=format)) > 1000
+    assert len(plot_rows([hostile(name)], format=format)) > 1000
     assert capfd.readouterr() == ("", "")
 
 
 def test_letters_that_a_picture_cannot_show_stand_there_as_their_escapes() -> None:
-    assert picture([hostile("模型 é")], format="png") == picture([hostile("\\u6a21\\u578b é")], format="png")
+    assert plot_rows([hostile("模型 é")], format="png") == plot_rows([hostile("\\u6a21\\u578b é")], format="png")
 
 
 def test_an_estimates_claims_are_text_and_nothing_else() -> None:
     row = hostile("x") | {"estimate": True, "claimed_total": "<script>$x^2$</script>"}
-    assert "no bar: an estimate, claimed <script>$x^2$</script>" in seen(picture([row, hostile("y")])).texts
+    assert "no bar: an estimate, claimed <script>$x^2$</script>" in seen(plot_rows([row, hostile("y")])).texts
 
 
 # ---- the same picture everywhere
@@ -329,4 +330,4 @@ def test_nothing_to_plot_and_too_much_are_refused() -> None:
     with pytest.raises(ParamcountError, match=r"^no models to plot \(accepted: at least one\)$"):
         plot([])
     with pytest.raises(ParamcountError, match=r"^1,001 models in one plot \(accepted: at most 1,000\)$"):
-        picture([hostile("x")] * 1001)
+        plot_rows([hostile("x")] * 1001)

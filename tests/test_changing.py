@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import paramcount as pc
+from paramcount import zoo
 from paramcount.commands import COMMANDS
 from paramcount.sizes.fields import inner_configs, key_of
 from paramcount.sizes.values import parsed, written
-from paramcount.zoo import entries as zoo
 from paramcount.zoo.what_if import at, recorded, said
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line, command_refusal

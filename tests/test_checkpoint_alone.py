@@ -21,6 +21,7 @@ import pytest
 import safetensors.numpy
 
 import paramcount as pc
+from paramcount import zoo
 from paramcount.checkpoints.checkpoint import Checkpoint, File, Held
 from paramcount.checkpoints.contents import StoredCount, stored
 from paramcount.checkpoints.folding import MOST_INDICES, folded
@@ -28,9 +29,9 @@ from paramcount.checkpoints.matching import named
 from paramcount.checkpoints.name_meanings import meaning, meanings
 from paramcount.checkpoints.render_contents import arithmetic
 from paramcount.checkpoints.writers.gguf_names import gguf_tensors
-from paramcount.counting.count import COMPONENTS, Count, counted
+from paramcount.counting.count import COMPONENTS, Count
 from paramcount.counting.tensors import Tensor, place
-from paramcount.zoo import entries as zoo
+from paramcount.zoo import count_model
 from tests.comparison import expected_names, reference, reference_names
 from tests.gguf_writing import finish
 from tests.headers import NAMES, Tensors, saved, spread, write_file, write_header, write_shards
@@ -108,7 +109,7 @@ def models() -> Iterator[tuple[str, Count]]:
     """Every model of the zoo, every supported model type as it is by default, and those of other publishers' code."""
     for id in zoo.ids():
         if not zoo.entry(id).estimate:
-            yield id, counted(zoo.entry(id))
+            yield id, count_model(zoo.entry(id))
     for name, known in MODEL_TYPES.items():
         yield name, pc.count({"model_type": name, **known.vary.get("=", {})})
     for name, expected in REMOTE.items():

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from paramcount.api import count
 from paramcount.checkpoints.checkpoint import Checkpoint, File, Held
 from paramcount.checkpoints.folding import key
 from paramcount.checkpoints.matching import names_of
 from paramcount.checkpoints.verify import Verification, verified
 from paramcount.checkpoints.writers.layout_tables import ALIASES
 from paramcount.checkpoints.writers.layouts import aliased, called, joined_up, prefixed, taken_apart
-from paramcount.counting.count import count
 from paramcount.counting.tensors import Tensor
 from paramcount.flow import Repeat
 from paramcount.zoo.names import load

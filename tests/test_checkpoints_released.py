@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from paramcount import zoo
 from paramcount.checkpoints.checkpoint import Checkpoint, File, Held
 from paramcount.checkpoints.opening.locate import opened
 from paramcount.checkpoints.verify import Verification, verified
-from paramcount.zoo import entries as zoo
 from paramcount.zoo.names import load
 from tests.comparison import expected_names, reference_names
 from tests.damaging import told

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from paramcount import __version__
+from paramcount import __version__, zoo
 from paramcount.commands import COMMANDS
-from paramcount.zoo import entries as zoo
 from tests.running import Run, Runner
 
 IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]

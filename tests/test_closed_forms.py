@@ -17,13 +17,12 @@ import numpy as np
 import pytest
 
 import paramcount
-from paramcount import formulas
+from paramcount import formulas, zoo
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import count_sizes
 from paramcount.flow import given, sum_parameters
 from paramcount.sizes.fields import Sizes
 from paramcount.sizes.rules import validated
-from paramcount.zoo import entries as zoo
 from tests.symbolic import replaced, symbolic
 
 DATA = Path(__file__).parent / "data"

@@ -12,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import paramcount as pc
-from paramcount import formulas
+from paramcount import formulas, zoo
 from paramcount.counting.arithmetic import arithmetic
 from paramcount.counting.count import COMPONENTS, PARTS, count_sizes
 from paramcount.sizes.fields import Sizes
 from paramcount.sizes.rules import validated
-from paramcount.zoo import entries as zoo
 
 IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
 MIXTURES = [id for id in IDS if hasattr(zoo.entry(id).sizes, "n_routed_experts")]

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from paramcount import zoo
+from paramcount.api import what_if
 from paramcount.cli.diff import bracketed, how
 from paramcount.counting.tensors import component
-from paramcount.views.diff import differences
-from paramcount.zoo import entries as zoo
-from paramcount.zoo.what_if import what_if
+from paramcount.views.diff import diff_models
 from tests.model_types import MODEL_TYPES
 from tests.refusing import command_refusal
 from tests.running import Run, Runner
@@ -122,7 +122,7 @@ def test_configs_of_all_architectures_differ_by_what_their_components_do() -> No
     for name, facts in MODEL_TYPES.items():
         models.append(pc.load({"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}))
     for a, b in pairwise(models):
-        found = differences(a, b)
+        found = diff_models(a, b)
         assert sum(c.difference for c in found.components) == pc.count(b).total - pc.count(a).total
         assert sum(c.active_difference for c in found.components) == pc.count(b).active - pc.count(a).active
         json.dumps(found.to_dict())

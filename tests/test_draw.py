@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,13 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.drawing.pictures import draw, drawn
+from paramcount import zoo
+from paramcount.api import draw
+from paramcount.drawing.pictures import draw_model
 from paramcount.drawing.render import DARK, LIGHT, fonts, svg
 from paramcount.drawing.shapes import BOLD, Drawing, Rectangle, Text
-from paramcount.huggingface.config import from_config
 from paramcount.tracing.trace import Shape, Step
-from paramcount.zoo import entries as zoo
-from paramcount.zoo.entries import Model
+from paramcount.zoo import Model
 from paramcount.zoo.names import load
 from tests.drawings import (
     SVG,
@@ -56,12 +57,12 @@ def model(name: str) -> Model:
     if name in ZOO:
         return load(name)
     facts = MODEL_TYPES[name]
-    return from_config({"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})})
+    return pc.load({"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})})
 
 
 @cache
 def drawing_of(name: str, layer: int | None = None) -> Drawing:
-    return drawn(model(name), layer=layer)
+    return draw_model(model(name), layer=layer)
 
 
 def weights(drawing: Drawing) -> list[tuple[str, str]]:
@@ -261,7 +262,7 @@ def test_the_largest_model_is_drawn_within_a_second() -> None:
     taken = []
     for _ in range(2):
         before = time.process_time()
-        drawn(model("deepseek-v3")).svg()
+        draw_model(model("deepseek-v3")).svg()
         taken.append(time.process_time() - before)
     assert min(taken) < 1
 
@@ -283,7 +284,7 @@ def test_the_same_model_gives_the_same_bytes_in_every_process() -> None:
 
 
 def test_another_size_is_another_picture() -> None:
-    before, after = drawing_of("llama-3.1-8b", 0), drawn(pc.what_if("llama-3.1-8b", d_ff=8192), layer=0)
+    before, after = drawing_of("llama-3.1-8b", 0), draw_model(pc.what_if("llama-3.1-8b", d_ff=8192), layer=0)
     assert [shape for label, shape in weights(before) if label in ("gate", "up", "down")] == ["[4096, 14336]", "[4096, 14336]", "[14336, 4096]"]
     assert [shape for label, shape in weights(after) if label in ("gate", "up", "down")] == ["[4096, 8192]", "[4096, 8192]", "[8192, 4096]"]
     assert any("what if d_ff 14,336 → 8,192" in text.text for text in after.texts)
@@ -291,7 +292,7 @@ def test_another_size_is_another_picture() -> None:
 
 def test_a_changed_declaration_is_a_changed_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     from paramcount.architectures import llama
-    from paramcount.flow.graph import Data, norm
+    from paramcount.flow import Data, norm
 
     layer = llama.layer
 
@@ -339,7 +340,7 @@ def test_the_scale_is_measured_against_what_the_picture_says() -> None:
 
 @pytest.mark.parametrize(("tokens", "thin", "broken"), [(5, True, False), (1024, False, False), (100_000, False, True)])
 def test_few_tokens_are_thin_and_many_are_broken(tokens: int, thin: bool, broken: bool) -> None:
-    drawing = drawn(model("llama-3.1-8b"), tokens=tokens, layer=0)
+    drawing = draw_model(model("llama-3.1-8b"), tokens=tokens, layer=0)
     (x, *_) = drawing.rectangles
     assert (x.rows, "rows" in x.thin, "rows" in x.broken) == (tokens, thin, broken)
     assert_to_scale(drawing)
@@ -406,7 +407,7 @@ def test_every_text_can_be_read_on_its_ground(palette: dict[str, Any]) -> None:
 
 def hostile() -> Drawing:
     """A drawing with a name and labels that would be markup."""
-    bad = drawn(model("gpt2-small").model_copy(update={"name": HOSTILE}), layer=0)
+    bad = draw_model(replace(model("gpt2-small"), name=HOSTILE), layer=0)
     first = bad.rectangles[0]._replace(label=HOSTILE, name=HOSTILE, shape=HOSTILE)
     texts = tuple(text._replace(text=HOSTILE) for text in bad.texts)
     return bad._replace(rectangles=(first, *bad.rectangles[1:]), texts=texts, words=(HOSTILE,))
@@ -423,7 +424,7 @@ def test_a_hostile_name_stays_text(form: str) -> None:
     inner = content[content.index("<svg") : content.index("</svg>") + 6]
     root = parsed(inner)
     assert any("<script>alert('1')" in text for text in written(root))
-    assert parsed(drawn(model("gpt2-small").model_copy(update={"name": HOSTILE})).svg()) is not None
+    assert parsed(draw_model(replace(model("gpt2-small"), name=HOSTILE)).svg()) is not None
 
 
 def test_a_hostile_id_stays_an_id() -> None:
@@ -498,7 +499,7 @@ def test_the_ending_chooses_the_format(ending: str, tmp_path: Path, run: Runner)
 
 
 def test_a_dash_is_an_svg_on_the_screen(run: Runner) -> None:
-    assert run("draw", "gpt2-small", "--tokens", "7", "--layer", "2", "-o", "-").out == drawn(model("gpt2-small"), tokens=7, layer=2).svg()
+    assert run("draw", "gpt2-small", "--tokens", "7", "--layer", "2", "-o", "-").out == draw_model(model("gpt2-small"), tokens=7, layer=2).svg()
 
 
 def test_a_what_if_is_drawn(run: Runner) -> None:

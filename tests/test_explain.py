@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.counting.count import count_sizes, counted
+from paramcount import zoo
+from paramcount.counting.count import count_sizes
 from paramcount.explaining.heads import attentions, matrices_of
 from paramcount.explaining.layers import stacks
 from paramcount.explaining.lines import words_of
 from paramcount.explaining.pieces import value_of, walk
 from paramcount.explaining.render_text import latex, text
-from paramcount.huggingface.config import from_config
-from paramcount.zoo import entries as zoo
+from paramcount.zoo import count_model
 from tests import test_mutants
 from tests.cases import load
 from tests.golden import assert_golden
@@ -49,9 +49,9 @@ def model(id: str) -> zoo.Model:
     if id in ZOO:
         return zoo.entry(id)
     if id in MODELS:
-        return from_config(MODELS[id]["config"])
+        return pc.load(MODELS[id]["config"])
     name, _, i = id.rpartition("-")
-    return from_config(CASES[name][int(i)])
+    return pc.load(CASES[name][int(i)])
 
 
 # ---- every model, every architecture
@@ -81,7 +81,7 @@ def test_each_value_is_that_of_its_formula_in_latex(id: str) -> None:
 @pytest.mark.parametrize("id", EVERY)
 def test_components_sum_to_the_count_and_what_no_token_visits_makes_the_active_figure(id: str) -> None:
     loaded = model(id)
-    explained, count = explained_of(id), counted(loaded)
+    explained, count = explained_of(id), count_model(loaded)
     assert {part.name: part.value for part in explained.components if part.value} == {name: n for name, n in count.components.items() if n}
     assert {part.name: part.active for part in explained.components if part.value} == {
         name: count.active_components[name] for name, n in count.components.items() if n
@@ -113,7 +113,7 @@ def test_layers_and_what_stands_outside_sum_to_the_total(id: str) -> None:
         for runs in stack.runs:
             one = pc.explain(loaded, layer=f"{stack.title}.{runs[0][0]}")
             total += one.total * sum(n for _, n in runs) * ("in no total" not in one.subject)
-    assert total == counted(loaded).total
+    assert total == count_model(loaded).total
 
 
 def test_a_stack_is_called_as_its_tensors_are_stored() -> None:

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES, architecture
-from paramcount.counting.count import Count, count_sizes, counted
+from paramcount.counting.count import Count, count_sizes
 from paramcount.explaining import architecture as bare
-from paramcount.explaining.formulas import COUNTS, architecture_named, picked
-from paramcount.huggingface.config import from_config
+from paramcount.explaining.formulas import COUNTS, names_architecture, picked
 from paramcount.huggingface.multimodal import TOWERS
 from paramcount.sizes.fields import Sizes
 from paramcount.symbolic.polynomials import Polynomial, symbols
-from paramcount.zoo import entries as zoo
+from paramcount.zoo import count_model
 from tests.cases import load
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line
@@ -75,9 +75,9 @@ def test_the_formulas_of_components_details_and_parts_evaluate_to_those_of_the_c
 @pytest.mark.parametrize("name", sorted(MODEL_TYPES))
 def test_the_formulas_of_a_config_json_evaluate_to_its_count(name: str) -> None:
     for config in CASES[name][-1:]:
-        model = from_config(config)
+        model = pc.load(config)
         for of in ("total", "active"):
-            assert evaluated(pc.formula(model, of), model.sizes) == getattr(counted(model), of)
+            assert evaluated(pc.formula(model, of), model.sizes) == getattr(count_model(model), of)
 
 
 def test_one_more_layer_and_one_more_head_cost_what_counts_say() -> None:
@@ -161,10 +161,10 @@ def default_config(name: str) -> Any:
 def models() -> dict[str, zoo.Model]:
     """{architecture: a model of it}: of the zoo, a default config; of modelling code that no library ships, a released one."""
     found = {str(model.architecture): model for model in map(zoo.entry, ZOO)}
-    found |= {str(model.architecture): model for model in map(from_config, REMOTE)}
-    found |= {name: from_config(default_config(name)) for name in set(MODEL_TYPES) & set(ARCHITECTURES)}
+    found |= {str(model.architecture): model for model in map(pc.load, REMOTE)}
+    found |= {name: pc.load(default_config(name)) for name in set(MODEL_TYPES) & set(ARCHITECTURES)}
     lightning = next(config for config in REMOTE if config["model_type"] == "minimax_m1")
-    return found | {"minimax_text_01": from_config({**lightning, "model_type": "minimax_text_01"})}
+    return found | {"minimax_text_01": pc.load({**lightning, "model_type": "minimax_text_01"})}
 
 
 NOT_OF_A_MODEL = {name for name in ARCHITECTURES if name.endswith("ForTokenClassification")}  # the same as an encoder
@@ -187,10 +187,10 @@ def test_an_architecture_given_what_it_asks_for_evaluates_to_the_count(name: str
 def test_what_is_not_asked_for_makes_no_difference(name: str) -> None:
     """Every frozen config with the same answers has the same formula, whatever its other flags are."""
     for config in CASES.get(name, []):
-        model = from_config(config)
+        model = pc.load(config)
         if model.reading.head and model.architecture == name:
             structure, _ = given_step_by_step(name, model.sizes)
-            total: Count = counted(model)
+            total: Count = count_model(model)
             assert evaluated(pc.formula({"architecture": name}, **structure), model.sizes) == total.total
 
 
@@ -244,9 +244,9 @@ def test_parts_are_given_by_the_names_of_their_architectures() -> None:
 def test_a_word_that_names_a_model_is_the_model_and_a_mapping_the_architecture() -> None:
     assert pc.formula("gpt2") == pc.formula("gpt2-small")
     assert refusal({"architecture": "gpt2"}).where == "gpt2"
-    assert [name for name in ARCHITECTURES if architecture_named(name) is None] == ["gpt2", "openai-gpt"]  # ids of the Hub
-    assert architecture_named("deepseek_v3") == "deepseek_v3"  # the model is deepseek-v3
-    assert architecture_named("llama") == "llama"  # also a family, which is no model
+    assert [name for name in ARCHITECTURES if names_architecture(name) is None] == ["gpt2", "openai-gpt"]  # ids of the Hub
+    assert names_architecture("deepseek_v3") == "deepseek_v3"  # the model is deepseek-v3
+    assert names_architecture("llama") == "llama"  # also a family, which is no model
 
 
 REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {

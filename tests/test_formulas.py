@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import paramcount
-from paramcount import formulas
+from paramcount import formulas, zoo
 from paramcount.errors import ParamcountError
 from paramcount.symbolic.polynomials import Polynomial, symbols
-from paramcount.zoo import entries as zoo
 
 LARGEST = 2**63 - 1
 HUGE = 10**12

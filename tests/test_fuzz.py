@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import paramcount as pc
+from paramcount import zoo
 from paramcount.cli import main
 from paramcount.counting.count import COMPONENTS
 from paramcount.formats.strict_yaml import loads
-from paramcount.huggingface.locate import from_text
-from paramcount.zoo import entries as zoo
+from paramcount.huggingface.locate import parse_document
 from paramcount.zoo import names
 from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import document_of
@@ -137,7 +137,7 @@ def test_any_mapping_is_counted_or_refused(data: st.DataObject) -> None:
         if config and data.draw(st.booleans()):
             config[data.draw(st.sampled_from(list(config)) | LEAVES)] = data.draw(SIZES | VALUES)
         else:
-            document[data.draw(st.sampled_from(sorted(zoo.Model.model_fields)) | LEAVES)] = data.draw(VALUES)
+            document[data.draw(st.sampled_from(sorted(zoo.Entry.model_fields)) | LEAVES)] = data.draw(VALUES)
     check(answered(lambda: pc.count(document)))
 
 
@@ -176,13 +176,13 @@ def test_any_config_json_is_counted_or_refused(data: st.DataObject) -> None:
         if isinstance(place, dict):
             place[last] = data.draw(JSON)
     check(answered(lambda: pc.count(document)))
-    check(answered(lambda: from_text(json.dumps(document), "config.json")))
+    check(answered(lambda: names.load_found(parse_document(json.dumps(document), "config.json"))))
 
 
 @often
 @given(st.text(max_size=80) | st.sampled_from(SCRAPS).map(lambda scrap: f'{{"model_type": "qwen3", "hidden_size": {scrap}}}'))
 def test_any_text_is_a_config_json_or_refused(text: str) -> None:
-    answered(lambda: from_text(text, "config.json"))
+    answered(lambda: names.load_found(parse_document(text, "config.json")))
 
 
 @often

@@ -13,14 +13,15 @@ import pytest
 from gguf.tensor_mapping import TensorNameMap
 
 import paramcount as pc
+from paramcount import zoo
+from paramcount.api import count
 from paramcount.architectures import ARCHITECTURES
 from paramcount.checkpoints.matching import named
 from paramcount.checkpoints.writers.gguf_names import ADDED, gguf_name, gguf_tensors, layout_of, left_out
 from paramcount.checkpoints.writers.gguf_tables import LAYOUTS as KNOWN
 from paramcount.checkpoints.writers.gguf_tables import NO_TOKEN, ROBERTA
-from paramcount.counting.count import count, counted
 from paramcount.counting.tensors import TOWERS, Tensor
-from paramcount.zoo import entries as zoo
+from paramcount.zoo import count_model
 from paramcount.zoo.names import load
 from tests.gguf_writing import LAYOUTS, Layout, Shapes
 from tests.model_types import MODEL_TYPES
@@ -276,7 +277,7 @@ def values(tensors: Iterable[Tensor]) -> int:
 
 
 def test_every_parameter_of_every_model_in_the_zoo_is_in_its_file() -> None:
-    counts = [counted(loaded) for id in zoo.ids() if (loaded := load(id)).architecture in KNOWN]
+    counts = [count_model(loaded) for id in zoo.ids() if (loaded := load(id)).architecture in KNOWN]
     assert len(counts) > 140
     for model in counts:
         assert values(gguf_tensors(model.tensors, (), None, model)) == model.language_model, model.id

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import paramcount as pc
+from paramcount.api import verify
 from paramcount.checkpoints.checkpoint import Checkpoint, File, Held
-from paramcount.checkpoints.verify import Verification, verified, verify
+from paramcount.checkpoints.verify import Verification, verified
 from paramcount.checkpoints.writers.gguf_names import ADDED
 from paramcount.checkpoints.writers.gguf_tables import NO_TOKEN, ROBERTA
 from paramcount.zoo.names import load

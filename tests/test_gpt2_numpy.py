@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from paramcount import zoo
 from paramcount.architectures.gpt2 import GPT2
 from paramcount.counting.count import count_sizes
 from paramcount.errors import ParamcountError
@@ -23,7 +24,6 @@ from paramcount.gpt2.forward_pass import Array, forward, initial, shapes
 from paramcount.parts.attentions import gpt_attention
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gpt_mlp
-from paramcount.zoo import entries as zoo
 from paramcount.zoo.checks import Check
 from paramcount.zoo.forward_pass_checks import INSIDE_ATTEND, OPERATIONS, Recording, forward_checks
 from tests.gpt2_files import FROZEN, frozen_weights

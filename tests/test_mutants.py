@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from paramcount import flow
+from paramcount import flow, zoo
 from paramcount.architectures import architecture, phi3, qwen3_next, t5
 from paramcount.counting.count import count_sizes
 from paramcount.flow import Data, Weight
 from paramcount.parts import attentions, decoders, feed_forward, state_space
-from paramcount.zoo import entries as zoo
 from tests.comparison import TOTALS, differences, expected_names, misnamed, reference, reference_names
 
 IDS = sorted(reference())
@@ -189,7 +188,7 @@ def position_table_left_out(patch: Patch) -> None:
 
 
 def weigh_left_out(patch: Patch, op: str) -> None:
-    original = flow.weigh
+    original = flow.elementwise
 
     def mutant(x: Data, name: str, *a: Any, **k: Any) -> Data:
         return x if name == op else original(x, name, *a, **k)
@@ -207,7 +206,7 @@ def gates_left_out(patch: Patch) -> None:
 
 
 def buffer_counted_as_parameter(patch: Patch) -> None:
-    original = flow.weigh
+    original = flow.elementwise
     everywhere(patch, original, lambda *a, role="parameter": original(*a))
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from paramcount import zoo
 from paramcount.cli import main
 from paramcount.formats.strict_yaml import load_file
-from paramcount.zoo import entries as zoo
 from paramcount.zoo import names
 from paramcount.zoo.names import expand, find, is_path, select
 from tests.refusing import assert_one_line, command_refusal, refusal

@@ -15,11 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import paramcount
-from paramcount import flow
+from paramcount import flow, zoo
 from paramcount.errors import ParamcountError
 from paramcount.flow import sum_parameters
 from paramcount.symbolic.polynomials import Polynomial, symbols
-from paramcount.zoo import entries as zoo
 from tests.printed import of_latex, of_text
 from tests.symbolic import symbolic
 

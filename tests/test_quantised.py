@@ -15,18 +15,18 @@ import numpy as np
 import pytest
 import safetensors
 
+from paramcount.api import count
 from paramcount.checkpoints.checkpoint import Checkpoint, Held
 from paramcount.checkpoints.opening.locate import opened
 from paramcount.checkpoints.packed.foreign import MARKS
 from paramcount.checkpoints.packed.packing import size_of
 from paramcount.checkpoints.packed.quantised import Unpacked, unpacked
-from paramcount.counting.count import count
 from paramcount.counting.quantisation import SCHEMES, scales_of
 from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError
 from paramcount.formats.gguf import BLOCKS
 from paramcount.formats.safetensors import BITS
-from paramcount.zoo.entries import ids
+from paramcount.zoo import ids
 from tests.refusing import assert_one_line
 
 Layer = dict[str, tuple[str, tuple[int, ...]]]  # {what the name ends in: (type, shape)}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES
 from paramcount.cli import main
-from paramcount.zoo import entries as zoo
 from tests.headers import write_file
 from tests.test_checkpoint_alone import MASKS, of_reference
 

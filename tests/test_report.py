@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,15 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.zoo import entries as zoo
+from paramcount import zoo
 from tests.refusing import command_refusal
 from tests.running import Runner
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
-from paramcount.drawing.report import page, report
+from paramcount.api import report
+from paramcount.drawing.report import render_page
 
 VOID = ("meta", "br", "hr", "img", "link", "input", "base")
 PASSIVE = {
@@ -152,11 +154,16 @@ def fields(text: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def with_notes(model: zoo.Model, *notes: str) -> zoo.Model:
+    assert model.entry is not None
+    return replace(model, entry=model.entry.model_copy(update={"notes": notes}))
+
+
 def test_a_hostile_entry_is_text_and_nothing_else() -> None:
-    hostile, usual = zoo.from_mapping(fields(MARKUP)), zoo.from_mapping(fields("usual"))
-    both = read(page([hostile, hostile.model_copy(update={"id": "b"})]))
-    expected = read(page([usual, usual.model_copy(update={"id": "b"})]))
-    for found, plain in ((read(page([hostile])), read(page([usual]))), (both, expected)):
+    hostile, usual = zoo.model_of_entry(zoo.parse_entry(fields(MARKUP))), zoo.model_of_entry(zoo.parse_entry(fields("usual")))
+    both = read(render_page([hostile, replace(hostile, id="b")]))
+    expected = read(render_page([usual, replace(usual, id="b")]))
+    for found, plain in ((read(render_page([hostile])), read(render_page([usual]))), (both, expected)):
         assert [node.tag for node in found.all()] == [node.tag for node in plain.all()]
         assert [list(node.attributes) for node in found.all()] == [list(node.attributes) for node in plain.all()]
     texts = {node.text for node in both.all("h2", "dd", "th", "td", "li", "a")}
@@ -173,8 +180,8 @@ def test_control_characters_of_a_folders_name_are_escapes(tmp_path: Path) -> Non
     html = report([folder, "gpt2-small"])
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", html)
     assert "evil\\x1b[2J\\u202e<b>" in {node.text for node in read(html).all("h2")}
-    model = zoo.entry("gpt2-small").model_copy(update={"notes": ("a\x00b\u2028c",)})
-    assert [node.text for node in read(page([model])).all("li")][-1] == "a\\x00b\\u2028c"
+    model = with_notes(zoo.entry("gpt2-small"), "a\x00b\u2028c")
+    assert [node.text for node in read(render_page([model])).all("li")][-1] == "a\\x00b\\u2028c"
 
 
 # ---- in order for those who listen
@@ -361,7 +368,7 @@ def test_what_cannot_be_reported_is_refused(
 
 def test_too_many_models_and_none_are_refused() -> None:
     with pytest.raises(pc.ParamcountError, match=r"^201 models in one report \(accepted: at most 200\)$"):
-        page([zoo.entry("gpt2-small")] * 201)
+        render_page([zoo.entry("gpt2-small")] * 201)
     with pytest.raises(pc.ParamcountError, match=r"^no models to report on \(accepted: at least one\)$"):
         report([])
 

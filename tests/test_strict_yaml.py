@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 import paramcount as pc
+from paramcount import zoo
 from paramcount.formats import strict_yaml
 from paramcount.formats.strict_yaml import load_file, loads
-from paramcount.zoo import entries as zoo
 from tests.refusing import assert_one_line, command_refusal, refusal
 
 PARSERS = [parser for parser in (getattr(yaml, "CLoader", None), yaml.Loader) if parser]

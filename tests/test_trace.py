@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from paramcount.counting.count import counted
+from paramcount import zoo
+from paramcount.api import trace
 from paramcount.tracing.render import table, with_every_layer
-from paramcount.tracing.run import trace
-from paramcount.zoo import entries as zoo
+from paramcount.zoo import count_model
 from tests.golden import assert_golden
 from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, frozen_weights, write_weights, write_words
 from tests.refusing import command_refusal
@@ -62,7 +62,7 @@ def test_widths_that_are_marked_alike_are_equal(id: str) -> None:
 def test_with_every_layer_each_tensor_outside_the_experts_is_met_under_its_own_name(id: str) -> None:
     met = [(held.name, held.stored) for step in with_every_layer(trace(id)).steps for held in step.weights if not held.tied_to]
     expected = []
-    for tensor in counted(zoo.entry(id)).tensors:
+    for tensor in count_model(zoo.entry(id)).tensors:
         if tensor.part == "mtp" or tensor.role == "legacy_buffer" or tensor.tied_to:
             continue
         layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)

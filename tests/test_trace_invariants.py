@@ -11,17 +11,16 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.counting.count import counted
+from paramcount import zoo
+from paramcount.api import load
 from paramcount.counting.sum_weights import flows
 from paramcount.errors import ParamcountError
 from paramcount.flow import list_weights
-from paramcount.huggingface.config import from_config
 from paramcount.tracing.phrases import OPERATIONS
-from paramcount.tracing.run import traced
+from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Shape, Step, Trace
-from paramcount.tracing.walk import Asked
-from paramcount.zoo import entries as zoo
-from paramcount.zoo import names
+from paramcount.tracing.walk import TraceOptions
+from paramcount.zoo import count_model, names
 from tests import cases
 from tests.model_types import MODEL_TYPES
 
@@ -30,7 +29,7 @@ SAME_FOR_ALL = ("distances", "aspect ratio", "query", "class token", "pool")
 CASES = cases.load()
 REMOTE = json.loads((Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8"))
 IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
-WAYS = [Asked(5), Asked(5, pad=7), Asked(2, batch=3, source=4), Asked(1, past=6), Asked(3, past=600)]
+WAYS = [TraceOptions(5), TraceOptions(5, pad=7), TraceOptions(2, batch=3, source=4), TraceOptions(1, past=6), TraceOptions(3, past=600)]
 # Operations that no line describes yet, and whose they are; none may be added.
 NOT_TRACED = {
     "and blocks": {"deepseek_v4"},
@@ -50,7 +49,7 @@ def models() -> list[Any]:
         config = next((case["config"] for case in of_type if "total" in case), None)
         if config is not None:
             found.append(pytest.param(names.load(config), id=name))
-    return found + [pytest.param(from_config(released["config"]), id=name) for name, released in REMOTE.items()]
+    return found + [pytest.param(load(released["config"]), id=name) for name, released in REMOTE.items()]
 
 
 MODELS = models()
@@ -61,7 +60,7 @@ def sent(model: zoo.Model) -> list[Trace]:
     found = []
     for asked in WAYS:
         try:
-            found.append(traced(model, asked))
+            found.append(trace_model(model, asked))
         except ParamcountError as error:
             if "position table" not in str(error) and "keeps nothing" not in str(error):
                 raise
@@ -121,7 +120,7 @@ def test_nothing_but_the_last_row_goes_on_behind_it(model: zoo.Model) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_several_texts_have_the_same_steps_with_an_axis_in_front(model: zoo.Model) -> None:
-    one, three = traced(model, Asked(5)), traced(model, Asked(5, batch=3))
+    one, three = trace_model(model, TraceOptions(5)), trace_model(model, TraceOptions(5, batch=3))
     assert [(step.op, step.name, step.reads) for step in three.steps] == [(step.op, step.name, step.reads) for step in one.steps]
     shared: list[bool] = []  # whether the output of a step is the same for all texts
     for step, alone in zip(three.steps, one.steps):
@@ -140,11 +139,11 @@ def test_several_texts_have_the_same_steps_with_an_axis_in_front(model: zoo.Mode
 def test_a_token_behind_a_cache_meets_the_weights_that_a_text_meets(model: zoo.Model) -> None:
     """But those of what went in before: another text, a picture."""
     try:
-        after = {held.name for step in traced(model, Asked(1, past=6)).steps for held in step.weights}
+        after = {held.name for step in trace_model(model, TraceOptions(1, past=6)).steps for held in step.weights}
     except ParamcountError as error:
         assert "keeps nothing" in str(error)  # noqa: PT017
         return
-    every = {held.name: step for step in traced(model, Asked(5)).steps for held in step.weights}
+    every = {held.name: step for step in trace_model(model, TraceOptions(5)).steps for held in step.weights}
     assert after <= set(every)
     beside = {"encoder", "vision", "audio", "projector"}
     crossed = [
@@ -157,11 +156,11 @@ def test_a_token_behind_a_cache_meets_the_weights_that_a_text_meets(model: zoo.M
 def test_what_is_kept_of_a_text_is_what_the_next_token_finds(model: zoo.Model) -> None:
     source = 100  # more than any text here
     try:
-        after = traced(model, Asked(1, past=6, source=source))
+        after = trace_model(model, TraceOptions(1, past=6, source=source))
     except ParamcountError as error:
         assert "keeps nothing" in str(error)  # noqa: PT017
         return
-    text, longer = traced(model, Asked(6, source=source)), traced(model, Asked(7, source=source))
+    text, longer = trace_model(model, TraceOptions(6, source=source)), trace_model(model, TraceOptions(7, source=source))
     assert after.cache == longer.cache
     assert [kept.grows for kept in text.cache] == [kept.grows for kept in longer.cache]
     found, expected = Counter[Shape](), Counter[Shape]()
@@ -179,32 +178,32 @@ def test_what_is_kept_of_a_text_is_what_the_next_token_finds(model: zoo.Model) -
 def test_every_declared_weight_stands_in_one_step(model: zoo.Model) -> None:
     out, part = next(iter(flows(model.sizes, model.reading.head)))
     declared = Counter(record.name for record in list_weights(out, part))
-    found = traced(model, Asked(5))
+    found = trace_model(model, TraceOptions(5))
     assert Counter(held.name for step in found.steps for held in step.weights) == declared
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_what_the_steps_hold_sums_to_the_total(model: zoo.Model) -> None:
     total = 0
-    for step in traced(model, Asked(5)).steps:
+    for step in trace_model(model, TraceOptions(5)).steps:
         copies = prod(under.copies for under in step.under)
         for held in step.weights:
             if held.role == "parameter" and held.tied_to is None:
                 total += copies * prod(n for n in held.shape if isinstance(n, int))
-    assert total == counted(model).total
+    assert total == count_model(model).total
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_weight_is_stored_in_a_trace_as_in_the_tensors_of_the_count(model: zoo.Model) -> None:
     """Also if the experts' matrices are one tensor: [experts, in, out], [experts, out, in] or, in DBRX, [experts * d_ff, d_model]."""
-    declared = Counter((tensor.name, tensor.shape) for tensor in counted(model).tensors)
-    found = Counter((held.name, held.stored) for step in traced(model, Asked(5)).steps for held in step.weights if 0 not in held.stored)
+    declared = Counter((tensor.name, tensor.shape) for tensor in zoo.count_model(model).tensors)
+    found = Counter((held.name, held.stored) for step in trace_model(model, TraceOptions(5)).steps for held in step.weights if 0 not in held.stored)
     assert found - declared == Counter()
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_what_is_multiplied_is_what_is_stored_of_one_expert(model: zoo.Model) -> None:
-    for step in traced(model, Asked(5)).steps:
+    for step in trace_model(model, TraceOptions(5)).steps:
         for held in step.weights:
             stacked = prod(map(int, held.stored)) != prod(map(int, held.shape))
             experts = [under.copies for under in step.under if under.axis == "expert"]
@@ -216,8 +215,8 @@ def test_the_operations_that_are_not_traced_are_these_and_no_more() -> None:
     found: dict[str, set[str]] = {}
     documents = [case["config"] for of_type in CASES.values() for case in of_type if "total" in case]
     documents += [{"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})} for name, facts in MODEL_TYPES.items()]
-    for model in map(from_config, documents):
-        for step in traced(model, Asked(5)).steps:
+    for model in map(load, documents):
+        for step in trace_model(model, TraceOptions(5)).steps:
             if step.note == "not traced":
                 found.setdefault(step.op, set()).add(str(model.architecture))
     assert found == NOT_TRACED

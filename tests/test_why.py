@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from paramcount import zoo
 from paramcount.counting.quantisation import SCHEMES
 from paramcount.explaining.causes import candidates, stand_together
 from paramcount.explaining.why import Account, Why, terms
 from paramcount.output.numbers import fits, parse
-from paramcount.zoo import entries as zoo
 from tests.model_types import MODEL_TYPES, ModelType
 from tests.refusing import command_refusal
 from tests.running import Runner

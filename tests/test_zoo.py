@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import paramcount as pc
+from paramcount import zoo
 from paramcount.architectures import architecture
 from paramcount.commands import COMMANDS
 from paramcount.counting.count import count_sizes
 from paramcount.formats.strict_yaml import load_file
 from paramcount.huggingface.fields import read
 from paramcount.sizes.rules import validated
-from paramcount.zoo import entries as zoo
 from paramcount.zoo import names
 from paramcount.zoo.checks import checks
 from tests.comparison import differences, shapes

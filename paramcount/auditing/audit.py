@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from paramcount import zoo
 from paramcount.auditing import claim_tables
 from paramcount.auditing.cells import LONGEST, NO_CLAIM, Claim, Unread, cleaned, read
 from paramcount.auditing.claim_tables import Line, Table, Tables
@@ -20,7 +21,6 @@ from paramcount.auditing.verdicts import Judgement, convention, judged, tally, w
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, near, printable
 from paramcount.formats.files import expanded
-from paramcount.zoo import entries as zoo
 from paramcount.zoo.names import find, folded, other_entry, spellings
 
 WORD = re.compile("[a-z]+")
@@ -126,21 +126,6 @@ class Audit:
             "left_out": list(self.left_out),
             "skipped": list(self.skipped),
         }
-
-
-def audit(source: object) -> Audit:
-    """Whether a table of claims about models is right, cell by cell.
-
-    `source`: the path of a CSV or Markdown file ("-": standard input), or rows: mappings of columns to values, a DataFrame. Columns go by
-    their common names; parameters may be printed in any round figure, sizes have to be exact.
-
-    >>> found = audit([{"model": "GPT-2 Large", "params": "774M", "layers": 36, "d_model": 1536}])
-    >>> found.ok, [(cell.column, cell.verdict, cell.true) for cell in found.cells]
-    (False, [('total', 'rounded', 774030080), ('n_layers', 'right', 36), ('d_model', 'wrong', 1280)])
-
-    Raises: ParamcountError where it cannot be read or claims nothing.
-    """
-    return audited([tables(source)])
 
 
 def audited(found: Sequence[Tables]) -> Audit:

@@ -7,12 +7,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
+from paramcount import zoo
 from paramcount.auditing.cells import Claim
 from paramcount.auditing.headings import Heading
 from paramcount.auditing.verdicts import bounds
 from paramcount.output.numbers import short
 from paramcount.views.compare import rows_of
-from paramcount.zoo import entries as zoo
 
 Range = tuple[Fraction, Fraction]  # from the first, and less than the second
 MOST_NAMED = 3

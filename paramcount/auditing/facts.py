@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from paramcount.auditing.headings import UNITS
-from paramcount.counting.count import Count, counted
+from paramcount.counting.count import Count
 from paramcount.views.compare import rows_of
-from paramcount.zoo.entries import Model, entry
+from paramcount.zoo import Model, count_model, entry
 
 SIZES = (
     "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "n_routed_experts", "n_active_experts", "n_shared_experts", "d_expert", "vocab_size",
@@ -72,7 +72,7 @@ def others(name: str, value: int, row: Mapping[str, int | None], sizes: object, 
 
 @lru_cache(maxsize=1024)
 def count_of(id: str) -> Count:
-    return counted(entry(id))
+    return count_model(entry(id))
 
 
 def bytes_of(id: str, width: int) -> Truth:

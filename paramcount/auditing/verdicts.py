@@ -11,9 +11,9 @@ from paramcount.auditing.cells import Amount, Claim
 from paramcount.auditing.facts import Truth, bytes_of, contexts_in_notes, truths
 from paramcount.auditing.headings import Heading
 from paramcount.errors import ParamcountError
-from paramcount.explaining.why import explained
+from paramcount.explaining.why import explain_figures
 from paramcount.output.numbers import Figure, fits, short_bytes
-from paramcount.zoo.entries import Model
+from paramcount.zoo import Model
 
 VERDICTS = ("right", "rounded", "wrong", "not checkable")
 WORDS = {"exact": ("right", ""), "rounded": ("rounded", ""), "truncated": ("rounded", "cut off")}
@@ -139,7 +139,7 @@ def convention(amount: Amount, true: int, model: Model) -> str:
         return ""
     whole, decimals = divmod(amount.digits, 10**amount.decimals)
     try:
-        (answer,) = explained(model, [f"{whole}.{decimals:0{amount.decimals}}{letter}" if amount.decimals else f"{whole}{letter}" if letter else whole])
+        (answer,) = explain_figures(model, [f"{whole}.{decimals:0{amount.decimals}}{letter}" if amount.decimals else f"{whole}{letter}" if letter else whole])
     except ParamcountError:
         return ""
     if len(answer.accounts) == 1:

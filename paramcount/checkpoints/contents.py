@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from paramcount.checkpoints.checkpoint import Checkpoint, Type, types_of
@@ -16,7 +15,6 @@ from paramcount.checkpoints.folding import folded
 from paramcount.checkpoints.identify import Nearest, recognised
 from paramcount.checkpoints.matching import shares
 from paramcount.checkpoints.name_meanings import Meanings, meanings
-from paramcount.checkpoints.opening.locate import opened
 from paramcount.checkpoints.opening.sampling import same_values
 from paramcount.checkpoints.packed.quantised import Unpacked, as_decimal, unpacked
 from paramcount.checkpoints.verify import Compared
@@ -91,17 +89,6 @@ class StoredCount:
             "nearest": self.nearest and self.nearest._asdict(),
             **{name: [row._asdict() for row in getattr(self, name)] for name in rows},
         }
-
-
-def stored_in(path: str | Path, *, watch: Callable[[int, int], object] | None = None) -> StoredCount:
-    """What the checkpoint at a path stores, by component, and which models of the zoo it holds. Only headers are read, and samples of tables.
-
-    `path`: of a .safetensors or .gguf file, of an index, of a directory of shards, or of a saved header. `watch`: called with the files
-    read and all of them, as they are read.
-
-    Raises: ParamcountError where it cannot be read.
-    """
-    return stored(opened(path, watch))
 
 
 def stored(checkpoint: Checkpoint) -> StoredCount:

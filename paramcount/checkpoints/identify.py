@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
+from paramcount import zoo
 from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.checkpoints.name_meanings import Meanings, meanings
 from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.checkpoints.verify import Compared, Verification, compared, verification
-from paramcount.counting.count import counted
 from paramcount.errors import ParamcountError
-from paramcount.zoo import entries as zoo
+from paramcount.zoo import count_model
 
 TABLE = "zoo.csv"
 STRANGE = 10  # times the tensors of a model: what a file holds of which it is a small part
@@ -46,7 +46,7 @@ def recognised(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Rec
     first, nearest = None, None
     for id in candidates(checkpoint, content, told):
         model = zoo.entry(id)
-        if len(content.tensors) > STRANGE * sum(tensor.copies for tensor in counted(model).tensors):
+        if len(content.tensors) > STRANGE * sum(tensor.copies for tensor in count_model(model).tensors):
             continue
         alike = (found for other, found in tried if (other.architecture, other.sizes) == (model.architecture, model.sizes))
         found = next(alike, None) or _compared(model, checkpoint, content)

@@ -33,7 +33,7 @@ class Matches:
 def named(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
     """Every tensor by its name in the file.
 
-    >>> from paramcount.counting.count import count
+    >>> from paramcount.api import count
     >>> len(named(count("deepseek-v3").tensors))
     46244
 
@@ -110,7 +110,7 @@ def is_counted(tensor: Tensor) -> bool:
 def shares(tensor: Tensor) -> Sequence[tuple[str, int]]:
     """What one copy of a tensor holds of each component.
 
-    >>> from paramcount.counting.count import count
+    >>> from paramcount.api import count
     >>> shares(next(t for t in count("gpt2-small").tensors if t.name.endswith("c_attn.weight")))
     [('qkv.q', 589824), ('qkv.k', 589824), ('qkv.v', 589824)]
     """

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from paramcount.checkpoints.checkpoint import Checkpoint
@@ -14,14 +13,12 @@ from paramcount.checkpoints.findings import Finding, Line, findings, lines_of, s
 from paramcount.checkpoints.folding import key
 from paramcount.checkpoints.index_sizes import promise
 from paramcount.checkpoints.matching import Matches, is_counted, matched, named, shares
-from paramcount.checkpoints.opening.locate import opened
 from paramcount.checkpoints.packed.quantised import Totals, Unpacked, unpacked
 from paramcount.checkpoints.writers.layouts import laid_out
-from paramcount.counting.count import COMPONENTS, SCHEMA_VERSION, Count, counted
+from paramcount.counting.count import COMPONENTS, SCHEMA_VERSION, Count
 from paramcount.counting.tensors import Tensor, place
 from paramcount.errors import ParamcountError, printable
-from paramcount.zoo.entries import Model
-from paramcount.zoo.names import load
+from paramcount.zoo import Model, count_model
 
 
 class Size(NamedTuple):
@@ -73,17 +70,6 @@ class Verification:
         return {"schema_version": SCHEMA_VERSION} | {name: getattr(self, name) for name in plain} | counts | totals | sizes | {"lines": lines}
 
 
-def verify(model: object, checkpoint: str | Path, *, watch: Callable[[int, int], object] | None = None) -> Verification:
-    """Whether a checkpoint holds the model that its config promises. Only headers are read, and samples of what should be copies.
-
-    `model`: as for `paramcount.load`. `checkpoint`: the path of a .safetensors or .gguf file, of an index, of a directory of shards, or
-    of a saved header. `watch`: called with the files read and all of them, as they are read.
-
-    Raises: ParamcountError where one of them cannot be read.
-    """
-    return verified(load(model), opened(checkpoint, watch))
-
-
 @dataclass(frozen=True)
 class Compared:
     """A model's declaration beside what a checkpoint holds, tensor by tensor."""
@@ -99,7 +85,7 @@ class Compared:
 
 def compared(model: Model, checkpoint: Checkpoint, content: Unpacked | None = None) -> Compared:
     """A loaded model and an opened checkpoint, each tensor matched. `content`: the checkpoint without its packing, where that is known."""
-    count, content = counted(model), content or unpacked(checkpoint)
+    count, content = count_model(model), content or unpacked(checkpoint)
     tensors, remarks = written(checkpoint, content, count)
     try:
         declared = named(tensors)

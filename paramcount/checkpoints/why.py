@@ -19,7 +19,7 @@ from paramcount.explaining.causes import Cause, Item, mtp_name
 from paramcount.explaining.why import Account, plain
 from paramcount.flow import Repeat
 from paramcount.formats.gguf import BLOCKS
-from paramcount.zoo.entries import Model
+from paramcount.zoo import Model
 
 Shape: TypeAlias = tuple[int, ...]
 

@@ -59,10 +59,10 @@ def command(
 
 def draw(rows: Sequence[Mapping[str, Any]], path: str, scale: Any) -> None:
     """Write the plot, whole or not at all."""
-    from paramcount.drawing.bars import format_of, picture
+    from paramcount.drawing.bars import format_of, plot_rows
 
     quiet_plots()
-    write_whole(path, picture(rows, format=format_of(path), scale=scale), "--plot")
+    write_whole(path, plot_rows(rows, format=format_of(path), scale=scale), "--plot")
 
 
 def quiet_plots() -> None:

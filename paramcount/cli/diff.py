@@ -12,8 +12,8 @@ from paramcount.errors import ParamcountError
 from paramcount.output.tables import Column, Table
 from paramcount.sizes.values import written
 from paramcount.views.compare import signed_or_dash
-from paramcount.views.diff import ComponentDifference, Difference, SizeDifference, differences
-from paramcount.zoo.entries import Model
+from paramcount.views.diff import ComponentDifference, Difference, SizeDifference, diff_models
+from paramcount.zoo import Model
 from paramcount.zoo.names import load
 from paramcount.zoo.what_if import as_sum, recorded, said
 
@@ -49,7 +49,7 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
 
 def table(a: Model, b: Model) -> Table:
     """The sizes, then the components, then the total that these sum to."""
-    found = differences(a, b)
+    found = diff_models(a, b)
     rows = [*map(size_row, found.sizes), *map(component_row, found.components)]
     rows.append(["total", "total", found.total_a, found.total_b, found.difference, found.active_difference, f"{found.total_b:,} − {found.total_a:,}"])
     if b.original is a:

@@ -21,7 +21,7 @@ def command(name: str, output: str | None, layer: int | None, tokens: int | None
 
     Layers that are alike are drawn once. Edges of one colour are equally long: there two matrices meet in a product.
     """
-    from paramcount.drawing.pictures import drawn
+    from paramcount.drawing.pictures import draw_model
     from paramcount.drawing.render import file_of, format_of
 
     if output is None:
@@ -29,7 +29,7 @@ def command(name: str, output: str | None, layer: int | None, tokens: int | None
     format = "svg" if output == "-" else format_of(output)
     model = load_changed(name, changes, download)
     print_messages(collect_messages([name], [model]))
-    content = file_of(drawn(model, tokens=tokens, layer=layer), format)
+    content = file_of(draw_model(model, tokens=tokens, layer=layer), format)
     if output == "-":
         click.echo(content, nl=False)
     else:

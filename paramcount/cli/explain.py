@@ -30,17 +30,17 @@ def command(
     The sizes come first, the total last; of a mixture of experts, how the active figure arises. --format latex gives aligned equations,
     --format markdown a section of a model card.
     """
-    from paramcount.counting.count import counted
     from paramcount.explaining import render_tables as telling
-    from paramcount.explaining.explain import explain
+    from paramcount.explaining.explain import explain_model
+    from paramcount.zoo import count_model
 
     if tensors and (layer is not None or head):
         raise ParamcountError(f"--tensors and --{'head' if head else 'layer'} at once", accepted="one of them")
     model = load_changed(name, changes, download)
     messages = collect_messages([name], [model])
     if tensors:
-        count = counted(model)
+        count = count_model(model)
         emit(lambda chosen: noted(telling.tensors(model.name, count), model), output, messages)
     else:
-        found = explain(model, layer=layer, head=head)
+        found = explain_model(model, layer=layer, head=head)
         emit(lambda chosen: noted(telling.table(found), model), output, messages)

@@ -16,8 +16,8 @@ FULL = "id,total,active,family,publisher,released,hf"
 @output_options
 def command(names: tuple[str, ...], estimates: bool, output: Output) -> None:
     """The models of the zoo, or of some families: id, total, date, publisher; in files the Hugging Face id too."""
+    from paramcount import zoo
     from paramcount.views.compare import rows_of, table
-    from paramcount.zoo import entries as zoo
     from paramcount.zoo.names import select
 
     rows = rows_of(select(names or list(zoo.families()), estimates=estimates))

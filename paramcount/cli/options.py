@@ -16,7 +16,7 @@ from paramcount.zoo.names import exists, in_zoo, is_path, other_entry
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from paramcount.zoo.entries import Model
+    from paramcount.zoo import Model
 
 WIDTH_OF_A_FILE = 80  # the same file whatever terminal it is made in
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,7 +26,7 @@ def complete_names(ctx: click.Context, param: click.Parameter | None, incomplete
     """Ids and families that begin with what was typed; where there is none, the shell's own names of files."""
     from click.shell_completion import CompletionItem
 
-    from paramcount.zoo import entries as zoo
+    from paramcount import zoo
 
     names = [] if is_path(incomplete) else [name for name in (*zoo.families(), *zoo.ids()) if name.startswith(incomplete[:LONGEST])]
     return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
@@ -123,9 +123,9 @@ def changed(model: Model, changes: Sequence[str]) -> Model:
     if not changes:
         return model
     from paramcount.sizes.values import parsed
-    from paramcount.zoo.what_if import what_if
+    from paramcount.zoo.what_if import change_sizes
 
-    return what_if(model, **parsed(changes))
+    return change_sizes(model, parsed(changes))
 
 
 def noted(table: Table, model: Model) -> Table:

@@ -19,7 +19,7 @@ def command(names: tuple[str, ...], output: str | None, estimates: bool, changes
     It needs no network and runs no script. Needs the [plot] extra.
     """
     from paramcount.cli.compare import quiet_plots
-    from paramcount.drawing.report import check_ending, page
+    from paramcount.drawing.report import check_ending, render_page
     from paramcount.output.tables import write_whole
     from paramcount.zoo.names import select
 
@@ -28,7 +28,7 @@ def command(names: tuple[str, ...], output: str | None, estimates: bool, changes
     models = [changed(model, changes) for model in select(names, estimates=estimates, download=download)]
     print_messages(collect_messages(names, models, with_ids=True))
     quiet_plots()
-    html = page(models)
+    html = render_page(models)
     if output in (None, "-"):
         click.echo(html, nl=False)
     else:

@@ -8,9 +8,9 @@ import click
 
 from paramcount.cli.checkpoints import names_checkpoint, read_checkpoint
 from paramcount.cli.options import Messages, Output, collect_messages, download_option, emit, load_changed, model_argument, noted, output_options, set_option
-from paramcount.counting.count import counted
 from paramcount.errors import ParamcountError
 from paramcount.views.model import claims, table
+from paramcount.zoo import count_model
 
 
 @click.command("show", epilog="Example: paramcount show gpt2-small")
@@ -45,7 +45,7 @@ def command(
     if model.estimate and estimates:
         emit(lambda chosen: claims(model), output, collect_messages([name], [model]))
         return
-    count = counted(model)
+    count = count_model(model)
     messages = collect_messages([name], [model])
     if by or keys:
         from paramcount.views import breakdown

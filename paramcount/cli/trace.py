@@ -13,7 +13,7 @@ from paramcount.errors import ParamcountError
 if TYPE_CHECKING:
     from paramcount.gpt2.generation import Run
     from paramcount.output.tables import Table
-    from paramcount.zoo.entries import Model
+    from paramcount.zoo import Model
 
 
 @click.command("trace", epilog="Example: paramcount trace gpt2-small --tokens 5 --pad 1024")
@@ -54,13 +54,15 @@ def command(
     Widths that must be equal in a product are marked alike: [5, ‹768›] · [‹768›, 64] = [5, 64]. Equal layers are folded.
     """
     from paramcount.tracing.render import table, with_every_layer
-    from paramcount.tracing.run import trace
+    from paramcount.tracing.run import trace_model
+    from paramcount.tracing.walk import TraceOptions
 
     if decode != (past is not None):
         raise ParamcountError("stands alone", where="--decode" if decode else "--past", accepted="--decode --past N, or neither")
     model = load_changed(name, changes, download)
     real = run_real(model, weights, text, tokenizer, top, [tokens, pad, batch, past, source]) if weights or text else None
-    found = trace(model, tokens=len(real.ids) if real else tokens, pad=pad, batch=batch, past=past, source=source)
+    n_tokens = len(real.ids) if real else (5 if past is None else 1) if tokens is None else tokens
+    found = trace_model(model, TraceOptions(n_tokens, pad, batch, past, source))
     told = noted(table(with_every_layer(found) if full else found), model)
     emit(lambda chosen: with_words(told, real) if real else told, output, collect_messages([name], [model], found))
 

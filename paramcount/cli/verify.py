@@ -9,11 +9,11 @@ import click
 
 from paramcount.cli.checkpoints import names_checkpoint, read_checkpoint
 from paramcount.cli.options import File, Messages, Output, collect_messages, emit, load_changed, model_argument, noted, output_options, set_option
-from paramcount.counting.count import SCHEMA_VERSION, counted
+from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, printable
 from paramcount.output.tables import Column, Table
+from paramcount.zoo import Model, count_model
 from paramcount.zoo.checks import Check, checks
-from paramcount.zoo.entries import Model
 from paramcount.zoo.names import is_path
 
 
@@ -59,7 +59,7 @@ def against_files(model: Model, path: str, output: Output, messages: Messages) -
 
 
 def against_figures(model: Model, output: Output, messages: Messages) -> None:
-    count = counted(model)
+    count = count_model(model)
     made = checks(model, count)
     if model.architecture == "gpt2":
         from paramcount.zoo.forward_pass_checks import forward_checks

@@ -13,12 +13,12 @@ import click
 
 from paramcount.cli.checkpoints import names_checkpoint, read_checkpoint
 from paramcount.cli.options import Output, collect_messages, download_option, emit, load_changed, models_argument, output_options, set_option
-from paramcount.counting.count import SCHEMA_VERSION, counted
+from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, printable, quoted
-from paramcount.explaining.why import Account, Why, explained
+from paramcount.explaining.why import Account, Why, explain_figures
 from paramcount.output.numbers import parse
 from paramcount.output.tables import Column, Table
-from paramcount.zoo.entries import Model
+from paramcount.zoo import Model, count_model
 from paramcount.zoo.names import PATH_ENDS
 from paramcount.zoo.what_if import recorded, said
 
@@ -50,7 +50,7 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
     """
     asked = words(names)
     models = [load_changed(one.name, changes, download) for one in asked]
-    answers = [explained(model, one.figures) if one.figures or not one.files else () for model, one in zip(models, asked)]
+    answers = [explain_figures(model, one.figures) if one.figures or not one.files else () for model, one in zip(models, asked)]
     messages = collect_messages([one.name for one in asked], models, with_ids=True)
     files = [contents_in(model, one.files) for model, one in zip(models, asked)]
     found: list[Why | Contents] = [*chain(*answers), *chain(*files)]
@@ -59,7 +59,7 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
     sys.exit(not all(answer.ok for answer in found))
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     """A model, with the figures and the files that stand behind it."""
 
     name: str
@@ -67,18 +67,18 @@ class Asked(NamedTuple):
     files: list[str]
 
 
-def words(names: Sequence[str]) -> list[Asked]:
+def words(names: Sequence[str]) -> list[Question]:
     """Each model with what stands behind it.
 
     Raises: ParamcountError for a figure or a checkpoint before any model, and for what looks like a figure and is none.
     """
-    asked: list[Asked] = []
+    asked: list[Question] = []
     for word in names:
         is_figure = FIGURE_LIKE.fullmatch(word) and not word.lower().endswith(PATH_ENDS)
         if is_figure:
             parse(word)
         elif not names_checkpoint(word, with_config=bool(asked)):
-            asked.append(Asked(word, [], []))
+            asked.append(Question(word, [], []))
             continue
         if not asked:
             raise ParamcountError(f"{quoted(word)} stands before any model", accepted=f"MODEL {'NUMBER' if is_figure else 'CHECKPOINT'}")
@@ -163,7 +163,7 @@ def table(models: Sequence[Model], answers: Sequence[Sequence[Why]], files: Sequ
         Column("why", "why", right=False),
     ]
     used = [i for i, column in enumerate(columns) if column.name != "by" or any(row[i] for row in rows)]
-    above = [f"{one.name}   {counted(one).total:,} parameters"] if one else []
+    above = [f"{one.name}   {count_model(one).total:,} parameters"] if one else []
     above += [f"{'' if one else f'{model.id}: '}{line}" for model in models for line in said(model)]
     below = [f"{id}: {ref}" for id, ref in dict.fromkeys((row[8], row[7]) for row in rows) if id and id != ref]
     below += [f"{model.id}: its entry lists no published figure" for model, *found in zip(models, answers, files) if not any(found)]

@@ -15,7 +15,7 @@ Term = tuple[tuple[int, ...], tuple[int, ...]]  # (how many experts, the shape)
 def arithmetic(count: Count) -> dict[str, str]:
     """{component: the sum of its tensors' shapes}, for every component with a tensor; what is tied says to what.
 
-    >>> from paramcount.counting.count import count
+    >>> from paramcount.api import count
     >>> arithmetic(count("gpt2-small"))["qkv"]
     '12 × (768 × 2,304 + 2,304)'
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 from paramcount.counting.sum_weights import Sums, walked
 from paramcount.counting.sum_weights import sums as summed
 from paramcount.counting.tensors import TOWERS, Tensor, place, tensors
-from paramcount.zoo.names import load
 
 if TYPE_CHECKING:
     from paramcount.sizes.fields import Sizes
-    from paramcount.zoo.entries import Model, Release
 
 SCHEMA_VERSION = 2
 
@@ -132,66 +130,17 @@ class Count:
         }
 
 
-def count(spec: object, *, download: bool = False) -> Count:
-    """How many parameters a model has, and where.
+def count_sizes(sizes: Sizes, id: str = "", head: bool = True, *, cached: bool = False, **facts: Any) -> Count:
+    """The count of one declaration.
 
-    `spec`: a zoo id, a Hugging Face id, the path of a config.json, of a directory with one or of a YAML file, a mapping (a parsed
-    config.json, or `architecture` and `config`), or what `paramcount.load` returned. `download`: as for `paramcount.load`.
-
-    >>> count("gpt2-small").total
-    124439808
-    >>> count({"model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 16}).total
-    1481705472
-
-    Units: parameters. Raises: ParamcountError where the model is unknown, its config wrong, or it is an estimate.
+    `head`: with the language model's head. `cached`: evaluate the polynomials of a structure that has come often, instead of walking
+    it anew. `facts`: further fields of the count.
     """
-    return counted(load(spec, download=download))
+    return from_sums((summed if cached else walked)(sizes, head), sizes, id, head, **facts)
 
 
-def counted(model: Model) -> Count:
-    """The count of a loaded model."""
-    reading, release = model.reading, model.release
-    count = from_sums(
-        summed(model.sizes, reading.head),
-        model.sizes,
-        model.id,
-        reading.head,
-        scope=reading.scope,
-        not_counted=reading.not_counted,
-        warnings=reading.warnings,
-        notes=reading.notes,
-        architecture=model.architecture or "",
-        reference=reading.reference,
-    )
-    return replace(count, release=released(count, release), quantisation=release.quantisation) if release else count
-
-
-def released(count: Count, release: Release) -> dict[str, int]:
-    """What the released files hold, item by item."""
-    items = {"total": count.total, "buffers": count.buffers}
-    if release.legacy_buffers:
-        items["legacy_buffers"] = count.legacy_buffers
-    if release.mtp:
-        items |= {"mtp": count.mtp, "mtp_buffers": count.mtp_buffers}
-    if "mtp" in release.copies:
-        items["mtp_copies"] = count.mtp_copies
-    if "lm_head" in release.copies:
-        items["copy_of_lm_head"] = count.embedding if count.tied else 0
-    if release.quantisation:
-        from paramcount.counting.quantisation import SCHEMES, scales_in
-
-        scales = scales_in(count.tensors, SCHEMES[release.quantisation])
-        items |= scales if release.mtp else {"scales": scales["scales"]}
-    return items
-
-
-def count_sizes(sizes: Sizes, id: str = "", head: bool = True) -> Count:
-    """Count the declaration of one config, walking it anew. `head`: with the language model's head."""
-    return from_sums(walked(sizes, head), sizes, id, head)
-
-
-def from_sums(sums: Sums, sizes: Sizes, id: str, head: bool, **said: Any) -> Count:
-    """A count from the sums of its weights, with what else is to be `said` of it."""
+def from_sums(sums: Sums, sizes: Sizes, id: str, head: bool, **facts: Any) -> Count:
+    """The count of a declaration whose weights have these sums."""
     found, beside, tied, spare = sums
     components, active_components = dict.fromkeys(COMPONENTS, 0), dict.fromkeys(COMPONENTS, 0)
     parts = dict.fromkeys(PARTS[:-1], 0)
@@ -221,5 +170,5 @@ def from_sums(sums: Sums, sizes: Sizes, id: str, head: bool, **said: Any) -> Cou
         tied=tied,
         sizes=sizes,
         head=head,
-        **said,
+        **facts,
     )

@@ -5,15 +5,14 @@ from __future__ import annotations
 import io
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from paramcount.counting.count import COMPONENTS
 from paramcount.errors import ParamcountError, near, printable
 from paramcount.output.numbers import short
 from paramcount.output.tables import by_ending
-from paramcount.views.compare import rows_of, settings, unverified
-from paramcount.zoo.names import select
+from paramcount.views.compare import settings, unverified
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,20 +78,6 @@ class Line(NamedTuple):
     instead: str
 
 
-def plot(models: Iterable[object], *, format: Format = "svg", scale: Scale = "linear", estimates: bool = False) -> bytes:
-    """A picture of models as bars of their components, as the bytes of an SVG, PNG or PDF file.
-
-    `models`, `estimates`: as for `paramcount.compare`. A model of which one token uses less than the whole has a second, thinner bar:
-    what is active. `scale="log"`: a bar's length is the logarithm of its sum, and its components divide that length by their shares.
-
-    >>> plot(["gpt2-small", "mixtral-8x7b"]).startswith(b"<?xml")
-    True
-
-    Raises: ParamcountError for a name that means nothing, an unknown format or scale, and where the [plot] extra is missing.
-    """
-    return picture(rows_of(select(models, estimates=estimates)), format=format, scale=scale)
-
-
 def format_of(path: str) -> Format:
     """The format that a file's ending chooses.
 
@@ -104,7 +89,7 @@ def format_of(path: str) -> Format:
     return by_ending(path, ENDINGS, "plot", where="--plot")
 
 
-def picture(rows: Sequence[Mapping[str, Any]], *, format: Format = "svg", scale: Scale = "linear", paper: bool = True) -> bytes:
+def plot_rows(rows: Sequence[Mapping[str, Any]], *, format: Format = "svg", scale: Scale = "linear", paper: bool = True) -> bytes:
     """The picture of rows as `comparing.rows_of` gives them. `paper`: on white, else on whatever is behind it."""
     for what, value, known in (("format", format, ENDINGS.values()), ("scale", scale, ("linear", "log"))):
         if value not in known:
@@ -134,7 +119,7 @@ def placed(rows: Sequence[Mapping[str, Any]]) -> tuple[list[Line], list[Bar], fl
     """Where each model and its bars stand, from the top down, and the height of all of them.
 
     >>> from paramcount.views.compare import rows_of
-    >>> from paramcount.zoo.names import select
+    >>>     >>> from paramcount.zoo.names import select
     >>> [bar.text for bar in placed(rows_of(select(["gpt2-small", "mixtral-8x7b"])))[1]]
     ['124 M', '46.7 B', 'active 12.9 B']
     """

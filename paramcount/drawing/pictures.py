@@ -6,18 +6,16 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-from paramcount.counting.count import counted
 from paramcount.drawing.assemble import assembled, breadth, everything
 from paramcount.drawing.items import Item
 from paramcount.drawing.pieces import CARDS, LONGEST, THINNEST
 from paramcount.drawing.sections import Band, Section, bands, of_layer, origins, sections, states
 from paramcount.drawing.shapes import Box, Drawing, Frame, Group, Text, snap
 from paramcount.errors import ParamcountError, printable, shown
-from paramcount.tracing.run import traced
+from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Trace
-from paramcount.tracing.walk import Asked
-from paramcount.zoo.entries import Model
-from paramcount.zoo.names import load
+from paramcount.tracing.walk import TraceOptions
+from paramcount.zoo import Model, count_model
 from paramcount.zoo.what_if import said
 
 USUAL = 1024  # tokens: as many as GPT-2 reads at once, so that data can be seen beside weights
@@ -33,28 +31,12 @@ SWATCHES = 130.0  # room for what stands before the words of the legend
 Rows: TypeAlias = list[tuple[Section, list[Band]]]
 
 
-def draw(spec: object, *, tokens: int | None = None, layer: int | None = None) -> Drawing:
-    """A drawing to scale: every matrix a rectangle, data blue, weights grey, in the order of the flow.
-
-    `spec`: as for `paramcount.load`. `tokens`: how many go in at once; 1,024 unless given, or as many as the model takes. `layer`: that
-    one alone, counted from 0, of the decoder where there are several stacks; else the whole model, layers that are alike drawn once.
-
-    Units: pixels; `scale` numbers to a pixel.
-    Raises: ParamcountError for what cannot be sent through this model, and a layer that it does not have.
-
-    >>> drawing = draw("gpt2-small", layer=0)
-    >>> [(r.label, r.shape) for r in drawing.rectangles if r.role == "weight" and r.label][2:]
-    [('values', '12 × [768, 64]'), ('output projection', '[768, 768]'), ('up', '[768, 3072]'), ('down', '[3072, 768]')]
-    """
-    return drawn(load(spec), tokens=tokens, layer=layer)
-
-
-def drawn(model: Model, *, tokens: int | None = None, layer: int | None = None) -> Drawing:
+def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = None) -> Drawing:
     """The drawing of a loaded model."""
     if layer is not None and (type(layer) is not int or layer < 0):
         raise ParamcountError(f"= {shown(layer)}", where="layer", accepted="a whole number from 0")
     n = usual(model) if tokens is None else tokens
-    trace = traced(model, Asked(n, source=n))
+    trace = trace_model(model, TraceOptions(n, source=n))
     found = sections(trace)
     if layer is None and len(found) > MOST:
         raise ParamcountError(f"{len(found):,} kinds of layers in one drawing", where=model.id, accepted=f"at most {MOST}, or a layer of them")
@@ -141,7 +123,7 @@ def in_words(items: Sequence[Item]) -> Iterator[str]:
 
 def header(model: Model, trace: Trace) -> Group:
     """What is drawn, and how large it is."""
-    count = counted(model)
+    count = count_model(model)
     what = "parameters of the language model" if count.scope == "language_model" else "parameters"
     lines = [f"{trace.tokens:,} token{'s' if trace.tokens > 1 else ''} · {count.total:,} {what}", *said(model), *trace.warnings]
     title = Text(0, 20, printable(model.name, 80), 22, "start", "title")

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount import __version__
-from paramcount.counting.count import Count, counted
+from paramcount.counting.count import Count
 from paramcount.errors import ParamcountError, printable
-from paramcount.explaining.explain import explain
+from paramcount.explaining.explain import explain_model
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.render_text import active_sum, labels
 from paramcount.explaining.render_text import heading as visit_heading
 from paramcount.explaining.render_text import rows_of as visit_rows
-from paramcount.explaining.why import Why, explained
+from paramcount.explaining.why import Why, explain_figures
 from paramcount.output.numbers import short
 from paramcount.output.tables import Table, as_read, by_ending
 from paramcount.tracing.render import ending, heading, told
-from paramcount.tracing.run import trace
+from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Step, Trace, Under
+from paramcount.tracing.walk import TraceOptions
 from paramcount.views.compare import rows_of
 from paramcount.views.compare import table as comparison
 from paramcount.views.model import beside
 from paramcount.views.model import table as overview
+from paramcount.zoo import Model, count_model
 from paramcount.zoo.checks import Check, checks, proof
-from paramcount.zoo.entries import Model
-from paramcount.zoo.names import select
 from paramcount.zoo.what_if import said
 
 if TYPE_CHECKING:
@@ -72,20 +72,6 @@ class Chapter:
     published: Sequence[tuple[Check, str]] = ()  # each with what else the figure counts
 
 
-def report(models: Iterable[object], *, estimates: bool = False, download: bool = False) -> str:
-    """A report as one HTML page: what each model holds and why, its forward pass, a block to scale, and where the numbers come from.
-
-    `models`, `estimates`: as for `paramcount.compare`; several are compared first. `download`: as for `paramcount.load`.
-
-    >>> page = report(["gpt2-small"])
-    >>> "124,439,808" in page, "<script" in page
-    (True, False)
-
-    Raises: ParamcountError for a name that means nothing, too many models, and where the [plot] extra is missing.
-    """
-    return page(select(models, estimates=estimates, download=download))
-
-
 def check_ending(path: str) -> None:
     """Nothing where a file can hold a report.
 
@@ -94,7 +80,7 @@ def check_ending(path: str) -> None:
     by_ending(path, dict.fromkeys(ENDINGS), "report")
 
 
-def page(models: Sequence[Model]) -> str:
+def render_page(models: Sequence[Model]) -> str:
     """The report on loaded models."""
     if not models:
         raise ParamcountError("no models to report on", accepted="at least one")
@@ -123,11 +109,11 @@ def page(models: Sequence[Model]) -> str:
 
 def chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Chapter:
     """What there is to say of a model. `safe`: marks our own drawing as markup."""
-    from paramcount.drawing.pictures import drawn
+    from paramcount.drawing.pictures import draw_model
 
     if model.estimate:
         return Chapter(anchor, model, None)
-    count = counted(model)
+    count = count_model(model)
     what = "parameters of the language model" if count.scope == "language_model" else "parameters"
     found = Chapter(
         anchor=anchor,
@@ -138,24 +124,24 @@ def chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Chapter
         changes=said(model),
         overview=overview(model, count),
         beside=beside(count),
-        explanation=explain(model),
+        explanation=explain_model(model),
         published=publications(model, count),
     )
     try:
-        found = replace(found, drawing=safe(drawn(model).svg(id=f"{anchor}-drawing")))
+        found = replace(found, drawing=safe(draw_model(model).svg(id=f"{anchor}-drawing")))
     except ParamcountError as error:
         found = replace(found, undrawn=f"not drawn: {error}")
     try:
         n_positions = getattr(model.sizes, "n_positions", None)
         tokens = min(TOKENS, n_positions) if type(n_positions) is int else TOKENS
-        return replace(found, trace=trace(model, tokens=tokens))
+        return replace(found, trace=trace_model(model, TraceOptions(tokens)))
     except ParamcountError as error:
         return replace(found, untraced=f"not traced: {error}")
 
 
 def publications(model: Model, count: Count) -> list[tuple[Check, str]]:
     """The reference's count and every published figure, each with the causes where it counts something else."""
-    answers = iter(explained(model) if model.published else ())
+    answers = iter(explain_figures(model) if model.published else ())
     return [(check, "" if check.what == "reference" else reason(next(answers))) for check in checks(model, count)]
 
 
@@ -201,10 +187,10 @@ def _inner(text: str, safe: type[Markup]) -> Markup:
 
 def _bars(rows: Sequence[dict[str, Any]], safe: Callable[[str], Markup]) -> Markup:
     """The bars of all models, as an element of the page: without the names and the style that a file of its own has."""
-    from paramcount.drawing.bars import picture
+    from paramcount.drawing.bars import plot_rows
 
     totals = [row["total"] for row in rows if not row["estimate"]]
-    root = ET.fromstring(picture(rows, scale="log" if max(totals) > FAR_APART * min(totals) else "linear", paper=False))  # noqa: S314
+    root = ET.fromstring(plot_rows(rows, scale="log" if max(totals) > FAR_APART * min(totals) else "linear", paper=False))  # noqa: S314
     for element in list(root.iter()):
         element.tag = element.tag.rpartition("}")[2]
         element.attrib = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}

@@ -10,7 +10,7 @@ from paramcount.explaining.glossary import meaning
 from paramcount.explaining.lines import components, kinds_of
 from paramcount.explaining.pieces import Piece, Walk
 from paramcount.sizes.fields import DEFAULT
-from paramcount.zoo.entries import Model
+from paramcount.zoo import Model
 from paramcount.zoo.what_if import said
 
 

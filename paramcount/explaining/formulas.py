@@ -7,6 +7,7 @@ from math import prod
 from types import SimpleNamespace
 from typing import Any
 
+from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import COMPONENTS, PARTS, from_sums
 from paramcount.counting.sum_weights import UNWALKED, Sums, walked
@@ -15,9 +16,9 @@ from paramcount.explaining import architecture as bare
 from paramcount.explaining.pieces import polynomial, walk
 from paramcount.sizes.fields import Sizes
 from paramcount.symbolic.polynomials import Polynomial
-from paramcount.zoo import entries as zoo
-from paramcount.zoo.names import find, load
-from paramcount.zoo.what_if import flat, what_if
+from paramcount.zoo import Model
+from paramcount.zoo.names import find
+from paramcount.zoo.what_if import change_sizes, flat
 
 # What of a count is a number of parameters or of bytes, besides its components, details and parts.
 COUNTS = (
@@ -26,29 +27,8 @@ COUNTS = (
 )  # fmt: skip
 
 
-def formula(spec: object, of: str = "total", **structure: object) -> Polynomial:
-    """A count of a model or an architecture as a polynomial in its named sizes.
-
-    `spec`: as for `paramcount.load`, or the name of an architecture. What a model is called is that model, also where an architecture
-    is called so too ("gpt2"); `{"architecture": "gpt2"}` is the architecture. `of`: a field of a count ("total", "active", "mtp"), a
-    component ("qkv"), a detail ("qkv.q", "vision.mlp") or a part ("encoder").
-    `structure`: flags, which an architecture needs and a model has, and sizes that are to be numbers. A size of an inner config is
-    given in a mapping, or named with a dot: `**{"vision.n_layers": 32}`.
-
-    >>> formula("llama-3.1-8b", of="qkv")
-    n_layers · d_model · d_head · (n_heads + 2·n_kv_heads)
-    >>> total = formula("llama", attention_bias=False, mlp_bias=False, tie_word_embeddings=False)
-    >>> total.evaluate(vocab_size=128256, d_model=4096, n_layers=32, n_heads=32, n_kv_heads=8, d_head=128, d_ff=14336)
-    8030261248
-    >>> print(total.difference("n_layers"))
-    d_model · (2·d_head·(n_heads + n_kv_heads) + 3·d_ff + 2)
-
-    Units: parameters; bytes_fp32 and bytes_bf16 are bytes. Raises: ParamcountError for an unknown name, with the nearest; for an
-    architecture some of whose flags are missing, naming each on which its weights depend; for sizes that a model cannot have.
-    """
-    name = architecture_named(spec)
-    if name is None:
-        return of_model(spec, of, structure)
+def architecture_formula(name: str, of: str, structure: Mapping[str, object]) -> Polynomial:
+    """A count of an architecture, whose flags have to be given."""
     cls = architecture(name)
     try:
         known = bare.given(cls, dict(flat(structure)))
@@ -58,7 +38,7 @@ def formula(spec: object, of: str = "total", **structure: object) -> Polynomial:
     return picked(sums, bare.Open(cls, known), cls, of)
 
 
-def architecture_named(spec: object) -> str | None:
+def names_architecture(spec: object) -> str | None:
     """The architecture that a word or a mapping names; None where it is a model."""
     if isinstance(spec, Mapping) and set(spec) == {"architecture"}:
         name: str = spec["architecture"]
@@ -72,18 +52,11 @@ def architecture_named(spec: object) -> str | None:
     return None if spec in names or spec in [name.rpartition("/")[2] for name in names] else spec
 
 
-def of_model(spec: object, of: str, structure: Mapping[str, object]) -> Polynomial:
-    """A count of a model. What is given in the place of its own sizes stays a number."""
-    try:
-        model = load(spec)
-    except ParamcountError as error:
-        if isinstance(spec, str) and (nearest := near(spec, ARCHITECTURES)) and error.found.startswith("unknown model"):
-            accepted = f"{error.accepted}, or an architecture"
-            raise ParamcountError(error.found, accepted=accepted, nearest=dict.fromkeys((*error.nearest, *nearest))) from None
-        raise
+def model_formula(model: Model, of: str, structure: Mapping[str, object]) -> Polynomial:
+    """A count of a model. Sizes in `structure` replace its own and stay numbers."""
     wanted = dict(flat(structure))
     if wanted:
-        model = what_if(model, **wanted)
+        model = change_sizes(model, wanted)
     found = walk(model.sizes, model.reading.head, frozenset(path for path, value in wanted.items() if type(value) is int))
     return picked(walked(found.c, model.reading.head), found.c, type(model.sizes), of, model.sizes)
 

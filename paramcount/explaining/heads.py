@@ -14,7 +14,7 @@ from paramcount.explaining.lines import Share, component, line
 from paramcount.explaining.pieces import Piece, Walk, polynomial
 from paramcount.flow import Data, Repeat, Size, Weight, list_steps, multiply, width_of
 from paramcount.flow.walk import name_stacks
-from paramcount.zoo.entries import Model
+from paramcount.zoo import Model
 from paramcount.zoo.what_if import said
 
 

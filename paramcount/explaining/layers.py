@@ -11,7 +11,7 @@ from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.pieces import Walk
 from paramcount.flow import Repeat
 from paramcount.output.ranges import joined, spelled
-from paramcount.zoo.entries import Model
+from paramcount.zoo import Model
 
 Run = tuple[int, int]  # the first layer, and how many
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from paramcount.counting.count import Count, counted
+from paramcount.counting.count import Count
 from paramcount.counting.quantisation import scheme_of
 from paramcount.errors import ParamcountError, shown
 from paramcount.explaining.causes import Candidate, Cause, candidates, stand_together, visited
 from paramcount.output.numbers import Figure, fits, parse
-from paramcount.zoo.entries import Model, Published
-from paramcount.zoo.names import load
+from paramcount.zoo import Model, count_model
+from paramcount.zoo.entries import Published
 
 MOST_CAUSES = 3  # at once; `active` instead of `total` is one of them
 LARGEST = 10**30
@@ -83,30 +83,9 @@ def plain(value: Any) -> Any:
     return {name: plain(inner) for name, inner in fields.items()} if fields is not None else value
 
 
-def why(model: object, number: str | int | None = None, *, download: bool = False) -> tuple[Why, ...]:
-    """What published figures count: one answer for `number`, or without it one for each figure that the model's entry lists.
-
-    `model`: as for `paramcount.count`. `number`: as printed ("3.6B", "~1.04T"), which is met by rounding or cutting off; a whole
-    number (137022720 or "137,022,720") has to be met exactly.
-
-    >>> (answer,) = why("gpt-oss-20b", "3.6B")
-    >>> answer.base, answer.true, answer.verdict
-    ('active', 4187440704, 'rounded')
-    >>> [(cause.name, cause.units) for cause in answer.accounts[0].causes]
-    [('one table', -579133440)]
-    >>> why("gpt2-small", "117M")[0].left_over
-    -7439808
-
-    Units: parameters; of what files hold besides, values. Raises: ParamcountError where the model is unknown or an estimate, or the
-    number is none.
-    """
-    loaded = load(model, download=download)
-    return explained(loaded, () if number is None else (number,))
-
-
-def explained(model: Model, numbers: Iterable[str | int] = ()) -> tuple[Why, ...]:
+def explain_figures(model: Model, numbers: Iterable[str | int] = ()) -> tuple[Why, ...]:
     """The same of a loaded model, with any number of figures."""
-    count = counted(model)
+    count = count_model(model)
     asked = [about(model, number) for number in numbers] or [(figure.value, (figure,)) for figure in model.published]
     return tuple(answer(model, count, number, said) for number, said in asked)
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from paramcount.architectures import ARCHITECTURES
 from paramcount.architectures import architecture as architecture_of
 from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.huggingface.fields import left_unread, read, read_language, unread_warnings
 from paramcount.huggingface.multimodal import COMPOSITES, TOWERS, Composite, tower_named
+from paramcount.huggingface.reading import Reading
 from paramcount.sizes.fields import LARGEST, Origin, Sizes
 from paramcount.sizes.per_layer import PER_LAYER, not_declared
 from paramcount.sizes.rules import validated
-from paramcount.zoo.entries import Model, Reading
 
 # Classes with the reference's body and another head, by the ending of their names; "Model" has none.
 OTHER_HEADS = (
@@ -22,6 +22,17 @@ OTHER_HEADS = (
     "ForQuestionAnsweringSimple", "ForAudioClassification", "ForImageClassification", "TextModel", "Encoder",
 )  # fmt: skip
 REFERENCE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "WithLMHeadModel", "LMHeadModel", "ForMaskedLM", "Decoder", "MTModel")
+
+
+class Config(NamedTuple):
+    """What a config.json describes."""
+
+    id: str
+    name: str
+    architecture: str
+    sizes: Sizes
+    context_length: int | None
+    reading: Reading
 
 
 def model_type_of(document: Mapping[str, Any]) -> str:
@@ -87,7 +98,7 @@ def stem(name: str) -> str:
     return next((name.removesuffix(ending) for ending in REFERENCE_ENDINGS if name.endswith(ending)), name)
 
 
-def from_config(document: Mapping[str, Any], id: str = "config.json", name: str = "") -> Model:
+def from_config(document: Mapping[str, Any], id: str = "config.json", name: str = "") -> Config:
     """The model that a parsed config.json describes, as the reference implementation would build it. Nothing of it is run.
 
     Raises: ParamcountError where the reference refuses it, or where it is not known how to count it exactly.
@@ -108,9 +119,7 @@ def from_config(document: Mapping[str, Any], id: str = "config.json", name: str 
         reading = reading._replace(notes=(*notes, *reading.notes))
     reach = document.get("max_position_embeddings")
     context = reach if type(reach) is int and 0 < reach <= LARGEST else None
-    model = Model(id=id, name=name or id, architecture=registered, config=config, context_length=context)
-    model._reading = reading
-    return model
+    return Config(id, name or id, registered, config, context, reading)
 
 
 def unknown_tower(document: Mapping[str, Any], composite: Composite) -> bool:

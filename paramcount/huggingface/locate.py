@@ -8,13 +8,12 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError, printable, quoted, shown
+from paramcount.errors import ParamcountError, printable, quoted
 from paramcount.formats.files import decoded, expanded, read_text
 from paramcount.formats.strict_json import loads
-from paramcount.huggingface.config import class_of, from_config
-from paramcount.zoo.entries import Model, from_mapping
+from paramcount.huggingface.config import class_of
 
 LARGEST_FILE = 4 << 20  # bytes: the longest config.json known, one block for each layer, has a twentieth of it
 ACCEPTED = "a model's config.json"
@@ -45,59 +44,56 @@ OTHERS: tuple[tuple[tuple[str, ...], str, str], ...] = (
 )
 
 
-def from_document(document: Mapping[str, Any], id: str, name: str = "") -> Model:
-    """The model of a parsed mapping: a config.json has `model_type` or `architectures`, a zoo entry `architecture` and `config`.
+class Document(NamedTuple):
+    """A parsed config file."""
 
-    Raises: ParamcountError where it is both or neither, or another tool's file.
-    """
-    hub, entry = "model_type" in document, "architecture" in document and "config" in document
-    if hub and entry:
-        raise ParamcountError("model_type beside architecture and config", accepted="a config.json or a zoo entry, not both")
-    if hub:
-        if wrong := [key for key in document if not isinstance(key, str)]:
-            raise ParamcountError(f"the key {shown(wrong[0])} is not a string", accepted="the keys of a config.json")
-        return from_config(document, id, name)
-    if entry or document.get("estimate") is True or "architecture" in document or isinstance(document.get("config"), Mapping):
-        return from_mapping(document, id)
+    content: dict[str, Any]
+    place: str  # where it was found, as errors name it
+    name: str  # what the model is called, from where it was found
+
+
+def check_is_config(document: Mapping[str, Any]) -> None:
+    """Raises: ParamcountError that says what a file is that has no `model_type` and names no class in `architectures`."""
     for keys, what, instead in OTHERS:
         if all(key in document for key in keys):
             base = document.get("base_model_name_or_path")
             of = f" of {printable(base, 80)}" if keys == ("peft_type",) and isinstance(base, str) else ""
             raise ParamcountError(f"is {what}{of}", accepted=instead)
     if class_of(document):
-        return from_config(document, id, name)
+        return
     if "auto_map" in document:
         raise ParamcountError("is missing; auto_map names its author's code, which is not run", where="model_type", accepted="see `paramcount architectures`")
     raise ParamcountError("is missing", where="model_type", accepted="a config.json with model_type, or a zoo entry with architecture and config")
 
 
-def from_text(text: str, place: str, name: str = "") -> Model:
-    """The model of a config.json's text; errors name `place`."""
+def parse_document(text: str, place: str, name: str = "") -> Document:
+    """A config.json from its text; errors name `place`."""
     try:
-        return from_document(loads(text), place, name)
+        return Document(loads(text), place, name)
     except ParamcountError as error:
         raise error.at(place) from None
 
 
-def from_stdin() -> Model:
-    """The model of the config.json that is piped in."""
+def read_stdin() -> Document:
+    """The config.json that is piped in."""
     try:
         data = sys.stdin.buffer.read(LARGEST_FILE + 1)
     except (OSError, AttributeError):  # closed, or none at all
         raise ParamcountError("cannot be read", where="standard input", accepted=f"{ACCEPTED}, piped in") from None
     try:
-        return from_text(decoded(data, ACCEPTED, LARGEST_FILE), "standard input")
+        text = decoded(data, ACCEPTED, LARGEST_FILE)
     except ParamcountError as error:
-        raise error if error.where.startswith("standard input") else error.at("standard input") from None
+        raise error.at("standard input") from None
+    return parse_document(text, "standard input")
 
 
-def from_path(path: Path) -> Model:
-    """The model of a config.json, or of the directory that holds one."""
+def read_path(path: Path) -> Document:
+    """The config.json at a path, or in the directory there."""
     if os.path.isdir(path):
         path = in_directory(path)
     if path.suffix.lower() in CHECKPOINTS:
         raise ParamcountError("is a checkpoint, not a config", where=printable(path), accepted=STORED)
-    return from_text(read_text(path, ACCEPTED, LARGEST_FILE), printable(path), printable(title(path), 100))
+    return parse_document(read_text(path, ACCEPTED, LARGEST_FILE), printable(path), printable(title(path), 100))
 
 
 def title(path: Path) -> str:

@@ -16,10 +16,10 @@ OF_PICTURES = ("insert", "add view")  # which went in with earlier tokens
 ON_SCORES = ("relative bias", "alibi", "beside a sink")  # declared on the queries, added to what queries and keys give
 
 
-class Asked(NamedTuple):
+class TraceOptions(NamedTuple):
     """What is sent through a model."""
 
-    tokens: int
+    tokens: int  # input length
     pad: int | None = None
     batch: int | None = None
     past: int | None = None
@@ -53,9 +53,9 @@ class Place(NamedTuple):
 class Walk:
     """One walk, and what it has found so far."""
 
-    def __init__(self, out: Data, asked: Asked) -> None:
-        self.asked = asked
-        self.n_rows = asked.tokens
+    def __init__(self, out: Data, options: TraceOptions) -> None:
+        self.options = options
+        self.n_rows = options.tokens
         self.last = False  # behind "last row" there is one row, and no axis for it
         self.steps: list[Step] = []
         self.kept: list[Kept] = []
@@ -76,12 +76,12 @@ class Walk:
 
     def visible(self, detail: AttentionDetail) -> int:
         """How many keys the tokens meet while decoding: those that are kept, and their own."""
-        past = self.asked.past or 0
-        return self.asked.tokens + (past if detail.trimmed_to is None else min(past, detail.trimmed_to - 1))
+        past = self.options.past or 0
+        return self.options.tokens + (past if detail.trimmed_to is None else min(past, detail.trimmed_to - 1))
 
     def kept_rows(self, detail: AttentionDetail) -> int:
         """How many tokens a later one looks back on: it is in its window itself."""
-        there = self.asked.tokens + (self.asked.past or 0)
+        there = self.options.tokens + (self.options.past or 0)
         return there if detail.trimmed_to is None else min(there, detail.trimmed_to - 1)
 
     def rows(self, data: Data) -> int | str:
@@ -89,14 +89,14 @@ class Walk:
         word = data.shape[0]
         if word != "tokens":
             return self.known(word)
-        return self.n_rows if self.asked.past is None else self.rows_decoded(data)
+        return self.n_rows if self.options.past is None else self.rows_decoded(data)
 
     def known(self, size: int | str) -> int | str:
         """What is known of a size: the words that stand for one number in this trace."""
-        if size == "source" and self.asked.source is not None:
-            return self.asked.source
+        if size == "source" and self.options.source is not None:
+            return self.options.source
         if size == "tokens":  # behind the first axis: the tokens that are looked at
-            return self.n_rows if self.asked.past is None else self.asked.tokens + self.asked.past
+            return self.n_rows if self.options.past is None else self.options.tokens + self.options.past
         return 1 if size == "text" else size
 
     def rows_decoded(self, data: Data) -> int:
@@ -104,11 +104,11 @@ class Walk:
         if id(data) in self.cached:
             return self.cached[id(data)]
         if id(data) not in self.decoded:
-            self.decoded[id(data)] = self.asked.tokens  # what a layer hands to the next may lead back here
+            self.decoded[id(data)] = self.options.tokens  # what a layer hands to the next may lead back here
             before = [given for given in self.outer.get(id(data), data.inputs) if given.shape[:1] == ("tokens",)]
             if data.inputs:
                 before = before[:1]  # queries before the keys that they meet
-            self.decoded[id(data)] = max((self.rows_decoded(given) for given in before), default=self.asked.tokens)
+            self.decoded[id(data)] = max((self.rows_decoded(given) for given in before), default=self.options.tokens)
         return self.decoded[id(data)]
 
     def shape(self, data: Data, place: Place | None = None) -> Shape:
@@ -124,7 +124,7 @@ class Walk:
         return shape if data.shape[0] in data.shape[1:] else self.batched(shape)  # of each two places: the same in every text
 
     def batched(self, shape: Shape) -> Shape:
-        return shape if self.asked.batch is None else (self.asked.batch, *shape)
+        return shape if self.options.batch is None else (self.options.batch, *shape)
 
     # ---- the walk
 
@@ -134,7 +134,7 @@ class Walk:
             return
         if self.worked_out_before(data):
             return
-        if data.op in OF_PICTURES and self.asked.past is not None:
+        if data.op in OF_PICTURES and self.options.past is not None:
             self.visit(data.inputs[0], place)
             self.pass_on(data, data.inputs[0])
             return
@@ -151,12 +151,12 @@ class Walk:
             self.attend(data, place)
         elif not is_silent(data) and data.op not in ON_SCORES:
             self.operation(data, place)
-        if id(data) in self.cached and self.asked.past:
+        if id(data) in self.cached and self.options.past:
             self.take_from_cache(data, place)
 
     def worked_out_before(self, data: Data) -> bool:
         """Whether a decoding step has no need to run it: another text, a picture."""
-        return self.asked.past is not None and not self.depends(data)
+        return self.options.past is not None and not self.depends(data)
 
     def depends(self, data: Data) -> bool:
         """Whether it is run for each token."""
@@ -168,8 +168,8 @@ class Walk:
 
     def enter(self, data: Data, place: Place) -> None:
         """What stands inside: layers, experts, a named block."""
-        if data.op == "layers" and self.asked.pad is not None and data.shape[0] == "tokens":
-            self.n_rows = self.asked.pad
+        if data.op == "layers" and self.options.pad is not None and data.shape[0] == "tokens":
+            self.n_rows = self.options.pad
             self.lengthen(data.inputs, place)
         for body in data.bodies:
             self.visit(body.out, place.inside(data, body.repeat))
@@ -305,16 +305,16 @@ class Walk:
         self.add(data, place, op, reads=(len(self.steps) - 1, *self.sources(also)), **said)
 
     def take_from_cache(self, data: Data, place: Place) -> None:
-        new = self.batched((self.asked.tokens, *data.shape[1:]))
+        new = self.batched((self.options.tokens, *data.shape[1:]))
         if data.shape[0] == "tokens":
             step = self.steps[self.index[id(data)]]
-            self.steps[self.index[id(data)]] = step._replace(out=new, product=step.product and narrowed(step.product, self.asked.tokens))
-            old = self.batched((self.cached[id(data)] - self.asked.tokens, *data.shape[1:]))
+            self.steps[self.index[id(data)]] = step._replace(out=new, product=step.product and narrowed(step.product, self.options.tokens))
+            old = self.batched((self.cached[id(data)] - self.options.tokens, *data.shape[1:]))
             self.follow(data, place, "cache", inputs=(old, new))
 
     def lengthen(self, inputs: tuple[Data, ...], place: Place) -> None:
         """Rows of zeros behind what was made before there were any."""
-        for data in inputs if self.n_rows != self.asked.tokens else ():
+        for data in inputs if self.n_rows != self.options.tokens else ():
             index = self.source(data)
             if index is not None and data.shape[0] == "tokens" and not place.is_expert and self.steps[index].out != self.shape(data):
                 self.add(data, place, "pad", inputs=(self.steps[index].out,), reads=(index,))
@@ -323,7 +323,7 @@ class Walk:
     def last_row(self, data: Data, place: Place) -> None:
         before = self.shape(data)
         self.last = True
-        note = f"row {self.asked.tokens:,} of {self.n_rows:,}" if self.n_rows != self.asked.tokens else note_of("last row")
+        note = f"row {self.options.tokens:,} of {self.n_rows:,}" if self.n_rows != self.options.tokens else note_of("last row")
         self.add(data, place, "last row", inputs=(before,), reads=self.sources((data,)), note=note)
 
 

@@ -10,9 +10,10 @@ from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.counting.tensors import Tensor, component
 from paramcount.errors import ParamcountError, printable
 from paramcount.huggingface.fields import found
+from paramcount.huggingface.reading import Reading
 from paramcount.output.tables import Column, Table
 from paramcount.sizes.fields import ABSENT
-from paramcount.zoo.entries import Model, Reading
+from paramcount.zoo import Model
 
 LONGEST_VALUE = 22
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paramcount.counting.count import COMPONENTS, SCHEMA_VERSION, Count, counted
+from paramcount.counting.count import COMPONENTS, SCHEMA_VERSION, Count
 from paramcount.errors import ParamcountError, near, printable
 from paramcount.output.numbers import short_bytes
 from paramcount.output.tables import Column, Table, grouped
-from paramcount.zoo.entries import Model
-from paramcount.zoo.names import select
+from paramcount.zoo import Model, count_model
 
 if TYPE_CHECKING:
     import pandas
@@ -48,21 +47,11 @@ PEOPLE = (
 LEFT = ("id", "name", "family", "publisher", "released", "hf", "architecture", "claimed_total")
 
 
-def compare(models: Iterable[object], *, estimates: bool = False) -> pandas.DataFrame:
-    """A DataFrame with one row per model: exact counts, components and sizes; columns of whole numbers are Int64.
-
-    `models`: names, families, wildcards, paths, mappings or loaded models. A size that a model does not have is 0,
-    only unknown facts are empty. `estimates`: rows for models of which there are only claims, too. Where one is a what-if, the
-    columns of WHAT_IF say what its original has, and the difference.
-
-    >>> compare(["gpt2-*"])["total"].tolist()
-    [124439808, 354823168, 774030080, 1557611200]
-
-    Raises: ParamcountError for a name that means nothing.
-    """
+def make_frame(models: Iterable[Model]) -> pandas.DataFrame:
+    """One row per model: counts, components and sizes; columns of integers are Int64."""
     import pandas
 
-    rows = rows_of(select(models, estimates=estimates))
+    rows = rows_of(models)
     columns = columns_of(rows)
     frame = pandas.DataFrame([[row[name] for name in columns] for row in rows], columns=list(columns))
     kinds = dict.fromkeys((*INTEGERS, *columns[len(COLUMNS) :]), "Int64") | {"tied": "boolean", "verified": "boolean", "estimate": "boolean"}
@@ -74,7 +63,7 @@ def compare(models: Iterable[object], *, estimates: bool = False) -> pandas.Data
 
 def rows_of(models: Iterable[Model]) -> list[dict[str, Any]]:
     """{column: value} of each model, and its `active_components` for a plot; an estimate has none."""
-    return [_claimed(model) if model.estimate else _row(model, counted(model)) for model in models]
+    return [_claimed(model) if model.estimate else _row(model, count_model(model)) for model in models]
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -6,11 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from paramcount.counting.arithmetic import arithmetic
-from paramcount.counting.count import Count, counted
+from paramcount.counting.count import Count
 from paramcount.sizes.fields import Sizes
 from paramcount.sizes.values import in_json
-from paramcount.zoo.entries import Model
-from paramcount.zoo.names import load
+from paramcount.zoo import Model, count_model
 
 BESIDE = ("buffers", "mtp")  # what stands beside the total
 
@@ -66,25 +65,9 @@ class Difference:
         }
 
 
-def diff(a: object, b: object, *, download: bool = False) -> Difference:
-    """What differs between two models: their sizes, and where the difference in parameters comes from.
-
-    `a`, `b`: as for `paramcount.load`, what `paramcount.what_if` returned too. `download`: likewise.
-
-    >>> found = diff("llama-2-7b", "llama-3.1-8b")
-    >>> [(size.name, size.a, size.b) for size in found.sizes[:2]]
-    [('vocab_size', 32000, 128256), ('n_kv_heads', 32, 8)]
-    >>> found.difference, [(component.component, component.difference) for component in found.components[:2]]
-    (1291845632, [('mlp', 1308622848), ('qkv', -805306368)])
-
-    Units: parameters. Raises: ParamcountError as `paramcount.count` does.
-    """
-    return differences(load(a, download=download), load(b, download=download))
-
-
-def differences(a: Model, b: Model) -> Difference:
+def diff_models(a: Model, b: Model) -> Difference:
     """The same of loaded models."""
-    m, n = counted(a), counted(b)
+    m, n = count_model(a), count_model(b)
     lengths = [{"context_length": model.context_length} for model in (a, b)] if a.context_length and b.context_length else [{}, {}]
     return Difference(
         a=a.id,

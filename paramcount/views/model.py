@@ -7,8 +7,8 @@ from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.errors import ParamcountError
 from paramcount.output.numbers import short, short_bytes
 from paramcount.output.tables import Column, Table
+from paramcount.zoo import Model
 from paramcount.zoo.checks import proof
-from paramcount.zoo.entries import Model
 
 
 def table(model: Model, count: Count) -> Table:
@@ -75,5 +75,5 @@ def claims(model: Model) -> Table:
     refs = {source.id: source.ref for source in model.sources}
     rows = [[claim.what, claim.value, claim.by, refs[claim.source]] for claim in model.claims]
     columns = [Column(name, name, right=False, only="csv" if name == "source" else "") for name in ("what", "claim", "by", "source")]
-    data = {"schema_version": SCHEMA_VERSION, **model.model_dump(mode="json", exclude_none=True)}
+    data = {"schema_version": SCHEMA_VERSION, **(model.entry.model_dump(mode="json", exclude_none=True) if model.entry else {})}
     return Table(columns, rows, data, above=[f"{model.name}   estimate: nobody published its sizes; these are claims, never counts"], wraps=True)

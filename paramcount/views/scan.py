@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError, printable
-from paramcount.huggingface.locate import from_path
 from paramcount.views.compare import rows_of
+from paramcount.zoo.names import load_path
 
 PEOPLE = "id,total,active,bytes_bf16,architecture"
 EXPECTED = "a directory with config.json files below it"
@@ -56,7 +56,7 @@ def scanned(folder: Path, progress: Callable[[list[Path]], Iterable[Path]] = ite
     for path in progress(listing.configs):
         name = printable(path.parent.relative_to(folder))
         try:
-            found.rows.extend(row | {"id": name} for row in rows_of([from_path(path)]))
+            found.rows.extend(row | {"id": name} for row in rows_of([load_path(path)]))
         except ParamcountError as error:
             found.errors.append(Problem(name, str(error).removeprefix(f"{printable(path)}: ")))
     return found

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from paramcount.counting.count import Count
 from paramcount.output.numbers import fits, parse
-from paramcount.zoo.entries import Model
+from paramcount.zoo import Model
 
 
 class Check(NamedTuple):

@@ -9,13 +9,16 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from paramcount import zoo
 from paramcount.commands import COMMANDS
-from paramcount.errors import LONGEST, ParamcountError, near, printable, quoted
+from paramcount.errors import LONGEST, ParamcountError, near, printable, quoted, shown
 from paramcount.formats.files import expanded
 from paramcount.hub_urls import hub_address, is_url
-from paramcount.zoo import entries as zoo
+
+if TYPE_CHECKING:
+    from paramcount.huggingface.locate import Document
 
 PATH_ENDS = ("/", ".yaml", ".yml", ".json", ".safetensors", ".gguf")
 SPEC_HELP = "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or what paramcount.load returned"
@@ -141,9 +144,7 @@ def load(spec: object, *, download: bool = False) -> zoo.Model:
     if isinstance(spec, zoo.Model):
         return spec
     if isinstance(spec, Mapping):
-        from paramcount.huggingface.locate import from_document
-
-        return from_document(spec, "unnamed")
+        return load_document(spec, "unnamed")
     if isinstance(spec, str):
         return _from_url(spec, download) if is_url(spec) else _from_path(spec) if names_file(spec) else _by_name(spec, download)
     if isinstance(spec, os.PathLike):
@@ -160,13 +161,11 @@ def is_config(spec: object) -> bool:
 
 def _from_object(config: Any) -> zoo.Model:
     """The model of a config object, read as the config.json that it would be saved as."""
-    from paramcount.huggingface.locate import from_document
-
     document = json.loads(json.dumps(config.to_dict(), default=str))
     if not isinstance(document, dict):
         raise ParamcountError(f"to_dict() of {type(config).__name__} returns no mapping", accepted=SPEC_HELP)
     name = getattr(config, "name_or_path", None)
-    return from_document(document, printable(name, 100) if isinstance(name, str) and name else "unnamed")
+    return load_document(document, printable(name, 100) if isinstance(name, str) and name else "unnamed")
 
 
 def _from_url(url: str, download: bool) -> zoo.Model:
@@ -180,7 +179,7 @@ def _from_url(url: str, download: bool) -> zoo.Model:
     if path is None and not download:
         accepted = f"--download, or https://huggingface.co/{repo} for the main revision"
         raise ParamcountError(f"revision {quoted(revision)} of {quoted(repo)} is not in the local Hugging Face cache", accepted=accepted)
-    return config_files.from_path(path or config_files.download(repo, revision))
+    return load_path(path or config_files.download(repo, revision))
 
 
 def _by_name(name: str, download: bool) -> zoo.Model:
@@ -196,7 +195,7 @@ def _by_name(name: str, download: bool) -> zoo.Model:
         if path is None and not download:
             accepted = "what `paramcount list` names, a repository of the local Hugging Face cache, or --download"
             raise ParamcountError(f"unknown model {quoted(name)}", accepted=accepted, nearest=nearest_to(name)) from None
-        return config_files.from_path(path or config_files.download(name))
+        return load_path(path or config_files.download(name))
 
 
 def _in_cache(repo: str, revision: str, download: bool) -> Path | None:
@@ -213,10 +212,54 @@ def _in_cache(repo: str, revision: str, download: bool) -> Path | None:
 
 def _from_path(path: str) -> zoo.Model:
     if path.lower().endswith(YAML_ENDS):
-        return zoo.from_file(expanded(path))
-    from paramcount.huggingface import locate as config_files
+        return zoo.model_of_entry(zoo.read_entry(expanded(path)))
+    if path != "-":
+        return load_path(expanded(path))
+    from paramcount.huggingface.locate import read_stdin
 
-    return config_files.from_stdin() if path == "-" else config_files.from_path(expanded(path))
+    return load_found(read_stdin())
+
+
+def load_path(path: Path) -> zoo.Model:
+    """The model of a config.json, or of the directory that holds one."""
+    from paramcount.huggingface.locate import read_path
+
+    return load_found(read_path(path))
+
+
+def load_found(document: Document) -> zoo.Model:
+    """The model of a parsed file; errors name where it was found."""
+    try:
+        return load_document(document.content, document.place, document.name)
+    except ParamcountError as error:
+        raise error.at(document.place) from None
+
+
+def load_document(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Model:
+    """The model of a parsed mapping: a config.json has `model_type` or `architectures`, a zoo entry `architecture` and `config`.
+
+    Raises: ParamcountError if it is both or neither, or another tool's file.
+    """
+    is_hub, is_entry = "model_type" in content, "architecture" in content and "config" in content
+    if is_hub and is_entry:
+        raise ParamcountError("model_type beside architecture and config", accepted="a config.json or a zoo entry, not both")
+    if is_hub:
+        if wrong := [key for key in content if not isinstance(key, str)]:
+            raise ParamcountError(f"the key {shown(wrong[0])} is not a string", accepted="the keys of a config.json")
+        return _from_config(content, id, name)
+    if is_entry or content.get("estimate") is True or "architecture" in content or isinstance(content.get("config"), Mapping):
+        return zoo.model_of_entry(zoo.parse_entry(content, id))
+    from paramcount.huggingface.locate import check_is_config
+
+    check_is_config(content)
+    return _from_config(content, id, name)
+
+
+def _from_config(content: Mapping[str, Any], id: str, name: str) -> zoo.Model:
+    from paramcount.huggingface.config import from_config
+
+    found = from_config(content, id, name)
+    return zoo.Model(found.id, found.name, found.sizes, found.architecture, found.reading, found.context_length)
 
 
 def select(words: object, *, estimates: bool = False, download: bool = False) -> list[zoo.Model]:

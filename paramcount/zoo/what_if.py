@@ -6,31 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from paramcount.counting.count import counted
 from paramcount.errors import LONGEST, ParamcountError, near, quoted, shown
 from paramcount.sizes.fields import SET, Origin, Sizes, inner_configs, key_of
 from paramcount.sizes.rules import validated
 from paramcount.sizes.values import in_json, typed, written
-from paramcount.zoo import entries as zoo
-from paramcount.zoo.names import load
+from paramcount.zoo.model import Model, count_model
 
 MOST_TRIED = 64  # values of one more size, where an error looks for one that would do
 
 
-def what_if(spec: object, /, **changes: object) -> zoo.Model:
-    """The model with these sizes and flags in the place of its own. Every other size stays what it is, also one that a config.json
-    leaves to be derived; nothing that was published, checked or released of the original is said of it.
-
-    `spec`: as for `paramcount.load`. A size of an inner config is given in a mapping, `vision={"n_layers": 24}`, or named with a dot,
-    `**{"vision.n_layers": 24}`. The result knows its `original` and its `changes`.
-
-    >>> from paramcount.counting.count import count
-    >>> count(what_if("llama-3.1-8b", n_layers=40)).total - count("llama-3.1-8b").total == 8 * 218_112_000
-    True
-
-    Raises: ParamcountError for a size that the model has not, and for sizes that contradict each other, saying what could be.
-    """
-    model = load(spec)
+def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
+    """The model with other sizes; `paramcount.what_if` says what it keeps."""
     sizes, wanted = model.sizes, dict(flat(changes))
     if not wanted:
         return model
@@ -40,20 +26,21 @@ def what_if(spec: object, /, **changes: object) -> zoo.Model:
         config = changed(sizes, wanted)
     except ParamcountError as error:
         raise helped(error, sizes, wanted).at(model.id) from None
-    new = zoo.Model(
+    reading, original = model.reading, model.original or model
+    if reading.origin:  # nothing was read of a zoo entry
+        origin = {name: SET if name in wanted else found for name, found in reading.origin.items()}
+        reading = reading._replace(origin=origin, notes=(*reading.notes, *staying(sizes, config, origin)))
+    names = dict.fromkeys((*model.changes, *wanted))
+    return Model(
         id=model.id,
         name=model.name,
-        architecture=model.architecture,
         config=config,
+        architecture=model.architecture,
+        reading=reading,
         context_length=None if "n_positions" in wanted else model.context_length,
+        original=original,
+        changes={name: (at(original.sizes, name), at(config, name)) for name in names},
     )
-    reading, original = model.reading, model.original or model
-    if reading.origin:  # of a zoo entry nothing was read
-        origin = {name: SET if name in wanted else found for name, found in reading.origin.items()}
-        new._reading = reading._replace(origin=origin, notes=(*reading.notes, *staying(sizes, config, origin)))
-    names = dict.fromkeys((*model.changes, *wanted))
-    new._original, new._changes = original, {name: (at(original.sizes, name), at(config, name)) for name in names}
-    return new
 
 
 def staying(before: Sizes, after: Sizes, origins: Mapping[str, Origin]) -> Iterator[str]:
@@ -206,12 +193,12 @@ def first_that_fits(sizes: Sizes, wanted: Mapping[str, object], path: str, candi
 # ---- what is said of it
 
 
-def said(model: zoo.Model) -> list[str]:
+def said(model: Model) -> list[str]:
     """What was changed, and the difference it makes: to the total, to what is active where that is not all, to what stands beside
     the total where it differs. Nothing of a model as it was found."""
     if model.original is None:
         return []
-    before, after = counted(model.original), counted(model)
+    before, after = count_model(model.original), count_model(model)
     lines = [f"{phrase(model)}: {as_sum(before.total, after.total)}"]
     if (before.active, after.active) != (before.total, after.total):
         lines.append(f"active {as_sum(before.active, after.active)}")
@@ -219,7 +206,7 @@ def said(model: zoo.Model) -> list[str]:
     return lines + [f"{name} {as_sum(a, b)}" for name, a, b in beside if a != b]
 
 
-def phrase(model: zoo.Model) -> str:
+def phrase(model: Model) -> str:
     """What was changed: "what if n_layers 32 → 40"."""
     return f"what if {', '.join(f'{name} {written(before)} → {written(after)}' for name, (before, after) in model.changes.items())}"
 
@@ -233,10 +220,10 @@ def as_sum(before: int, after: int) -> str:
     return f"{before:,} {'−' if after < before else '+'} {abs(after - before):,} = {after:,}"
 
 
-def recorded(model: zoo.Model) -> dict[str, Any]:
+def recorded(model: Model) -> dict[str, Any]:
     """The same for JSON: `set`, {size: [before, after]}, and the original's counts. Empty for a model as it was found."""
     if model.original is None:
         return {}
-    count = counted(model.original)
+    count = count_model(model.original)
     both = {name: [in_json(value) for value in values] for name, values in model.changes.items()}
     return {"set": both, "original_total": count.total, "original_active": count.active}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from paramcount.drawing.bars import picture
-from paramcount.drawing.report import page, report
-from paramcount.zoo import entries as zoo
+from paramcount import zoo
+from paramcount.api import report
+from paramcount.drawing.bars import plot_rows
+from paramcount.drawing.report import render_page
 from tests.browser.chromium import Browser, running
 from tests.test_bars import hostile
 from tests.test_report import MARKUP, fields
@@ -52,13 +54,13 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Reports, and the bars alone."""
     folder = tmp_path_factory.mktemp("pages")
-    evil = zoo.from_mapping(fields(MARKUP))
+    evil = zoo.model_of_entry(zoo.parse_entry(fields(MARKUP)))
     texts = {
         "one.html": report(["deepseek-v3"]),
         "several.html": report(["deepseek-v3", "llama-3.1-8b", "jamba-v0.1", "t5-small", "gpt-4"], estimates=True),
         "config.html": report([{"model_type": "qwen3_next"}]),
-        "hostile.html": page([evil, evil.model_copy(update={"id": "b"})]),
-        "bars.svg": picture([hostile(MARKUP), hostile("b")]).decode(),
+        "hostile.html": render_page([evil, replace(evil, id="b")]),
+        "bars.svg": plot_rows([hostile(MARKUP), hostile("b")]).decode(),
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")

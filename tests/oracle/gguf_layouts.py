@@ -15,9 +15,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from paramcount.api import count
 from paramcount.checkpoints.matching import named
 from paramcount.checkpoints.writers.rewriting import turned
-from paramcount.counting.count import count
 from paramcount.counting.tensors import Tensor
 from tests.gguf_layouts import FILE, entries, grouped
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from paramcount.huggingface.config import from_config
-from paramcount.tracing.run import traced
+from paramcount.api import load
+from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Trace
-from paramcount.tracing.walk import Asked
+from paramcount.tracing.walk import TraceOptions
 from tests import cases
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential
@@ -106,7 +106,7 @@ def document(name: str) -> dict[str, Any]:
     for config in configs:
         try:
             model = built(config, config.get("architectures", [MODEL_TYPES[name].cls])[0])
-            forward(model, TOKENS, 1, read_beside(model, traced(from_config(config), Asked(1)), 1))
+            forward(model, TOKENS, 1, read_beside(model, trace_model(load(config), TraceOptions(1)), 1))
         except (
             AttributeError,
             IndexError,
@@ -144,12 +144,12 @@ def class_of(name: str) -> str:
 
 
 @cache
-def ran(name: str, asked: Asked) -> Ran:
+def ran(name: str, asked: TraceOptions) -> Ran:
     """The same tokens through both: those before them first, if there are any."""
     model, texts = model_of(name), asked.batch or 1
-    sizes = from_config(document(name))
-    trace = traced(sizes, asked._replace(source=SOURCE))
-    beside = read_beside(model, traced(sizes, Asked(1)), texts)
+    sizes = load(document(name))
+    trace = trace_model(sizes, asked._replace(source=SOURCE))
+    beside = read_beside(model, trace_model(sizes, TraceOptions(1)), texts)
     if asked.past is not None:
         output = forward(model, asked.past, texts, beside)
         kept: tuple[str, ...] = ("past_key_values", "cache_params", "state", "mems", "use_mems", "encoder_hidden_states", "use_cache")

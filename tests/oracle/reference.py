@@ -106,7 +106,7 @@ def as_text(shape: tuple[int, ...]) -> str:
 
 
 def freeze() -> None:
-    from paramcount.zoo import entries as zoo
+    from paramcount import zoo
 
     frozen = json.loads(FROZEN.read_text()) if FROZEN.exists() else {}
     kept = {id: facts for id, facts in frozen.items() if facts.get("derived")}
@@ -120,7 +120,7 @@ def freeze() -> None:
 
 def freeze_names() -> None:
     """The names of the entries that have been recorded, and of the first entry of an architecture of which none has."""
-    from paramcount.zoo import entries as zoo
+    from paramcount import zoo
 
     frozen = json.loads(NAMED.read_text())
     recorded = {zoo.entry(id).architecture for id in frozen}

@@ -14,7 +14,7 @@ import pytest
 from paramcount.architectures.gpt2 import GPT2
 from paramcount.errors import ParamcountError
 from paramcount.gpt2.generation import Run, run
-from paramcount.huggingface.locate import from_path
+from paramcount.zoo.names import load_path
 from tests.gpt2_files import byte_level
 
 torch = pytest.importorskip("torch", reason="the reference needs torch and transformers")
@@ -52,7 +52,7 @@ def saved(model: Any, folder: Path) -> Path:
 
 def ours(path: Path, text: str = TEXT, **options: Any) -> Run:
     """The pass of a saved model, its sizes read from the config.json that the library wrote."""
-    model = from_path(path.parent / "config.json")
+    model = load_path(path.parent / "config.json")
     assert isinstance(model.sizes, GPT2)
     return run(model.sizes, path, text, config=model.reading.unread, **options)
 
@@ -176,7 +176,7 @@ def test_every_name_of_gelu_in_its_tanh_form_is_the_same_pass(name: str, tmp_pat
 def test_other_heads_of_the_same_weights_are_other_words_so_they_are_refused(tmp_path: Path) -> None:
     path = saved(initialised(TINY), tmp_path)
     config = (tmp_path / "config.json").read_text(encoding="utf-8")
-    sizes = from_path(tmp_path / "config.json").sizes
+    sizes = load_path(tmp_path / "config.json").sizes
     (tmp_path / "config.json").write_text(config.replace('"n_head": 4', '"n_head": 6'), encoding="utf-8")
     assert '"n_head": 6' in (tmp_path / "config.json").read_text(encoding="utf-8")
     with pytest.raises(ParamcountError, match=r"config\.json: n_head = 6 \(accepted: 4: what the pass computes\)$"):

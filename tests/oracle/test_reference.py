@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from paramcount.zoo import entries as zoo
+from paramcount import zoo
 from tests.oracle import reference
 
 pytestmark = pytest.mark.oracle

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from paramcount.api import load
 from paramcount.errors import ParamcountError
-from paramcount.huggingface.config import from_config
-from paramcount.tracing.run import traced
+from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Shape, Step, Trace
-from paramcount.tracing.walk import Asked
+from paramcount.tracing.walk import TraceOptions
 from tests.model_types import MODEL_TYPES
 from tests.oracle.passes import CONFIGS, PAST, SOURCE, TEXTS, TOKENS, Ran, class_of, document, model_of, ran
 
@@ -25,11 +25,11 @@ pytest.importorskip("torch", reason="the oracle tests need torch: pip install to
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
 ASKED = [
-    Asked(TOKENS),
-    Asked(TOKENS, batch=TEXTS),
-    Asked(1, past=PAST),
-    Asked(1, past=PAST, batch=TEXTS),
-    Asked(3, past=PAST),
+    TraceOptions(TOKENS),
+    TraceOptions(TOKENS, batch=TEXTS),
+    TraceOptions(1, past=PAST),
+    TraceOptions(1, past=PAST, batch=TEXTS),
+    TraceOptions(3, past=PAST),
 ]  # fmt: skip
 
 TOWERS = ("vision", "audio", "projector")  # no picture and no sound goes in
@@ -84,7 +84,7 @@ def numbered(shape: Shape) -> tuple[int, ...]:
     return tuple(SOURCE if n in ("source", "patches") else int(n) for n in shape)
 
 
-def layouts(shape: Shape, asked: Asked, *, places: bool = False) -> set[tuple[int, ...]]:
+def layouts(shape: Shape, asked: TraceOptions, *, places: bool = False) -> set[tuple[int, ...]]:
     """The ways in which the reference may hold the same numbers: heads before tokens or put together, texts put together, axes of 1
     left out or put in. `places`: what is looked up for places, it may look up for one text alone."""
     texts, widths = (numbered(shape)[:2], numbered(shape)[2:]) if asked.batch else (numbered(shape)[:1], numbered(shape)[1:])
@@ -104,7 +104,7 @@ def merged(axes: tuple[int, ...]) -> set[tuple[int, ...]]:
     return {(axes[0], *rest) for rest in merged(axes[1:])} | merged((axes[0] * axes[1], *axes[2:]))
 
 
-def fits(shape: Shape, real: tuple[int, ...] | None, asked: Asked, step: Step) -> bool:
+def fits(shape: Shape, real: tuple[int, ...] | None, asked: TraceOptions, step: Step) -> bool:
     if real is None:
         return True
     if step.component == "lm_head" and step.op == "linear" and len(numbered(shape)) == len(real) - (1 if asked.batch else 2):
@@ -115,13 +115,13 @@ def fits(shape: Shape, real: tuple[int, ...] | None, asked: Asked, step: Step) -
     return any(tuple(n for n in way if n != 1) in layouts(shape, asked, places=step.component == "position") for way in ways)
 
 
-def ways(names: Iterable[str] = CONFIGS, asked: Sequence[Asked] = ASKED) -> list[Any]:
+def ways(names: Iterable[str] = CONFIGS, asked: Sequence[TraceOptions] = ASKED) -> list[Any]:
     """Every config in every way. What reads a text at once has no later tokens."""
     found = []
     for name in names:
         for each in asked:
             try:
-                traced(from_config(document(name)), each)
+                trace_model(load(document(name)), each)
             except ParamcountError as error:
                 assert "reads a text at once" in str(error)  # noqa: PT017
                 continue
@@ -130,7 +130,7 @@ def ways(names: Iterable[str] = CONFIGS, asked: Sequence[Asked] = ASKED) -> list
     return found
 
 
-def check_modules(name: str, asked: Asked) -> int:
+def check_modules(name: str, asked: TraceOptions) -> int:
     """How many modules read and give what the trace says; the test fails where one does not."""
     run = ran(name, asked)
     steps = modules(run, name)
@@ -161,7 +161,7 @@ def check_modules(name: str, asked: Asked) -> int:
 
 
 @pytest.mark.parametrize(("name", "asked"), ways())
-def test_modules_read_and_give_what_the_trace_says(name: str, asked: Asked) -> None:
+def test_modules_read_and_give_what_the_trace_says(name: str, asked: TraceOptions) -> None:
     assert check_modules(name, asked) > 8
 
 
@@ -181,7 +181,7 @@ def seen(step: Step, rows: int, columns: int) -> list[list[bool]]:
     return [[(not causal or j <= i + behind) and abs(i + behind - j) < reach for j in range(columns)] for i in range(rows)]
 
 
-def check_patterns(name: str, asked: Asked) -> int:
+def check_patterns(name: str, asked: TraceOptions) -> int:
     """How many attention patterns have the shape and the mask that the trace says."""
     import torch
 
@@ -211,14 +211,14 @@ def check_patterns(name: str, asked: Asked) -> int:
 
 
 @pytest.mark.parametrize(("name", "asked"), ways())
-def test_attention_patterns_and_what_is_masked_in_them_are_as_the_trace_says(name: str, asked: Asked) -> None:
+def test_attention_patterns_and_what_is_masked_in_them_are_as_the_trace_says(name: str, asked: TraceOptions) -> None:
     found = check_patterns(name, asked)
     if any(step.op == "QKᵀ" for step in ran(name, asked).trace.steps):
         assert found > 0
 
 
 @pytest.mark.parametrize(("name", "asked"), ways())
-def test_the_last_step_gives_the_logits_of_the_last_token(name: str, asked: Asked) -> None:
+def test_the_last_step_gives_the_logits_of_the_last_token(name: str, asked: TraceOptions) -> None:
     run = ran(name, asked)
     texts, rows, width = run.output.logits.shape
     expected = (rows, width) if name == "bert" else (width,)  # which says a word for every token
@@ -226,7 +226,7 @@ def test_the_last_step_gives_the_logits_of_the_last_token(name: str, asked: Aske
 
 
 @pytest.mark.parametrize(("name", "asked"), [each for each in ways() if "num_experts_per_tok" in CONFIGS[each.values[0]]])
-def test_experts_get_the_rows_of_the_tokens_that_chose_them(name: str, asked: Asked) -> None:
+def test_experts_get_the_rows_of_the_tokens_that_chose_them(name: str, asked: TraceOptions) -> None:
     run = ran(name, asked)
     found: dict[int, dict[int, int]] = {}  # {layer: {width in: widths out}}
     for weight, products in run.products.items():
@@ -246,7 +246,7 @@ def test_experts_get_the_rows_of_the_tokens_that_chose_them(name: str, asked: As
     assert found == expected != {}
 
 
-def check_kept(name: str, asked: Asked) -> None:
+def check_kept(name: str, asked: TraceOptions) -> None:
     """The caches hold what the trace says is kept for later tokens."""
     run = ran(name, asked)
     if not run.kept and class_of(name).endswith("MaskedLM"):
@@ -281,14 +281,14 @@ def repeated(shape: tuple[int, ...], times: int) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize(("name", "asked"), ways())
-def test_what_is_kept_for_later_tokens_is_what_the_caches_hold(name: str, asked: Asked) -> None:
+def test_what_is_kept_for_later_tokens_is_what_the_caches_hold(name: str, asked: TraceOptions) -> None:
     check_kept(name, asked)
 
 
 @pytest.mark.parametrize("name", sorted(set(MODEL_TYPES) - set(CONFIGS) - set(DIFFERENT)))
 def test_every_other_architecture_is_traced_as_it_runs(name: str) -> None:
-    for asked in (Asked(TOKENS), Asked(1, past=PAST)):
-        if asked.past is None or ran(name, Asked(TOKENS)).kept:
+    for asked in (TraceOptions(TOKENS), TraceOptions(1, past=PAST)):
+        if asked.past is None or ran(name, TraceOptions(TOKENS)).kept:
             check_modules(name, asked)
             check_patterns(name, asked)
             check_kept(name, asked)

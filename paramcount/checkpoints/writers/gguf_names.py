@@ -36,7 +36,7 @@ def gguf_tensors(tensors: Iterable[Tensor], held: Collection[str], architecture:
 
     Raises: ParamcountError where the file is of another architecture than the declared one, or llama.cpp knows none for that.
 
-    >>> from paramcount.counting.count import count
+    >>> from paramcount.api import count
     >>> deepseek = count("deepseek-v3")
     >>> next(t.shape for t in gguf_tensors(deepseek.tensors, (), "deepseek2", deepseek) if t.name == "blk.{layer}.attn_k_b.weight")
     (128, 512, 128)
@@ -61,7 +61,7 @@ def gguf_tensors(tensors: Iterable[Tensor], held: Collection[str], architecture:
 def left_out(tensors: Iterable[Tensor]) -> tuple[str, ...]:
     """Parts of a declaration that stand in an mmproj file of their own.
 
-    >>> from paramcount.counting.count import count
+    >>> from paramcount.api import count
     >>> left_out(count({"model_type": "gemma3"}).tensors)
     ('vision', 'projector')
     """

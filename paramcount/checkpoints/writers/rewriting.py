@@ -11,7 +11,7 @@ from paramcount.errors import ParamcountError
 def fused(name: str, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Several tensors of the same layers as one, side by side along an axis.
 
-    >>> from paramcount.counting.count import count
+    >>> from paramcount.api import count
     >>> q, k, v = (t for t in count("llama-3.1-8b").tensors if t.component.startswith("qkv"))
     >>> fused("model.layers.{layer}.self_attn.qkv_proj.weight", [q, k, v]).shape
     (6144, 4096)
@@ -33,7 +33,7 @@ def parts_of(tensor: Tensor, axis: int) -> tuple[tuple[str, int], ...]:
 def split(tensor: Tensor, pieces: Sequence[tuple[str, str, int]], axis: int = 0) -> list[Tensor]:
     """A tensor as several along an axis. `pieces`: the name, component and width of each.
 
-    >>> from paramcount.counting.count import count
+    >>> from paramcount.api import count
     >>> c_attn = next(t for t in count("gpt2-small").tensors if t.name.endswith("c_attn.weight"))
     >>> [t.shape for t in split(c_attn, [("q", "qkv.q", 768), ("k", "qkv.k", 768), ("v", "qkv.v", 768)], axis=1)]
     [(768, 768), (768, 768), (768, 768)]
@@ -48,7 +48,7 @@ def split(tensor: Tensor, pieces: Sequence[tuple[str, str, int]], axis: int = 0)
 def together(tensor: Tensor, name: str) -> Tensor:
     """The experts of a layer, which are stored one by one, as one tensor with their axis in front.
 
-    >>> from paramcount.counting.count import count
+    >>> from paramcount.api import count
     >>> w1 = next(t for t in count("mixtral-8x7b").tensors if t.name.endswith("w1.weight"))
     >>> together(w1, "blk.{layer}.ffn_gate_exps.weight").shape
     (8, 14336, 4096)
@@ -61,7 +61,7 @@ def together(tensor: Tensor, name: str) -> Tensor:
 def apart(tensor: Tensor, name: str) -> Tensor:
     """The experts of a layer, which are stored as one tensor, one by one. Their axis stands in front.
 
-    >>> from paramcount.counting.count import count
+    >>> from paramcount.api import count
     >>> down = next(t for t in count("gpt-oss-20b").tensors if t.name.endswith("down_proj"))
     >>> apart(down, "model.layers.{layer}.mlp.experts.{expert}.down_proj.weight").shape
     (2880, 2880)

@@ -1,0 +1,89 @@
+"""The entries of the zoo: which ids and families there are, and loading one by its id."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from pathlib import Path
+
+from paramcount.errors import ParamcountError, printable, quoted
+from paramcount.formats.strict_yaml import load_file
+from paramcount.zoo.entries import read_entry
+from paramcount.zoo.model import Model, model_of_entry
+
+HERE = Path(__file__).parents[1]
+CONFIGS = HERE / "configs" if (HERE / "configs").is_dir() else HERE.parent / "configs"  # in the wheel, or beside a checkout
+SIZES_IN_WORDS = ("small", "medium", "large", "xl")
+ID = re.compile(r"[a-z0-9][a-z0-9.\-]{0,99}")
+
+
+@cache
+def _load(id: str, path: Path) -> Model:
+    entry = read_entry(path)
+    if (entry.id, entry.family) != (id, path.parent.name):
+        found = f"id {entry.id} of family {entry.family} is in {path.parent.name}/{path.name}"
+        raise ParamcountError(found, accepted="configs/<family>/<id>.yaml")
+    return model_of_entry(entry)
+
+
+def path_of(id: str) -> Path | None:
+    """The file of a zoo id; None where there is none. Nothing outside configs/ is ever looked at."""
+    if not ID.fullmatch(id):
+        return None
+    return next((folder / f"{id}.yaml" for folder in families().values() if (folder / f"{id}.yaml").is_file()), None)
+
+
+@lru_cache(maxsize=1)
+def families() -> dict[str, Path]:
+    """{family: its folder}
+
+    Raises: ParamcountError if the installation lacks the zoo.
+    """
+    try:
+        found = {folder.name: folder for folder in sorted(CONFIGS.iterdir()) if folder.is_dir()}
+    except OSError as error:
+        raise ParamcountError(f"the zoo cannot be read: {error.strerror}", where=printable(CONFIGS), accepted="a complete installation of paramcount") from None
+    if not found:
+        raise ParamcountError("the zoo is empty", where=printable(CONFIGS), accepted="a complete installation of paramcount")
+    return found
+
+
+def ids(family: str | None = None) -> Iterator[str]:
+    """The ids of a family, or all, smallest number first: gpt2, qwen2.5-7b, qwen2.5-14b."""
+    for name, folder in families().items():
+        if family in (None, name):
+            yield from sorted((path.stem for path in folder.glob("*.yaml")), key=natural)
+
+
+def natural(text: str) -> list[tuple[bool, float, str]]:
+    """A sort key that reads numbers as numbers and sizes in words as sizes: 9b before 14b, 500m before 1b, medium before large."""
+    pieces = re.findall(r"\d+(?:\.\d+)?|\D+", text)
+    key = []
+    for i, piece in enumerate(pieces):
+        if piece[0].isdigit():
+            following = pieces[i + 1][:1] if i + 1 < len(pieces) else ""
+            last = i + 1 >= len(pieces) or not pieces[i + 1][1:2].isalpha()
+            key.append((False, float(piece) * {"m": 1e6, "b": 1e9}.get(following if last else "", 1), ""))
+        else:
+            key.append((True, float(SIZES_IN_WORDS.index(piece[1:])) if piece[1:] in SIZES_IN_WORDS else 0.0, piece))
+    return key
+
+
+def entry(id: str) -> Model:
+    """A zoo entry by its id.
+
+    Raises: ParamcountError where there is none, or its file is wrong.
+    """
+    path = path_of(id)
+    if path is None:
+        raise ParamcountError(f"no model {quoted(id)} in the zoo")
+    return _load(id, path)
+
+
+def names_of(id: str) -> list[str]:
+    """What an entry is called: id, name, Hugging Face id, aliases. Read from the head of its file alone, as every file is looked at."""
+    path = path_of(id)
+    head = load_file(path, until="architecture") if path else {}
+    aliases = head.get("aliases")
+    return [name for name in (id, head.get("name"), head.get("hf"), *(aliases if isinstance(aliases, list) else [])) if isinstance(name, str)]

@@ -1,0 +1,141 @@
+"""A model: its sizes, how they were read, and what its zoo entry says about it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from paramcount.counting.count import Count, count_sizes
+from paramcount.errors import ParamcountError
+from paramcount.huggingface.reading import Reading
+from paramcount.sizes.fields import Sizes
+from paramcount.zoo.entries import Checked, Claim, Entry, Published, Release, Source
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model: its sizes, how they were read, and what its zoo entry says about it.
+
+    A zoo entry gives one, a config.json gives one, and so does a change of sizes (`paramcount.what_if`).
+    """
+
+    id: str
+    name: str
+    config: Sizes | None  # None for a third-party estimate
+    architecture: str | None
+    reading: Reading = field(hash=False)
+    context_length: int | None = None
+    entry: Entry | None = field(default=None, hash=False, repr=False)  # None unless it is in the zoo
+    original: Model | None = field(default=None, hash=False, repr=False)  # of a what-if: the model before any change
+    changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict, hash=False)  # {size: (before, after)}
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes of the architecture.
+
+        Raises: ParamcountError for a third-party estimate, which has none.
+        """
+        if self.config is None:
+            raise ParamcountError(
+                "is an estimate: claims and no sizes, so there is nothing to count",
+                where=self.id,
+                accepted=f"paramcount {self.id} --estimates shows the claims",
+            )
+        return self.config
+
+    @property
+    def estimate(self) -> bool:
+        """Whether there are only third-party estimates of its size."""
+        return self.entry is not None and self.entry.estimate
+
+    @property
+    def family(self) -> str | None:
+        return self.entry.family if self.entry else None
+
+    @property
+    def publisher(self) -> str | None:
+        return self.entry.publisher if self.entry else None
+
+    @property
+    def released(self) -> datetime.date | None:
+        return self.entry.released if self.entry else None
+
+    @property
+    def hf(self) -> str | None:
+        """The Hugging Face id."""
+        return self.entry.hf if self.entry else None
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        return self.entry.aliases if self.entry else ()
+
+    @property
+    def checked(self) -> Checked | str:
+        """The reference's own count, or "unverified"."""
+        return self.entry.checked if self.entry else "unverified"
+
+    @property
+    def release(self) -> Release | None:
+        """What the released files hold besides parameters and buffers."""
+        return self.entry.release if self.entry else None
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        return self.entry.claims if self.entry else ()
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return self.entry.sources if self.entry else ()
+
+    @property
+    def published(self) -> tuple[Published, ...]:
+        return self.entry.published if self.entry else ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.entry.notes if self.entry else ()
+
+
+def model_of_entry(entry: Entry) -> Model:
+    """The model of a zoo entry: all of its reference class is counted."""
+    reading = Reading(entry.config.reference.partition(" ")[0] if entry.config else "")
+    return Model(entry.id, entry.name, entry.config, entry.architecture, reading, entry.context_length, entry)
+
+
+def count_model(model: Model) -> Count:
+    """The count of a model, with what its released files hold if its entry says so."""
+    reading, release = model.reading, model.release
+    count = count_sizes(
+        model.sizes,
+        model.id,
+        reading.head,
+        cached=True,
+        scope=reading.scope,
+        not_counted=reading.not_counted,
+        warnings=reading.warnings,
+        notes=reading.notes,
+        architecture=model.architecture or "",
+        reference=reading.reference,
+    )
+    return replace(count, release=list_released(count, release), quantisation=release.quantisation) if release else count
+
+
+def list_released(count: Count, release: Release) -> dict[str, int]:
+    """What the released files hold, item by item: {item: values}."""
+    items = {"total": count.total, "buffers": count.buffers}
+    if release.legacy_buffers:
+        items["legacy_buffers"] = count.legacy_buffers
+    if release.mtp:
+        items |= {"mtp": count.mtp, "mtp_buffers": count.mtp_buffers}
+    if "mtp" in release.copies:
+        items["mtp_copies"] = count.mtp_copies
+    if "lm_head" in release.copies:
+        items["copy_of_lm_head"] = count.embedding if count.tied else 0
+    if release.quantisation:
+        from paramcount.counting.quantisation import SCHEMES, scales_in
+
+        scales = scales_in(count.tensors, SCHEMES[release.quantisation])
+        items |= scales if release.mtp else {"scales": scales["scales"]}
+    return items
