@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from paramcount import __version__, zoo
-from paramcount.commands import COMMANDS
+from paramcount.cli.commands import COMMANDS
 from tests.running import Run, Runner
 
 IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]

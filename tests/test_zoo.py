@@ -12,7 +12,7 @@ import pytest
 import paramcount as pc
 from paramcount import zoo
 from paramcount.architectures import architecture
-from paramcount.commands import COMMANDS
+from paramcount.cli.commands import COMMANDS
 from paramcount.counting.count import count_sizes
 from paramcount.formats.strict_yaml import load_file
 from paramcount.huggingface.fields import read

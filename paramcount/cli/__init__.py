@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from paramcount import __version__
-from paramcount.commands import COMMANDS
+from paramcount.cli.commands import COMMANDS
 from paramcount.errors import ParamcountError, near, printable
 
 

@@ -55,6 +55,11 @@ class Tensor(NamedTuple):
         n: int = one * prod(r.active for r in self.repeats)
         return n
 
+    @property
+    def note(self) -> str:
+        """Why it adds nothing to the total, in a word; empty if it does."""
+        return "tied" if self.tied_to else "MTP" if self.part == "mtp" else "" if self.role == "parameter" else self.role.replace("_", " ")
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "name": self.name,

@@ -11,7 +11,6 @@ from paramcount.explaining.render_text import active_sum, labels, latex, markdow
 from paramcount.flow import Repeat
 from paramcount.output.numbers import short
 from paramcount.output.tables import Column, Table
-from paramcount.views.breakdown import note
 
 
 def table(e: Explanation) -> Table:
@@ -48,7 +47,7 @@ def tensors(name: str, count: Count) -> Table:
     names = ("tensor", "shape", "repeats", "copies", "elements", "parameters", "note", "component", "part", "role", "tied_to")
     rows = [
         [
-            *(row.name, dimensions(row), repeats(row), row.copies, row.elements, row.parameters, note(row)),
+            *(row.name, dimensions(row), repeats(row), row.copies, row.elements, row.parameters, row.note),
             *(component(row.part, row.component), row.part, row.role, row.tied_to),
         ]
         for row in merged(count.tensors)
@@ -98,7 +97,7 @@ def in_rows(above: list[str], count: Count, below: list[str], width: int) -> Ite
     shapes = {tensor: dimensions(tensor) or "one number" for tensor in merged(count.tensors)}
     widest = max(map(len, shapes.values()), default=0)
     for tensor, shape in shapes.items():
-        yield f"{tensor.name}{'   ' if note(tensor) else ''}{note(tensor)}{' to ' + tensor.tied_to if tensor.tied_to else ''}"
+        yield f"{tensor.name}{'   ' if tensor.note else ''}{tensor.note}{' to ' + tensor.tied_to if tensor.tied_to else ''}"
         start = f"  {shape:<{widest}}  {repeats(tensor)}"
         shown = f"{tensor.parameters:,}"
         yield start + shown.rjust(max(width - len(start), len(shown) + 2))

@@ -90,7 +90,7 @@ def pieces(tensor: Tensor) -> Iterator[tuple[str, int, int]]:
 def by_tensor(count: Count) -> Table:
     """A row for each tensor, those that differ only in layer or expert together."""
     rows = [
-        [tensor.name, " × ".join(map(str, tensor.shape)), tensor.copies, tensor.parameters, note(tensor), component(tensor.part, tensor.component), tensor.part]
+        [tensor.name, " × ".join(map(str, tensor.shape)), tensor.copies, tensor.parameters, tensor.note, component(tensor.part, tensor.component), tensor.part]
         for tensor in count.tensors
     ]
     columns = [
@@ -103,10 +103,6 @@ def by_tensor(count: Count) -> Table:
         Column("part", "part", right=False, only="csv"),
     ]
     return opened(count, columns, rows, "by_tensor", [tensor.to_dict() for tensor in count.tensors])
-
-
-def note(tensor: Tensor) -> str:
-    return "tied" if tensor.tied_to else "MTP" if tensor.part == "mtp" else "" if tensor.role == "parameter" else tensor.role.replace("_", " ")
 
 
 def opened(count: Count, columns: list[Column], rows: list[list[Any]], name: str, data: Any = None) -> Table:

@@ -12,14 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paramcount import zoo
-from paramcount.commands import COMMANDS
 from paramcount.errors import LONGEST, ParamcountError, near, printable, quoted, shown
 from paramcount.formats.files import expanded
-from paramcount.hub_urls import hub_address, is_url
+from paramcount.huggingface.urls import hub_address, is_url
 
 if TYPE_CHECKING:
     from paramcount.huggingface.locate import Document
 
+# The names of the commands: as the first word on a command line they never mean a model.
+RESERVED = (
+    "architectures", "audit", "compare", "diff", "draw", "explain", "list", "report",
+    "scan", "show", "trace", "verify", "why",
+)  # fmt: skip
 PATH_ENDS = ("/", ".yaml", ".yml", ".json", ".safetensors", ".gguf")
 SPEC_HELP = "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or what paramcount.load returned"
 YAML_ENDS = (".yaml", ".yml")
@@ -100,7 +104,7 @@ def find(name: str) -> str:
 def nearest_to(name: str) -> list[str]:
     """The ids, commands and families that a name nearly is."""
     known = spellings()
-    by_spelling = {**{word: word for word in (*COMMANDS, *zoo.families())}, **known, **{folded(id): id for id in known.values()}}
+    by_spelling = {**{word: word for word in (*RESERVED, *zoo.families())}, **known, **{folded(id): id for id in known.values()}}
     typed = folded(name[:LONGEST])
     beginning = [word for word in by_spelling if typed and word.startswith(typed)]
     holding = [word for word in by_spelling if len(typed) > 1 and typed in word]

@@ -1,4 +1,4 @@
-"""The commands: reserved words, so that a first word that is none of them is a model."""
+"""The commands of the command line, in the order of `--help`. Their names are `RESERVED` in `paramcount.zoo.names`."""
 
 from __future__ import annotations
 
