@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import MethodType, SimpleNamespace
 from typing import Any
 
-from paramcount.sizes.fields import Sizes
+from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import symbols
 
 LISTED = (

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import paramcount as pc
 from paramcount import zoo
 from paramcount.cli.commands import COMMANDS
-from paramcount.sizes.fields import inner_configs, key_of
+from paramcount.sizes import inner_configs, key_of
 from paramcount.sizes.values import parsed, written
 from paramcount.zoo.what_if import at, recorded, said
 from tests.model_types import MODEL_TYPES

@@ -21,7 +21,7 @@ from paramcount import formulas, zoo
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import count_sizes
 from paramcount.flow import given, sum_parameters
-from paramcount.sizes.fields import Sizes
+from paramcount.sizes import Sizes
 from paramcount.sizes.rules import validated
 from tests.symbolic import replaced, symbolic
 

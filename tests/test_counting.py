@@ -15,7 +15,7 @@ import paramcount as pc
 from paramcount import formulas, zoo
 from paramcount.counting.arithmetic import arithmetic
 from paramcount.counting.count import COMPONENTS, PARTS, count_sizes
-from paramcount.sizes.fields import Sizes
+from paramcount.sizes import Sizes
 from paramcount.sizes.rules import validated
 
 IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]

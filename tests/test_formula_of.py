@@ -14,7 +14,7 @@ from paramcount.counting.count import Count, count_sizes
 from paramcount.explaining import architecture as bare
 from paramcount.explaining.formulas import COUNTS, names_architecture, picked
 from paramcount.huggingface.multimodal import TOWERS
-from paramcount.sizes.fields import Sizes
+from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import Polynomial, symbols
 from paramcount.zoo import count_model
 from tests.cases import load
@@ -306,7 +306,7 @@ def test_legacy_buffers_that_take_a_division_are_of_models_alone() -> None:
 def test_every_flag_that_is_found_is_a_field(monkeypatch: pytest.MonkeyPatch) -> None:
     """A declaration that starts to read a flag asks for it."""
     from paramcount.architectures import llama
-    from paramcount.flow.graph import Data
+    from paramcount.flow import Data
 
     original = llama.Llama.forward
 

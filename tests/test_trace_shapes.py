@@ -276,7 +276,7 @@ def test_a_model_that_reads_a_text_at_once_cannot_decode() -> None:
         ({"past": 1024}, "1,025 tokens, the position table has 1,024 rows"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(asked: dict[str, int], message: str) -> None:
+def test_what_does_not_fit_together_is_refused(asked: dict[str, Any], message: str) -> None:
     with pytest.raises(ParamcountError, match=message):
         trace("gpt2-small", **asked)
     assert trace("gpt2-small", past=1023).steps

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from paramcount.errors import ParamcountError, near, printable
 
 if TYPE_CHECKING:
-    from paramcount.sizes.fields import Sizes
+    from paramcount.sizes import Sizes
 
 # {model type, as in config.json: (module, class)}
 ARCHITECTURES = {
@@ -24,6 +24,8 @@ ARCHITECTURES = {
     "axk2": ("axk2", "AXK2"),
     "baichuan": ("baichuan", "Baichuan"),
     "bailing_hybrid": ("bailing_hybrid", "BailingHybrid"),
+    "bailing_moe": ("bailing_moe", "BailingMoe"),
+    "bailing_moe_v2": ("bailing_moe", "BailingMoeV2"),
     "bamba": ("bamba", "Bamba"),
     "bart": ("bart", "Bart"),
     "bart.BartForCausalLM": ("bart", "BartDecoder"),
@@ -68,6 +70,7 @@ ARCHITECTURES = {
     "ernie": ("ernie", "Ernie"),
     "ernie4_5": ("ernie4_5", "Ernie45"),
     "ernie4_5_moe": ("ernie4_5_moe", "Ernie45Moe"),
+    "exaone": ("exaone", "Exaone"),
     "exaone4": ("exaone4", "Exaone4"),
     "exaone_moe": ("exaone_moe", "ExaoneMoe"),
     "falcon": ("falcon", "Falcon"),

@@ -9,8 +9,8 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import normed, sigmoid_gate
 from paramcount.parts.decoders import decoder, sandwich, typed_layers, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf
 from paramcount.sizes.conditions import even_where_rotated, padding_in_table
-from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf
 from paramcount.sizes.layer_types import first_dense, full_every_key, needed
 from paramcount.sizes.rules import experts_exist, one_of_each
 

@@ -11,8 +11,8 @@ from paramcount.flow import Data, block, layers, linear
 from paramcount.parts.classic import first_pooled, multi_head, norm_behind
 from paramcount.parts.encoders import embeddings, masked_head, whole
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import Condition, Flag, Indices, Positive, Sizes, class_ends, d_model_per_head, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.fields import Condition, Flag, Indices, Positive, Sizes, class_ends, d_model_per_head, derived, hf, per_layer
 from paramcount.sizes.rules import heads_fill
 
 MATRICES = ("query", "key", "value", "dense")

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Data, Weight, activate, linear
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 
 
 def is_learned(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:

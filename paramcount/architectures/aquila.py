@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes.fields import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import heads_fill
 
 

@@ -9,7 +9,7 @@ from paramcount.flow import Data, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes.fields import ABSENT, Flag, Indices, Positive, Sizes, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes import ABSENT, Flag, Indices, Positive, Sizes, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.rules import heads_fill
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Data, activate, experts, fused, linear
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import shared_experts
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, equal_to, hf
 from paramcount.sizes.rules import divides
 
 

@@ -11,8 +11,8 @@ from paramcount.flow import Data, activate, join, linear, norm, split
 from paramcount.parts.decoders import decoder, dense_or_moe
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
 from paramcount.parts.mla import choose_tokens, latent_attention
+from paramcount.sizes import Condition, Indices, Natural, Positive, derived, hf
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.sizes.fields import Condition, Indices, Natural, Positive, derived, hf
 from paramcount.sizes.layer_types import dense_by_type, every_sparse, needed
 
 

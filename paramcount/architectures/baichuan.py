@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data, attend, linear, rope
 from paramcount.parts.attentions import alibi, fused_qkv
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes.fields import Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import even, heads_fill
 
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.seq2seq import Layout, decoder_alone, seq2seq
+from paramcount.sizes import Condition, Derivation, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.fields import Condition, Derivation, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill, stacks_fill
 
 LAYOUT = Layout(extra_places=2, tables_normed=True)

@@ -10,8 +10,8 @@ from paramcount.flow import Data, activate, elementwise, linear, norm
 from paramcount.parts.attentions import normed
 from paramcount.parts.decoders import SANDWICH, decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import correction, mixture
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
-from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.layer_types import dense_by_type
 from paramcount.sizes.rules import even, sliding_or_full
 

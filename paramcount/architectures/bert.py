@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.encoders import masked_lm
+from paramcount.sizes import Condition, Flag, Positive, Sizes, class_ends, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, class_ends, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 # What the pooler stands under; a class named first in `architectures` decides whether it is there.

@@ -8,7 +8,7 @@ from paramcount.architectures.bert import Encoder
 from paramcount.flow import Data
 from paramcount.parts.classic import biased_head
 from paramcount.parts.encoders import bert_body, embeddings, whole
-from paramcount.sizes.fields import Flag, hf
+from paramcount.sizes import Flag, hf
 
 
 class BertGeneration(Encoder):

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from paramcount.architectures.bert import Bert
 from paramcount.flow import Data
 from paramcount.parts.encoders import masked_lm
+from paramcount.sizes import Condition, Flag, class_ends, derived, hf
 from paramcount.sizes.conditions import memory_needs_a_decoder, one_of, padding_inside
-from paramcount.sizes.fields import Condition, Flag, class_ends, derived, hf
 
 
 def pooled(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:

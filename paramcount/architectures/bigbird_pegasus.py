@@ -8,8 +8,8 @@ from typing import ClassVar
 from paramcount.architectures.bart import Seq2Seq, UntiedDecoder
 from paramcount.flow import Data
 from paramcount.parts.seq2seq import Layout, decoder_alone, seq2seq
+from paramcount.sizes import Condition, Flag, hf
 from paramcount.sizes.conditions import one_of, padding_inside
-from paramcount.sizes.fields import Condition, Flag, hf
 
 LAYOUT = Layout(before=True, last_norm="layernorm_embedding")
 MATRICES = ("self.query", "self.key", "self.value", "output")  # of the encoder

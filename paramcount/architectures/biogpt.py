@@ -7,8 +7,8 @@ from typing import ClassVar
 from paramcount.flow import Data, layers, lookup, norm
 from paramcount.parts.decoders import head
 from paramcount.parts.fairseq import POSITION_OFFSET, fairseq_layer
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 

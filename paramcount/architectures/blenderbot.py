@@ -7,8 +7,8 @@ from typing import ClassVar
 from paramcount.architectures.bart import Decoder, Seq2Seq
 from paramcount.flow import Data
 from paramcount.parts.seq2seq import Layout, decoder_alone, seq2seq
+from paramcount.sizes import Condition
 from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.fields import Condition
 
 LAYOUT = Layout(before=True, last_norm="layer_norm")
 

@@ -8,8 +8,8 @@ from paramcount.flow import Data, attend, linear, norm
 from paramcount.parts.attentions import alibi, fused_qkv
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import not_null
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, attend, block, layers, linear, lookup, norm
 from paramcount.parts.decoders import usual_layer
-from paramcount.sizes.fields import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 
 
 def two_thirds_of_four(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:

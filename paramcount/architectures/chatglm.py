@@ -10,7 +10,7 @@ from paramcount.flow import Data, attend, fused, linear, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import fused_gated_mlp
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, derived, flag, hf
+from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, flag, hf
 
 
 def kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:

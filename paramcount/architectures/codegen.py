@@ -9,7 +9,7 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, attend, fused, linear
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, parallel
-from paramcount.sizes.fields import Positive, hf
+from paramcount.sizes import Positive, hf
 
 
 class CodeGen(GPTJ):

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data, Weight, rope
 from paramcount.parts.decoders import decoder, parallel, usual_layer
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 from paramcount.sizes.rules import in_pairs
 
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, parallel, usual_layer
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, d_model_per_head, equal_to, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, d_model_per_head, equal_to, full_every, hf
 from paramcount.sizes.rules import in_pairs, one_of_each
 
 

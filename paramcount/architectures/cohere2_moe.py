@@ -10,8 +10,8 @@ from paramcount.flow import Data, activate
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, parallel, typed_layers, usual_layer
 from paramcount.parts.feed_forward import mixture, shared_experts
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Word, Words, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Word, Words, derived, equal_to, hf, per_layer
 from paramcount.sizes.layer_types import dense_by_type, first_dense, whole
 from paramcount.sizes.rules import one_of_each
 

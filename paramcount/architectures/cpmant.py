@@ -9,8 +9,8 @@ from paramcount.flow import Data, Weight, layers, linear, lookup, norm
 from paramcount.parts.attentions import relative
 from paramcount.parts.classic import multi_head
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import Condition, Positive, Sizes, hf
 from paramcount.sizes.conditions import buckets_reach
-from paramcount.sizes.fields import Condition, Positive, Sizes, hf
 
 QKVO = ("project_q", "project_k", "project_v", "attention_out")
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data, activate, attend, linear
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes.fields import Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 

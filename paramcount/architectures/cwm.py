@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, hf, per_layer
 from paramcount.sizes.rules import divides, one_of_each
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, activate, attend, experts, fused, linear, rope
 from paramcount.parts.decoders import decoder, pre_norm
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 

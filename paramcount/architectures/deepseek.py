@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import shared_mixture
-from paramcount.sizes.fields import ABSENT, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import heads_fill
 
 

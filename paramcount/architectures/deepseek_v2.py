@@ -10,8 +10,8 @@ from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.mla import latent_attention
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, hf, unvisited
 from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Natural, Positive, Sizes, hf, unvisited
 from paramcount.sizes.rules import divides, in_pairs
 
 METHODS = ("greedy", "group_limited_greedy")

@@ -9,8 +9,8 @@ from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.parts.mla import latent_attention
 from paramcount.parts.mtp import next_token_layers
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, hf, unvisited
 from paramcount.sizes.conditions import experts_in_every_layer, grouped_routing, latent_heads_stay_whole, one_of, padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, hf, unvisited
 from paramcount.sizes.rules import in_pairs
 
 

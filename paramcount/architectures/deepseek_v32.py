@@ -9,8 +9,8 @@ from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.parts.mla import sparse_attention
 from paramcount.parts.mtp import next_token_layers
+from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import experts_named, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.layer_types import dense_by_type, first_dense
 from paramcount.sizes.rules import at_most, experts_exist, in_pairs
 

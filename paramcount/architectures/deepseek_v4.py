@@ -10,8 +10,8 @@ from paramcount.flow import Data, Size, Weight, activate, attend, elementwise, j
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.parts.hyper_connections import collapse, mixing, through, widen
+from paramcount.sizes import Condition, Derivation, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.fields import Condition, Derivation, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.rules import at_most, one_of_each
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Weight, attend, linear, rope
 from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 
 
 def nothing_is_dropped(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:

@@ -8,8 +8,8 @@ from paramcount.flow import Data, layers
 from paramcount.parts.classic import multi_head, norm_behind
 from paramcount.parts.encoders import embeddings, masked_head, whole
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 MATRICES = ("q_lin", "k_lin", "v_lin", "out_lin")

@@ -10,8 +10,8 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Weight, activate, attend, elementwise, experts, linear, norm, rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 
 
 def keys_of_a_half(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:

@@ -8,23 +8,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
-from paramcount.sizes.fields import (
-    ABSENT,
-    SLIDING,
-    Condition,
-    Flag,
-    Indices,
-    Natural,
-    Positive,
-    Sizes,
-    Words,
-    d_model_per_head,
-    derived,
-    equal_to,
-    hf,
-    per_layer,
-)
 from paramcount.sizes.layer_types import first_dense, needed, whole
 from paramcount.sizes.rules import experts_exist, sliding_or_full
 

@@ -11,8 +11,8 @@ from paramcount.flow import Data, activate
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.parts.mla import Latent, choose_tokens, latent_attention, query_latent
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.layer_types import dense_by_type, whole
 from paramcount.sizes.per_layer import NOTHING, PER_LAYER, Own, of_single_layers
 from paramcount.sizes.rules import at_most, even, in_pairs, one_of_each

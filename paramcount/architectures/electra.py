@@ -7,7 +7,7 @@ from typing import ClassVar
 from paramcount.architectures.bert import Encoder
 from paramcount.flow import Data, linear
 from paramcount.parts.encoders import embeddings, masked_lm
-from paramcount.sizes.fields import Flag, Positive, derived, hf
+from paramcount.sizes import Flag, Positive, derived, hf
 from paramcount.sizes.rules import projected_where_it_differs
 
 HEAD = ("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head", "generator_lm_head.bias")

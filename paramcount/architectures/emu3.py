@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, hf
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, hf
 
 
 class Emu3Text(Sizes):

@@ -7,7 +7,7 @@ from typing import ClassVar
 from paramcount.architectures.bert import Bert
 from paramcount.flow import Data, lookup, norm
 from paramcount.parts.encoders import embeddings, masked_lm
-from paramcount.sizes.fields import Flag, Positive, hf
+from paramcount.sizes import Flag, Positive, hf
 
 
 class Ernie(Bert):

@@ -9,8 +9,8 @@ from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, elementwise
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import mixture, shared_experts
+from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf, per_layer
 from paramcount.sizes.layer_types import needed
 from paramcount.sizes.rules import experts_exist, in_pairs
 

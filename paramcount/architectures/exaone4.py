@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data, norm, rope
 from paramcount.parts.decoders import decoder, post_norm, usual_layer
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, d_model_per_head, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, d_model_per_head, hf, per_layer
 from paramcount.sizes.rules import sliding_or_full
 
 

@@ -10,8 +10,8 @@ from paramcount.flow import Data, attend, fused, linear, norm, rope
 from paramcount.parts.attentions import alibi
 from paramcount.parts.decoders import decoder, parallel, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Word, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import not_null
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, Word, d_model_per_head, derived, flag, hf
 from paramcount.sizes.rules import even, heads_fill
 
 NORMS = ("sequential", "parallel", "parallel_two_norms")

@@ -9,8 +9,8 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import mamba2, norm_of_product
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.mixers import mamba_head, mamba_heads_fill, no_key
 
 

@@ -10,8 +10,8 @@ from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, block, given, linear
 from paramcount.parts.decoders import decoder
 from paramcount.parts.vision import insert
+from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, d_model_per_head, derived, hf, rotary_part
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Derivation, Flag, Natural, Positive, d_model_per_head, derived, hf, rotary_part
 
 
 def flat(key: str, absent: Any) -> Derivation:

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Data, activate
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import Condition, Flag, Positive, Sizes, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, hf
 
 
 class Gemma(Sizes):

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from paramcount.architectures.gemma import enlarge, gelu_mlp
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, sandwich, usual_layer
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, Words, full_every, hf
 from paramcount.sizes.rules import divides, sliding_or_full
 
 

@@ -12,7 +12,7 @@ from paramcount.flow import Data, block, fused, given, norm
 from paramcount.parts.decoders import decoder, sandwich, usual_layer
 from paramcount.parts.siglip import SiglipVision, siglip
 from paramcount.parts.vision import insert
-from paramcount.sizes.fields import ABSENT, Flag, Positive, Words, full_every, hf
+from paramcount.sizes import ABSENT, Flag, Positive, Words, full_every, hf
 
 
 def pattern(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:

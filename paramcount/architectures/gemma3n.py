@@ -13,8 +13,8 @@ from paramcount.flow import Body, Data, Repeat, Size, activate, attend, block, e
 from paramcount.parts.attentions import Heads
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, Condition, Derivation, Flag, Indices, Natural, Positive, Sizes, Widths, Words, derived, full_every, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Derivation, Flag, Indices, Natural, Positive, Sizes, Widths, Words, derived, full_every, hf, per_layer
 from paramcount.sizes.rules import divides, sliding_or_full
 
 

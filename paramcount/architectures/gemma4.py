@@ -11,8 +11,8 @@ from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Size, Weight, Width, activate, attend, block, elementwise, given, layers, linear, norm, rope, split
 from paramcount.parts.decoders import sandwich
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import not_null
-from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 

@@ -15,8 +15,8 @@ from paramcount.parts.attentions import Heads
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.vision import insert
+from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, full_every, hf
 from paramcount.sizes.rules import divides, even, sliding_or_full
 
 FULL = "full_attention"

@@ -10,8 +10,8 @@ from paramcount.flow import Data, block, elementwise, given, layers, linear, nor
 from paramcount.parts.classic import biased_head
 from paramcount.parts.encoders import bert_body, embeddings
 from paramcount.parts.vision import cut_into_patches, insert, vision_layer
+from paramcount.sizes import MOST_NAMED, Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.fields import MOST_NAMED, Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 

@@ -9,8 +9,8 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, pre_norm, sandwich, usual_layer
 from paramcount.parts.feed_forward import fused_gated_mlp
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, derived, hf, rotary_part
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, derived, hf, rotary_part
 from paramcount.sizes.rules import at_most
 
 

@@ -10,8 +10,8 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.parts.mtp import next_token_layers
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.layer_types import needed
 from paramcount.sizes.rotary import rotary_width
 from paramcount.sizes.rules import at_most, experts_exist

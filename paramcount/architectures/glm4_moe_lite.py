@@ -8,8 +8,8 @@ from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.parts.mla import latent_attention
+from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.layer_types import dense_by_type, needed
 from paramcount.sizes.rules import experts_exist, in_pairs
 

@@ -12,8 +12,8 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture, correction, shared_experts
 from paramcount.parts.stacked import stacked_experts
+from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, class_ends, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.sizes.fields import Condition, Derivation, Flag, Natural, Positive, class_ends, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rotary import in_pairs, sections_fill
 
 

@@ -12,8 +12,8 @@ from paramcount.parts.decoders import decoder, dense_or_moe, typed_layers
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
 from paramcount.parts.mla import choose_tokens, latent_attention, query_latent
 from paramcount.parts.mtp import next_token_layers
+from paramcount.sizes import Condition, Indices, derived, per_layer
 from paramcount.sizes.conditions import experts_named, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.sizes.fields import Condition, Indices, derived, per_layer
 from paramcount.sizes.layer_types import dense_by_type, first_dense, whole
 
 

@@ -9,7 +9,7 @@ from pydantic import SerializeAsAny
 from paramcount.flow import Data, Size, Weight, block, given, linear
 from paramcount.parts.composite import with_language
 from paramcount.parts.sam import SamVision, sam
-from paramcount.sizes.fields import Sizes
+from paramcount.sizes import Sizes
 
 
 class GotOcr2(Sizes):

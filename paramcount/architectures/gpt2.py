@@ -10,7 +10,7 @@ from paramcount.flow import Data, layers, lookup, norm
 from paramcount.parts.attentions import causal_masks, gpt_attention
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gpt_mlp
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 

@@ -8,7 +8,7 @@ from paramcount.architectures.gpt2 import self_attention_only
 from paramcount.flow import Data, attend, fused, layers, linear, lookup, norm
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.rules import heads_fill
 
 

@@ -10,7 +10,7 @@ from paramcount.flow import Data, layers, lookup, norm
 from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes.fields import ABSENT, MOST_NAMED, Flag, Positive, Sizes, Words, d_model_per_head, derived, hf
+from paramcount.sizes import ABSENT, MOST_NAMED, Flag, Positive, Sizes, Words, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill, one_of_each
 
 KINDS = ("global", "local")

@@ -9,7 +9,7 @@ from paramcount.flow import Data, attend, linear, norm, rope
 from paramcount.parts.attentions import fused_qkv, partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes.fields import Derivation, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Derivation, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import at_most, even, heads_fill
 
 

@@ -9,7 +9,7 @@ from paramcount.flow import Data, attend, elementwise, linear
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes.fields import Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.rules import heads_fill
 

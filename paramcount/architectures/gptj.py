@@ -8,7 +8,7 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder, parallel
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes.fields import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import at_most, heads_fill
 
 

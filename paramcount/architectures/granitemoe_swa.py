@@ -9,7 +9,7 @@ from paramcount.architectures.granitemoe import GraniteMoeShared, shared_moe
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
-from paramcount.sizes.fields import ABSENT, Indices, Positive, Words, derived, hf, per_layer
+from paramcount.sizes import ABSENT, Indices, Positive, Words, derived, hf, per_layer
 from paramcount.sizes.rules import below, one_of_each
 
 KINDS = ("full_attention", "sliding_attention", "attention")  # the last is the older word for the first

@@ -11,8 +11,8 @@ from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.stacked import packed_mlp
 from paramcount.parts.state_space import mamba2
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Word, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Natural, Positive, Sizes, Word, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.mixers import hybrid_idle, if_no_attention, if_no_mixer, mamba_head, mamba_heads_fill, null_counts
 from paramcount.sizes.rules import one_of_each
 

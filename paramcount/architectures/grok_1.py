@@ -8,7 +8,7 @@ from paramcount.flow import Data, Weight
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import mixture
-from paramcount.sizes.fields import Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import heads_fill
 
 

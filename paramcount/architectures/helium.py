@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.sizes import Condition, Flag, Positive, Sizes, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, hf
 from paramcount.sizes.rules import heads_fill, in_pairs
 
 

@@ -9,8 +9,8 @@ from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Weight, activate, attend, block, elementwise, fused, layers, linear, lookup, rope, width_of
 from paramcount.parts.decoders import head
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, derived, hf
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, Words, derived, hf
 from paramcount.sizes.rules import divides
 
 MOST_PASSES = 256  # each is walked

@@ -9,7 +9,7 @@ from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, attend, linear, norm, rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp, mixture
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, flag, hf, per_layer
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, flag, hf, per_layer
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.rules import heads_fill
 

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data, norm, rope
 from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, equal_to, hf
 
 
 class HunYuanDenseV1(Sizes):

@@ -10,8 +10,8 @@ from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Positive, Sizes, derived, equal_to, hf, per_layer
 
 
 def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:

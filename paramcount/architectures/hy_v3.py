@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
+from paramcount.sizes import Condition, Flag, Indices, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Indices, Positive, Sizes, derived, hf
 from paramcount.sizes.layer_types import dense_by_type, unused
 
 

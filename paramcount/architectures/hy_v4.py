@@ -14,8 +14,8 @@ from paramcount.parts.feed_forward import correction, gated_mlp
 from paramcount.parts.hyper_connections import beside, collapse, mixing, widen
 from paramcount.parts.mla import choose_tokens, latent_attention, query_latent
 from paramcount.parts.stacked import stacked_experts
+from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf, per_layer
 from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rules import at_most, below
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.architectures.llama import Llama
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, pre_norm, sandwich, usual_layer
-from paramcount.sizes.fields import Flag, hf
+from paramcount.sizes import Flag, hf
 
 
 class HyperClovaX(Llama):

@@ -10,7 +10,7 @@ from pydantic import SerializeAsAny
 from paramcount.flow import Data, block, given, linear
 from paramcount.parts.composite import with_language
 from paramcount.parts.siglip import SiglipVision
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
 
 NAMES = ("model.", "model.text_model.")
 

@@ -13,7 +13,7 @@ from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import correction
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.state_space import Recurring
-from paramcount.sizes.fields import Indices, Positive, derived, hf, per_layer
+from paramcount.sizes import Indices, Positive, derived, hf, per_layer
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.rules import below
 

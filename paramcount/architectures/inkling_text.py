@@ -13,8 +13,8 @@ from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.state_space import convolve
+from paramcount.sizes import ABSENT, Condition, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.layer_types import dense_by_type, unused, whole
 from paramcount.sizes.rules import divides, one_of_each
 

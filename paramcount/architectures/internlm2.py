@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data, attend, fused, linear, rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes.fields import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import heads_fill
 
 

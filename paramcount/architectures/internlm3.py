@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.llama import Llama
 from paramcount.errors import ParamcountError
+from paramcount.sizes import Condition, Flag, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Positive, d_model_per_head, equal_to, hf
 
 
 class InternLM3(Llama):

@@ -12,8 +12,8 @@ from paramcount.flow import Data, Weight, activate, attend, block, elementwise, 
 from paramcount.parts.attentions import wide_norm
 from paramcount.parts.composite import with_language
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import one_of
-from paramcount.sizes.fields import Condition, Derivation, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 LAYER = ("layernorm_before", "layernorm_after", "lambda_1", "lambda_2")  # norms and scales

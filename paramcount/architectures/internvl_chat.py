@@ -13,8 +13,8 @@ from paramcount.flow import Data, attend, block, elementwise, given, layers, lin
 from paramcount.parts.attentions import fused_qkv, wide_norm
 from paramcount.parts.composite import with_language
 from paramcount.parts.vision import cut_into_patches
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import one_of
-from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 

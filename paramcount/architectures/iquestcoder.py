@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.llama import Llama
 from paramcount.errors import ParamcountError, shown
+from paramcount.sizes import Condition, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Positive, d_model_per_head, equal_to, hf
 
 
 def plain_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:

@@ -11,8 +11,8 @@ from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.state_space import mamba
+from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.mixers import dt_rank, expanded, hybrid_idle, if_no_attention, no_key, null_counts
 

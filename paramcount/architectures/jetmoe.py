@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Body, Data, Repeat, attend, elementwise, fused, linear, rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.stacked import stacked_experts
+from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, derived, hf
 
 
 class JetMoe(Sizes):

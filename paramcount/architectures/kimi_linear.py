@@ -11,8 +11,8 @@ from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
 from paramcount.parts.linear_attention import delta_rule, gated_output, streams_apart, to_heads
 from paramcount.parts.mla import latent_attention
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.layer_types import dense_by_type, first_dense, unused
 from paramcount.sizes.mixers import if_no_attention
 from paramcount.sizes.rules import one_of_each

@@ -8,8 +8,8 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import normed
 from paramcount.parts.decoders import decoder, sandwich, usual_layer
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, full_every, hf
 from paramcount.sizes.rules import sliding_or_full
 
 NORMS = ("input_layernorm", "post_attn_norm", "post_attention_layernorm", "post_ffn_norm")

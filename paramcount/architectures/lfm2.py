@@ -11,8 +11,8 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.parts.state_space import short_convolution
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.mixers import if_no_attention
 from paramcount.sizes.rules import one_of_each

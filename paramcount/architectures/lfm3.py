@@ -11,8 +11,8 @@ from paramcount.flow import Data, activate, linear
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm, sandwich
 from paramcount.parts.state_space import short_convolution
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, Words, hf, per_layer
 from paramcount.sizes.rules import one_of_each
 
 KINDS = ("conv", "full_attention", "sliding_attention", "attention")  # the last is the older word for the second

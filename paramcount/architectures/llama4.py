@@ -13,8 +13,8 @@ from paramcount.parts.decoders import decoder, pre_norm, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import insert
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
 from paramcount.sizes.rules import below, in_pairs, one_of_each
 
 KINDS = ("chunked_attention", "full_attention", "attention")  # the last is the older word for the second

@@ -10,7 +10,7 @@ from pydantic import SerializeAsAny
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, activate, block, given, linear, norm
 from paramcount.parts.composite import with_language
-from paramcount.sizes.fields import Flag, Positive, Sizes, Tower, derived, hf
+from paramcount.sizes import Flag, Positive, Sizes, Tower, derived, hf
 
 
 def n_views(absent: int) -> Any:

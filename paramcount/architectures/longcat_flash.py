@@ -10,8 +10,8 @@ from paramcount.flow import Data, elementwise, experts, linear, norm
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.mla import latent_attention
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.rules import in_pairs
 

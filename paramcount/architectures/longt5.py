@@ -8,7 +8,7 @@ from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, QKVO, T5, decoder
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, attend, linear, norm
 from paramcount.parts.attentions import relative
-from paramcount.sizes.fields import Condition, Flag, Positive, Word, derived, flag, hf
+from paramcount.sizes import Condition, Flag, Positive, Word, derived, flag, hf
 
 ATTENTIONS = ("local", "transient-global")
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data, activate, norm
 from paramcount.parts.decoders import decoder
 from paramcount.parts.state_space import mamba
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, derived, hf
+from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.mixers import dt_rank, expanded, no_key
 
 NAMES = ("embeddings", "layers", "norm_f")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data, norm
 from paramcount.parts.decoders import decoder
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, hf
+from paramcount.sizes import Condition, Flag, Positive, Sizes, hf
 from paramcount.sizes.mixers import expanded, fills, no_key
 
 

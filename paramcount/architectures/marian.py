@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from paramcount.architectures.bart import Decoder, Seq2Seq
 from paramcount.flow import Data
 from paramcount.parts.seq2seq import Layout, Tables, decoder_alone, seq2seq
+from paramcount.sizes import Condition, Flag, Positive, derived, hf
 from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.fields import Condition, Flag, Positive, derived, hf
 
 LAYOUT = Layout()
 

@@ -9,8 +9,8 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import mixture
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rules import sliding_or_full
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from paramcount.architectures.qwen2 import Qwen2, layer
 from paramcount.flow import Data, given, join, layers, linear, norm
-from paramcount.sizes.fields import Natural, hf
+from paramcount.sizes import Natural, hf
 
 
 class MiMo(Qwen2):

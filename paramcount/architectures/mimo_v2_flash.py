@@ -10,8 +10,8 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import correction, mixture
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.layer_types import dense_by_type, unused, whole
 from paramcount.sizes.rotary import rotary_width_of
 from paramcount.sizes.rules import at_most, sliding_or_full

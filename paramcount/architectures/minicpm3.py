@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Data, activate, norm
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.mla import latent_attention
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, hf
 from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, hf
 from paramcount.sizes.rules import divides
 
 

@@ -10,8 +10,8 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import mixture
 from paramcount.parts.linear_attention import lightning_attention
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, hf, per_layer
 from paramcount.sizes.mixers import hybrid_idle
 from paramcount.sizes.rules import one_of_each
 

@@ -9,8 +9,8 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import partial_rope, wide_norm
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import correction, mixture
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.rotary import rotary_width
 from paramcount.sizes.rules import at_most
 

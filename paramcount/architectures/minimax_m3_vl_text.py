@@ -11,8 +11,8 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import correction, fused_gated_mlp
 from paramcount.parts.stacked import stacked_experts
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rotary import rotary_width
 from paramcount.sizes.rules import at_most, divides, one_of_each

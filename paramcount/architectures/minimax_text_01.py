@@ -11,7 +11,7 @@ from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.linear_attention import lightning_attention
-from paramcount.sizes.fields import ABSENT, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
+from paramcount.sizes import ABSENT, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.rules import at_most, even, one_of_each
 
 KINDS = ("linear_attention", "full_attention")

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from paramcount.architectures.mistral import Mistral
 from paramcount.flow import Data, activate, rope
 from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.sizes import Condition, Positive, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Positive, hf
 
 
 class Ministral3(Mistral):

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import mixture
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, hf
 
 
 class Mixtral(Sizes):

@@ -9,8 +9,8 @@ from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, activate, fused, layers, linear, lookup, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
 from paramcount.sizes.rules import heads_fill, one_of_each
 
 

@@ -9,8 +9,8 @@ from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, attend, linear, rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import fused_gated_mlp
+from paramcount.sizes import ABSENT, Condition, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import divides
 
 

@@ -9,7 +9,7 @@ from pydantic import SerializeAsAny
 from paramcount.flow import Data, activate, block, given, linear, norm
 from paramcount.parts.composite import with_language
 from paramcount.parts.whisper_encoder import Ears, listen
-from paramcount.sizes.fields import Flag, Positive, Sizes, hf
+from paramcount.sizes import Flag, Positive, Sizes, hf
 
 NAMES = ("model.", "model.language_model.")
 

@@ -10,7 +10,7 @@ from paramcount.flow import Data, attend, linear
 from paramcount.parts.attentions import alibi, fused_qkv
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 ATTENTIONS = ("multihead_attention", "multiquery_attention")  # the reference reads the word and then builds the first

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder_layers, encoder, gated
 from paramcount.flow import Data
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, derived, flag, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, derived, flag, hf
 
 
 class MT5(T5):

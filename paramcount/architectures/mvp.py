@@ -9,7 +9,7 @@ from paramcount.flow import Data, activate, block, given, layers, linear, lookup
 from paramcount.parts.classic import Stack, crossing, decoder_stack, multi_head, norm_behind
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.seq2seq import biased_logits, encoder_output, seq2seq, target_tokens, usual_tables
-from paramcount.sizes.fields import Flag, Positive, hf
+from paramcount.sizes import Flag, Positive, hf
 
 
 class Mvp(Bart):

@@ -8,8 +8,8 @@ from paramcount.architectures.olmo import bare_norm, bare_pre_norm
 from paramcount.flow import Data, rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 
 
 class NanoChat(Sizes):

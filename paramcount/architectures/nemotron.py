@@ -10,8 +10,8 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rotary import rotary_width
 from paramcount.sizes.rules import at_most
 

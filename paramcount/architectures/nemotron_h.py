@@ -11,8 +11,8 @@ from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import correction, plain_mlp
 from paramcount.parts.state_space import mamba2
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, derived, hf
 from paramcount.sizes.conditions import grouped_routing
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, derived, hf
 from paramcount.sizes.mixers import hybrid_idle, null_counts
 from paramcount.sizes.rules import one_of_each
 

@@ -11,7 +11,7 @@ from paramcount.flow import Data, linear, norm
 from paramcount.parts.attentions import Heads, attention
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes.fields import Derivation, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, flag, hf, per_layer
+from paramcount.sizes import Derivation, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, flag, hf, per_layer
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.rules import heads_fill, one_of_each
 

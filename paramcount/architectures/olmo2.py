@@ -9,7 +9,7 @@ from paramcount.architectures.olmo import Olmo
 from paramcount.flow import Data
 from paramcount.parts.attentions import wide_qk_norm
 from paramcount.parts.decoders import decoder, post_norm, usual_layer
-from paramcount.sizes.fields import ABSENT, Positive, Words, full_every, hf
+from paramcount.sizes import ABSENT, Positive, Words, full_every, hf
 from paramcount.sizes.rules import sliding_or_full
 
 

@@ -11,8 +11,8 @@ from paramcount.parts.attentions import attention, wide_norm, wide_qk_norm
 from paramcount.parts.decoders import decoder, post_norm, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import decay, delta_rule, gated_output, streams_apart, to_heads
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.mixers import hybrid_idle
 from paramcount.sizes.rules import one_of_each
 

@@ -8,8 +8,8 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import wide_qk_norm
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import mixture
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 from paramcount.sizes.rules import heads_fill
 
 

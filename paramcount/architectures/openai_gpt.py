@@ -9,7 +9,7 @@ from paramcount.flow import Data, layers, lookup, norm
 from paramcount.parts.attentions import causal_masks, gpt_attention
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gpt_mlp
-from paramcount.sizes.fields import Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 

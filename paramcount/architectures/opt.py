@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Data, activate, layers, linear, lookup, norm
 from paramcount.parts.decoders import head
 from paramcount.parts.fairseq import NORMS, POSITION_OFFSET, feed_forward, self_attention
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.rules import heads_fill
 
 

@@ -9,8 +9,8 @@ from paramcount.flow import Data, attend, linear
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, rotary_part
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, rotary_part
 from paramcount.sizes.rules import at_most, heads_fill
 
 

@@ -9,8 +9,8 @@ from paramcount.flow import Data, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, parallel, usual_layer
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, rotary_part
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, rotary_part
 from paramcount.sizes.rules import at_most
 
 

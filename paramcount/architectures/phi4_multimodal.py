@@ -15,8 +15,8 @@ from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.parts.siglip import SiglipVision, siglip
 from paramcount.parts.vision import insert
+from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.layer_types import whole
 
 

@@ -9,8 +9,8 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import mixture
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 
 
 def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:

@@ -10,8 +10,8 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, block, given, layers, linear, lookup, norm
 from paramcount.parts.classic import Stack, crossing, decoder_stack, encoder_stack, multi_head, norm_behind, positions, source_states
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import both_stacks, padding_inside
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.rules import heads_fill, stacks_fill
 
 MATRICES = ("query_proj", "key_proj", "value_proj", "out_proj")

@@ -8,7 +8,7 @@ from paramcount.flow import Data, attend, linear, rope
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes.fields import Flag, Positive, Sizes, derived, hf
+from paramcount.sizes import Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 

@@ -10,8 +10,8 @@ from pydantic import SerializeAsAny
 from paramcount.flow import Data, activate, block, given, linear
 from paramcount.parts.composite import with_language
 from paramcount.parts.whisper_encoder import Ears, listen
+from paramcount.sizes import Condition, Positive, Sizes, hf
 from paramcount.sizes.conditions import one_of
-from paramcount.sizes.fields import Condition, Positive, Sizes, hf
 
 
 class Qwen2AudioEars(Ears):

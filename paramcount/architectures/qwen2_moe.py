@@ -9,8 +9,8 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, activate, linear, scale
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, mixture
+from paramcount.sizes import Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
 from paramcount.sizes.conditions import attention_words, padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
 
 
 def window_is_given(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.qwen_vision import cubes, merge, pixels, tower_attention, widen
 from paramcount.parts.vision import insert
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.rotary import sections_fill
 from paramcount.sizes.rules import heads_fill

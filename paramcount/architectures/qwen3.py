@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.sizes import Condition, Flag, Positive, Sizes, equal_to, hf
 from paramcount.sizes.conditions import attention_words, padding_in_table, sliding_layers_have_a_window
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, equal_to, hf
 
 
 class Qwen3(Sizes):

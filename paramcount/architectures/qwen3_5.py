@@ -15,7 +15,7 @@ from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.qwen_vision import cubes, merge, pixels, widen
 from paramcount.parts.vision import insert
-from paramcount.sizes.fields import Positive, Sizes, hf
+from paramcount.sizes import Positive, Sizes, hf
 
 
 class Qwen35(GatedDeltaHybrid):

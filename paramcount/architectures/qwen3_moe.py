@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import mixture
+from paramcount.sizes import Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf, scattered_dense_layers
 
 
 class Qwen3MoE(Sizes):

@@ -11,8 +11,8 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import gated_delta_net
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer, scattered_dense_layers
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer, scattered_dense_layers
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.mixers import hybrid_idle, rotated_share
 from paramcount.sizes.rules import one_of_each

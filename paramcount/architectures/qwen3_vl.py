@@ -16,8 +16,8 @@ from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.qwen_vision import cubes, merge, pixels, tower_attention, widen
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import insert
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 MLP = ("mlp.linear_fc1", "mlp.linear_fc2")

@@ -12,8 +12,8 @@ from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import to_heads
 from paramcount.parts.state_space import Recurring, convolve
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.mixers import if_no_attention, no_key, rotated_share
 from paramcount.sizes.rules import at_most, divides

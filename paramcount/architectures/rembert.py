@@ -7,7 +7,7 @@ from typing import ClassVar
 from paramcount.architectures.bert import Encoder
 from paramcount.flow import Data, linear
 from paramcount.parts.encoders import embeddings, masked_lm
-from paramcount.sizes.fields import Flag, Positive, class_ends, derived, hf
+from paramcount.sizes import Flag, Positive, class_ends, derived, hf
 
 HEAD = ("cls.predictions.dense", "cls.predictions.LayerNorm", "cls.predictions.decoder", "")
 

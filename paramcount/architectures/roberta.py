@@ -7,8 +7,8 @@ from typing import ClassVar
 from paramcount.architectures.bert import Bert
 from paramcount.flow import Data
 from paramcount.parts.encoders import ROBERTA_HEAD, masked_lm
+from paramcount.sizes import Condition, Flag, class_ends, derived
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
-from paramcount.sizes.fields import Condition, Flag, class_ends, derived
 
 
 class Roberta(Bert):

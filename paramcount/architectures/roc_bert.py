@@ -8,8 +8,8 @@ from paramcount.architectures.bert import Bert
 from paramcount.flow import Data, activate, join, linear, lookup, norm
 from paramcount.parts.classic import positions
 from paramcount.parts.encoders import embeddings, masked_lm
+from paramcount.sizes import Condition, Derivation, Flag, Positive, derived, flag, hf
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
-from paramcount.sizes.fields import Condition, Derivation, Flag, Positive, derived, flag, hf
 
 PREFIX = "roc_bert.embeddings."
 

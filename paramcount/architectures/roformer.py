@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from paramcount.architectures.bert import Encoder
 from paramcount.flow import Data, layers, linear, lookup
 from paramcount.parts.encoders import bert_layer, embeddings, masked_head, whole
-from paramcount.sizes.fields import Flag, Positive, derived, equal_to, hf
+from paramcount.sizes import Flag, Positive, derived, equal_to, hf
 from paramcount.sizes.rules import in_pairs, projected_where_it_differs
 
 

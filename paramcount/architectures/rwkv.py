@@ -8,7 +8,7 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Weight, activate, layers, linear, lookup, norm
 from paramcount.parts.decoders import head
 from paramcount.parts.state_space import Recurring
-from paramcount.sizes.fields import ABSENT, Flag, Positive, Sizes, equal_to, hf
+from paramcount.sizes import ABSENT, Flag, Positive, Sizes, equal_to, hf
 
 
 class Rwkv(Sizes):

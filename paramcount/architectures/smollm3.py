@@ -9,8 +9,8 @@ from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, usual_layer
+from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, equal_to, flag, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, equal_to, flag, hf, per_layer
 from paramcount.sizes.rules import sliding_or_full
 
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, hf
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, hf
 
 
 class SolarOpen(Sizes):

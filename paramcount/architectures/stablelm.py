@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Body, Data, Repeat, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, parallel, pre_norm, usual_layer
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, rotary_part
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, rotary_part
 from paramcount.sizes.rules import at_most, heads_fill
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder, decoder_layers, encoder, source_tokens
 from paramcount.flow import Data, experts, linear
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes.fields import Condition, Derivation, Flag, Positive, Words, derived, flag, hf, per_layer
+from paramcount.sizes import Condition, Derivation, Flag, Positive, Words, derived, flag, hf, per_layer
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.rules import one_of_each
 

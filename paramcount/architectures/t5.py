@@ -11,8 +11,8 @@ from paramcount.parts.attentions import relative
 from paramcount.parts.classic import crossing, multi_head
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import buckets_reach
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, derived, hf
 
 QKVO = ("q", "k", "v", "o")
 KEYS = ("relative_attention_num_buckets", "relative_attention_max_distance")

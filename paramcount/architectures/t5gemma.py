@@ -9,7 +9,7 @@ from paramcount.architectures.gemma2 import Gemma2Layers, window
 from paramcount.flow import Data, block, given, layers, lookup, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head, sandwich
-from paramcount.sizes.fields import Flag, hf
+from paramcount.sizes import Flag, hf
 
 NORMS = ("pre_self_attn_layernorm", "post_self_attn_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm")
 

@@ -9,7 +9,7 @@ from paramcount.architectures.bart import Decoder
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data
 from paramcount.parts.seq2seq import Layout, decoder_alone
-from paramcount.sizes.fields import Flag, Positive, equal_to, hf
+from paramcount.sizes import Flag, Positive, equal_to, hf
 
 
 def sines_need_padding(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from paramcount.architectures.mt5 import MT5
 from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, decoder, encoder, source_tokens
 from paramcount.flow import Data
-from paramcount.sizes.fields import Condition, Flag, derived
+from paramcount.sizes import Condition, Flag, derived
 
 
 class UMT5(MT5):

@@ -9,8 +9,8 @@ from paramcount.architectures.bart import Decoder, share
 from paramcount.flow import Data, Weight, activate, block, elementwise, given, linear, lookup
 from paramcount.parts.classic import decoder_stack, encoder_stack
 from paramcount.parts.seq2seq import Layout, bart_layers, decoder_alone, placed
+from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import both_stacks, not_null, padding_inside
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.rules import stacks_fill
 
 LAYOUT = Layout(before=True, last_norm="layer_norm")

@@ -9,8 +9,8 @@ from paramcount.flow import Data, activate, layers, lookup, norm
 from paramcount.parts.classic import source_states
 from paramcount.parts.decoders import head
 from paramcount.parts.fairseq import fairseq_layer
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 

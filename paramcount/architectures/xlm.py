@@ -10,8 +10,8 @@ from paramcount.flow import Data, block, given, layers, lookup, norm
 from paramcount.parts.classic import multi_head, norm_behind, positions
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.rules import heads_fill
 
 

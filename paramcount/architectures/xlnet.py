@@ -9,8 +9,8 @@ from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Weight, activate, attend, elementwise, layers, lookup, norm
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import one_of
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.rules import even, heads_fill
 
 

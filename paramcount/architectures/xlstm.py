@@ -11,8 +11,8 @@ from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import to_heads
 from paramcount.parts.state_space import Recurring
+from paramcount.sizes import ABSENT, Condition, Derivation, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import not_null, one_of
-from paramcount.sizes.fields import ABSENT, Condition, Derivation, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.rules import divides
 

@@ -11,7 +11,7 @@ from paramcount.flow import Data, Weight, block, layers, norm
 from paramcount.parts.classic import first_pooled
 from paramcount.parts.encoders import ROBERTA_HEAD, bert_attention, embeddings, masked_head, whole
 from paramcount.parts.feed_forward import plain_mlp
-from paramcount.sizes.fields import Flag, Natural, Words, derived, hf
+from paramcount.sizes import Flag, Natural, Words, derived, hf
 
 PREFIX = "roberta.encoder.layer.{layer}."
 

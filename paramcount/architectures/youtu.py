@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.mla import latent_attention
+from paramcount.sizes import Condition, Flag, Positive, Sizes, hf
 from paramcount.sizes.conditions import latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.sizes.fields import Condition, Flag, Positive, Sizes, hf
 
 
 class Youtu(Sizes):

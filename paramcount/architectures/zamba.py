@@ -10,8 +10,8 @@ from paramcount.flow import Data, Size, Weight, activate, attend, block, fused, 
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import Recurring, convolve
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.mixers import dt_rank, expanded, null_counts
 from paramcount.sizes.rules import divides, one_of_each

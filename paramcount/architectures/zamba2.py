@@ -9,8 +9,8 @@ from paramcount.architectures.zamba import KINDS, Use, doubled_per_head, owned, 
 from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Size, activate, attend, block, fused, join, linear, norm, rope, split
 from paramcount.parts.state_space import mamba2
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, equal_to, hf
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.mixers import expanded, fills, null_counts
 from paramcount.sizes.rules import one_of_each

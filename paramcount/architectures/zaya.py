@@ -12,8 +12,8 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.state_space import convolve
+from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.fields import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.rotary import rotary_width_of
 from paramcount.sizes.rules import at_most, one_of_each
 

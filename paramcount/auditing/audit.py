@@ -169,7 +169,7 @@ def row(table: Table, line: Line, patience: Iterator[int]) -> Row:
         for claim in claims:
             verdict, true, why = judged(claim, heading, model, own) if model else Judgement("not checkable", None, note)
             if verdict == "wrong" and model and claim.kind in COUNTS and claim.amount and claim.relation == "=" and next(patience, None) is not None:
-                why = convention(claim.amount, int(true or 0), model)
+                why = why or convention(claim.amount, int(true or 0), model)
             cells.append(Cell(claim.kind, heading.text, heading._replace(kind=claim.kind).label, text, verdict, true, why))
     said = [(claim, heading) for _, heading, claims in found if not isinstance(claims, str) for claim in claims]
     return Row(table.place, line.number, name, id, note, tuple(cells), doubts(said, has_experts(id)))

@@ -31,8 +31,11 @@ MIXTURE = frozenset({"mixture of experts", "mixture-of-experts", "moe", "yes", "
 YES = frozenset({"yes", "true", "y", "1", "✓", "✔", "✅", "tied"})
 NO = frozenset({"no", "false", "n", "0", "✗", "✘", "❌", "x", "untied", "not tied"})
 
-ABOVE = frozenset({"over", "above", "beyond", "exceeding", "least"})
-BELOW = frozenset({"under", "below", "up", "most"})
+RELATIONS = {
+    ">": ">", "≥": "≥", "<": "<", "≤": "≤", "over": ">", "above": ">", "beyond": ">", "exceeding": ">", "more": ">", "least": "≥", "under": "<", "below": "<",
+    "less": "<", "fewer": "<", "up": "≤", "most": "≤",
+}  # fmt: skip
+COMPARING = frozenset({"more", "less", "fewer"})  # before "than"
 HEDGES = frozenset({
     "estimated", "estimate", "est", "guessed", "guess", "approx", "approximately", "about", "around", "circa", "ca", "roughly", "rumored", "rumoured", "rumor",
     "rumour", "speculated", "reportedly", "reported", "likely", "nearly", "almost", "unofficial", "unconfirmed",
@@ -50,7 +53,7 @@ LABELS = {
 
 
 class Amount(NamedTuple):
-    """A number as printed, exactly: digits × unit / 10^decimals."""
+    """A number as printed, exactly: digits × unit / 10^decimals. Negative after a minus sign."""
 
     digits: int
     decimals: int = 0
@@ -72,7 +75,7 @@ class Claim(NamedTuple):
 
     kind: str
     amount: Amount | None  # None of what needs no number
-    relation: str = "="  # = > < to (up to `most`), some (a mixture, of no said size), none, yes, no
+    relation: str = "="  # = > ≥ < ≤ to (up to `most`), some (a mixture, of no said size), none, yes, no
     most: Amount | None = None
 
 
@@ -148,7 +151,7 @@ def said(text: str, heading: Heading) -> list[Said]:
     """The numbers of a cell, each with its label and relation. That the cell calls them estimates changes nothing."""
     found: list[Said] = []
     relation, label, between = "=", "", ""
-    after_number = False
+    after_number = negative = False
     text = GAPS.sub(lambda run: re.sub(r"\s", "", run[0]), text)
     tokens = list(NUMBER.finditer(text))
     i = 0
@@ -159,13 +162,19 @@ def said(text: str, heading: Heading) -> list[Said]:
             following = tokens[i][3] if i < len(tokens) and tokens[i][3] else ""
             unit = unit_of(following, heading)
             i += unit is not None
-            found.append(Said(amount(number, power, unit, heading), unit, label, relation, between))
+            value = amount(number, power, unit, heading)
+            found.append(Said(value._replace(digits=-value.digits) if negative else value, unit, label, relation, between))
+            negative = False
             relation, label, between, after_number = "=", "", "", True
             continue
         if symbol:
-            relation = relations(symbol, relation)
-            if symbol == "+" and after_number and (i == len(tokens) or tokens[i][4] == ")"):
-                found[-1] = found[-1]._replace(relation=">")
+            relation = RELATIONS.get(symbol, "≥≤"["><".index(relation)] if symbol == "=" and relation in "><" else relation)
+            if symbol in DASHES and not after_number and is_apart(text, tokens[i - 1].start()):
+                if negative or not (i < len(tokens) and tokens[i][1] and tokens[i].start() == tokens[i - 1].end()):
+                    raise Unread("a dash before its number")
+                negative = True
+            elif symbol == "+" and after_number and (i == len(tokens) or tokens[i][4] == ")"):
+                found[-1] = found[-1]._replace(relation="≥")
             elif symbol in ",;:/()" or symbol in DASHES or symbol in "+&×|":
                 between += symbol
             elif symbol not in "~≈∼≃><≥≤=#.\"'“”":
@@ -176,10 +185,8 @@ def said(text: str, heading: Heading) -> list[Said]:
             raise Unread("it names experts of a size, which is no count of parameters")
         if word in HEDGES:
             continue
-        if word in ABOVE or word in BELOW:
-            relation = ">" if word in ABOVE else "<"
-        elif word in ("more", "less", "fewer") and i < len(tokens) and (tokens[i][3] or "").casefold() == "than":
-            relation = ">" if word == "more" else "<"
+        if word in RELATIONS and (word not in COMPARING or (i < len(tokens) and (tokens[i][3] or "").casefold() == "than")):
+            relation = RELATIONS[word]
         elif word == "a" and i < len(tokens) and tokens[i][1] and tokens[i].start() == tokens[i - 1].end():
             label, between = "active", between + "A"  # 30B-A3B
         elif word == "to" and after_number and not between:
@@ -200,8 +207,9 @@ def said(text: str, heading: Heading) -> list[Said]:
     return found
 
 
-def relations(symbol: str, before: str) -> str:
-    return ">" if symbol in ">≥" else "<" if symbol in "<≤" else before
+def is_apart(text: str, at: int) -> bool:
+    """Whether a dash stands where a sign would: not behind a letter, as in top-6."""
+    return not text[:at][-1:].isalnum()
 
 
 def unit_of(word: str, heading: Heading) -> str | None:

@@ -51,7 +51,7 @@ def ranges(claims: Sequence[tuple[Claim, Heading]]) -> Iterator[tuple[str, Range
     """What each claim leaves open, of those that say a number. Of two in the same column none is taken."""
     kinds = [claim.kind for claim, _ in claims if claim.kind != "bytes"]
     for claim, _ in claims:
-        if claim.amount is not None and claim.relation == "=" and kinds.count(claim.kind) == 1 and claim.amount.digits:
+        if claim.amount is not None and claim.relation == "=" and kinds.count(claim.kind) == 1 and claim.amount.digits > 0:
             yield claim.kind, bounds(claim.amount)
 
 

@@ -54,8 +54,12 @@ def compared(claim: Claim, truth: Truth) -> Judgement:
     assert true is not None  # noqa: S101 - its caller asked
     if claim.amount is None:
         return worded(claim, true)
+    if claim.amount.digits < 0:
+        return Judgement("wrong", true, "a negative number")
     if claim.relation != "=":
-        return Judgement("right" if holds(claim, true) else "wrong", true)
+        if not any(holds(claim, value) for value, _ in ((true, ""), *truth.others)):
+            return Judgement("wrong", true)
+        return Judgement("not checkable", true, f"a {'range' if claim.relation == 'to' else 'bound'} that holds, but not an exact value")
     for value, words in ((true, ""), *truth.others):
         if fit := fitting(value, claim.amount):
             verdict, note = fit
@@ -75,10 +79,12 @@ def worded(claim: Claim, true: int) -> Judgement:
 
 
 def holds(claim: Claim, true: int) -> bool:
-    """Whether what is true lies where a bound or a range says."""
+    """Whether what is true lies where a bound or a range says; where it is printed in round figures, also what is rounded to its ends."""
     assert claim.amount is not None  # noqa: S101 - its caller asked
-    least, most = bounds(claim.amount), bounds(claim.most or claim.amount)
-    return (claim.relation == "<" or true >= least[0]) and (claim.relation == ">" or true < most[1])
+    (least, _), (_, most) = bounds(claim.amount), bounds(claim.most or claim.amount)
+    if claim.relation in "><" and not claim.amount.step:
+        return true > claim.amount.value if claim.relation == ">" else true < claim.amount.value
+    return (claim.relation in "<≤" or true >= least) and (claim.relation in ">≥" or true < most)
 
 
 def bounds(amount: Amount) -> tuple[Fraction, Fraction]:
@@ -135,7 +141,7 @@ UNSURE = {"context_length": of_context, "vocab_size": of_vocabulary}
 def convention(amount: Amount, true: int, model: Model) -> str:
     """What a number of parameters says that is not the true one: a count and named causes, what it is in rounder figures, who published it."""
     letter = {1: "", 10**3: "K", 10**6: "M", 10**9: "B", 10**12: "T"}.get(amount.unit)
-    if letter is None or amount.digits == 0:
+    if letter is None or amount.digits <= 0:
         return ""
     whole, decimals = divmod(amount.digits, 10**amount.decimals)
     try:

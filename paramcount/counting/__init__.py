@@ -1,1 +1,9 @@
-"""counting."""
+"""Counting: what the weights of a declaration sum to, per component and part, and tensor by tensor.
+
+This package knows sizes and flows; it knows nothing of files, names or the zoo.
+"""
+
+from paramcount.counting.count import COMPONENTS, PARTS, SCHEMA_VERSION, TABLES, Count, count_sizes
+from paramcount.counting.tensors import TOWERS, Tensor, tensors
+
+__all__ = ["COMPONENTS", "PARTS", "SCHEMA_VERSION", "TABLES", "TOWERS", "Count", "Tensor", "count_sizes", "tensors"]

@@ -13,7 +13,7 @@ from paramcount.counting.sum_weights import sums as summed
 from paramcount.counting.tensors import TOWERS, Tensor, place, tensors
 
 if TYPE_CHECKING:
-    from paramcount.sizes.fields import Sizes
+    from paramcount.sizes import Sizes
 
 SCHEMA_VERSION = 2
 

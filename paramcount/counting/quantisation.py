@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from paramcount.counting.tensors import Tensor
-    from paramcount.flow.graph import Repeat
+    from paramcount.flow import Repeat
     from paramcount.zoo import Model
 
 KEPT_PARTS = ("vision", "audio", "projector")  # what stays as it is: parts,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, Repeat, Size, given, list_weights
 from paramcount.flow.walk import count_copies
-from paramcount.sizes.fields import Sizes, inner_configs
+from paramcount.sizes import Sizes, inner_configs
 
 OFTEN = 2  # a structure seen so many times is worth its polynomials
 IN_VAIN = -1  # it has none: it depends on sizes

@@ -11,7 +11,7 @@ from paramcount.counting.sum_weights import flows
 from paramcount.flow import Repeat, list_weights
 
 if TYPE_CHECKING:
-    from paramcount.sizes.fields import Sizes
+    from paramcount.sizes import Sizes
 
 TOWERS = ("vision", "audio", "projector")  # parts that are one component each in the overview
 

@@ -15,7 +15,7 @@ from paramcount.counting.sum_weights import Sums, walked
 from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.huggingface.fields import read
 from paramcount.huggingface.multimodal import TOWERS
-from paramcount.sizes.fields import Sizes, Tower, inner_configs
+from paramcount.sizes import Sizes, Tower, inner_configs
 from paramcount.symbolic.polynomials import Polynomial, symbols
 
 NAMED_PARTS = ("language", "tower")

@@ -9,7 +9,7 @@ from paramcount.explaining.explanation import Component, Explanation, Size
 from paramcount.explaining.glossary import meaning
 from paramcount.explaining.lines import components, kinds_of
 from paramcount.explaining.pieces import Piece, Walk
-from paramcount.sizes.fields import DEFAULT
+from paramcount.sizes import DEFAULT
 from paramcount.zoo import Model
 from paramcount.zoo.what_if import said
 

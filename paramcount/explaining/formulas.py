@@ -14,7 +14,7 @@ from paramcount.counting.sum_weights import UNWALKED, Sums, walked
 from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.explaining import architecture as bare
 from paramcount.explaining.pieces import polynomial, walk
-from paramcount.sizes.fields import Sizes
+from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import Polynomial
 from paramcount.zoo import Model
 from paramcount.zoo.names import find

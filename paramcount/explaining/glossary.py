@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paramcount.sizes.fields import Sizes, key_of
+from paramcount.sizes import Sizes, key_of
 
 MEANINGS = {
     "vocab_size": "rows of the token table",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from paramcount.counting.sum_weights import UNWALKED, flows, symbolic
 from paramcount.flow import Repeat, Size, list_steps, list_weights
 from paramcount.flow.walk import name_stacks
-from paramcount.sizes.fields import Sizes, inner_configs
+from paramcount.sizes import Sizes, inner_configs
 from paramcount.symbolic.polynomials import Polynomial
 
 

@@ -12,7 +12,7 @@ from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.huggingface.fields import left_unread, read, read_language, unread_warnings
 from paramcount.huggingface.multimodal import COMPOSITES, TOWERS, Composite, tower_named
 from paramcount.huggingface.reading import Reading
-from paramcount.sizes.fields import LARGEST, Origin, Sizes
+from paramcount.sizes import LARGEST, Origin, Sizes
 from paramcount.sizes.per_layer import PER_LAYER, not_declared
 from paramcount.sizes.rules import validated
 

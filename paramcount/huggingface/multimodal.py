@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from paramcount.errors import ParamcountError, near, shown
 
 if TYPE_CHECKING:
-    from paramcount.sizes.fields import Sizes
+    from paramcount.sizes import Sizes
 
 
 class Composite(NamedTuple):

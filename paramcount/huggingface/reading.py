@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any, NamedTuple
 
-from paramcount.sizes.fields import Origin
+from paramcount.sizes import Origin
 
 
 class Reading(NamedTuple):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from paramcount.flow import Data, elementwise, layers, norm
 from paramcount.parts.vision import cut_into_patches, vision_layer
-from paramcount.sizes.fields import Natural, Positive, Tower, d_model_per_head, derived, hf
+from paramcount.sizes import Natural, Positive, Tower, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 

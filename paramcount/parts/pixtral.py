@@ -10,7 +10,7 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.vision import cut_into_patches
-from paramcount.sizes.fields import Positive, Tower, d_model_per_head, derived, hf
+from paramcount.sizes import Positive, Tower, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 

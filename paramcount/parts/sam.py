@@ -14,7 +14,7 @@ from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import pre_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.vision import cut_into_patches
-from paramcount.sizes.fields import Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes import Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
 from paramcount.sizes.rules import heads_fill
 
 

@@ -12,7 +12,7 @@ from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data, Weight, attend, elementwise, layers, linear, norm, split
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.vision import cut_into_patches, vision_layer
-from paramcount.sizes.fields import Condition, Flag, Natural, Positive, Tower, d_model_per_head, derived, hf
+from paramcount.sizes import Condition, Flag, Natural, Positive, Tower, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 

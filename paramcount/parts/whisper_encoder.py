@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from paramcount.flow import Data, Weight, activate, elementwise
 from paramcount.parts.classic import Stack
 from paramcount.parts.seq2seq import Layout, bart_layers
-from paramcount.sizes.fields import Positive, Sizes, d_model_per_head, derived, hf
+from paramcount.sizes import Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.rules import heads_fill
 
 

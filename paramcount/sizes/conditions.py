@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.errors import ParamcountError, near, shown
-from paramcount.sizes.fields import Condition
+from paramcount.sizes import Condition
 
 
 def both_stacks(*alone: str) -> Condition:

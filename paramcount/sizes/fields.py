@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from paramcount.errors import ParamcountError, shown
-
 if TYPE_CHECKING:
-    from paramcount.flow.graph import Data
+    from paramcount.flow import Data
 
 LARGEST = 2**31
 MOST_NAMED = 10_000  # layers, where they are named one by one
@@ -118,79 +116,6 @@ def key_of(architecture: type[Sizes], field: str) -> Key:
     """Where a field of an architecture stands in a config.json, and what the reference takes where it is absent."""
     key: Key = architecture.model_fields[field].json_schema_extra["hf"]  # type: ignore[index,assignment]
     return key._replace(absent=architecture.defaults[field]) if field in architecture.defaults else key
-
-
-def equal_to(field: str) -> Derivation:
-    return lambda js, c: c[field]
-
-
-def d_model_per_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-    """The width of a head where the heads share d_model."""
-    d_head: int = c["d_model"] // c["n_heads"]
-    return d_head
-
-
-def flag(js: Mapping[str, Any], key: str, absent: bool) -> bool:
-    """A true or false that no field is read from."""
-    value = js.get(key, absent)
-    if not isinstance(value, bool):
-        raise ParamcountError(f"= {shown(value)}", where=key, accepted="true or false")
-    return value
-
-
-def class_ends(*endings: str) -> Derivation:
-    """Whether the name of the class that a config.json names first ends so."""
-
-    def ends(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
-        first = (js.get("architectures") or [""])[0]
-        return isinstance(first, str) and first.endswith(endings) and not first.endswith("LMHeadModel")
-
-    return ends
-
-
-def per_layer(c: Mapping[str, Any]) -> range:
-    """The indices of the layers, where a derivation looks at them one by one."""
-    if c["n_layers"] > MOST_NAMED:
-        raise ParamcountError(f"= {c['n_layers']}", where="n_layers", accepted=f"at most {MOST_NAMED:,} where layers are told apart")
-    return range(c["n_layers"])
-
-
-def scattered_dense_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
-    """Qwen's two keys for which layers have no experts."""
-    only, step = js.get("mlp_only_layers") or (), js.get("decoder_sparse_step", 1)
-    return tuple(i for i in per_layer(c) if i in only or (i + 1) % step)
-
-
-def part_of(width: Any, share: Any) -> int:
-    """A share of a width, cut to a whole number. Only of numbers: a list so many times over would fill the memory."""
-    if type(width) is not int or type(share) not in (int, float):
-        raise ParamcountError(f"= {shown(share if type(width) is int else width)}", where="the rotated part of a head", accepted="numbers")
-    return int(width * share)
-
-
-def rotary_part(share: float) -> Derivation:
-    """How much of a head rotary positions turn. `share`: where the config does not say."""
-
-    def width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-        rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
-        return part_of(c["d_head"], rope.get("partial_rotary_factor", js.get("partial_rotary_factor", share)))
-
-    return width
-
-
-SLIDING = ("sliding_attention", "full_attention")
-
-
-def full_every(period: int) -> Derivation:
-    """Words of layer_types where every layer looks back over a window but one of `period`, the last of them."""
-    return lambda js, c: tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
-
-
-def unvisited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-    """Without num_experts_per_tok the reference runs only if no layer has experts."""
-    if c["n_dense_layers"] < c["n_layers"]:
-        raise ParamcountError("is missing", where="num_experts_per_tok", accepted="a whole number from 1")
-    return 1
 
 
 class Sizes(BaseModel):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paramcount.errors import ParamcountError, near, shown
-from paramcount.sizes.fields import SLIDING, Derivation, per_layer
+from paramcount.sizes import SLIDING, Derivation, per_layer
 
 MLP_TYPES = ("dense", "sparse")
 

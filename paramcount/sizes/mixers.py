@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.sizes.fields import Condition, Derivation, part_of
+from paramcount.sizes import Condition, Derivation, part_of
 from paramcount.sizes.layer_types import whole
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.sizes.fields import Condition, Derivation, part_of
+from paramcount.sizes import Condition, Derivation, part_of
 
 
 def in_pairs(width: Any, share: Any) -> int:

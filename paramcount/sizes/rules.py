@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from paramcount.errors import ParamcountError, near, shown
 from paramcount.formats.schema_errors import from_pydantic
-from paramcount.sizes.fields import MOST_NAMED, SLIDING, Sizes, inner_configs
+from paramcount.sizes import MOST_NAMED, SLIDING, Sizes, inner_configs
 
 
 def divides(c: Sizes, small: str, large: str) -> None:

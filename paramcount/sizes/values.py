@@ -9,7 +9,7 @@ from typing import Any
 from paramcount.errors import ParamcountError, printable, quoted, shown
 from paramcount.formats.strict_yaml import loads
 from paramcount.output.ranges import joined, spelled
-from paramcount.sizes.fields import Sizes
+from paramcount.sizes import Sizes
 
 MOST_PIECES = 6  # of a list that is told piece by piece
 SETTING = "a size and its value, such as n_layers=40"

@@ -12,7 +12,7 @@ from paramcount.errors import ParamcountError, printable
 from paramcount.huggingface.fields import found
 from paramcount.huggingface.reading import Reading
 from paramcount.output.tables import Column, Table
-from paramcount.sizes.fields import ABSENT
+from paramcount.sizes import ABSENT
 from paramcount.zoo import Model
 
 LONGEST_VALUE = 22

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from paramcount.counting.arithmetic import arithmetic
 from paramcount.counting.count import Count
-from paramcount.sizes.fields import Sizes
+from paramcount.sizes import Sizes
 from paramcount.sizes.values import in_json
 from paramcount.zoo import Model, count_model
 

@@ -15,7 +15,7 @@ from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.formats.schema_errors import from_pydantic
 from paramcount.formats.strict_yaml import load_file
 from paramcount.output.numbers import parse
-from paramcount.sizes.fields import Flag, Positive, Sizes
+from paramcount.sizes import Flag, Positive, Sizes
 from paramcount.sizes.rules import validated
 
 

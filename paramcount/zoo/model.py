@@ -10,7 +10,7 @@ from typing import Any
 from paramcount.counting.count import Count, count_sizes
 from paramcount.errors import ParamcountError
 from paramcount.huggingface.reading import Reading
-from paramcount.sizes.fields import Sizes
+from paramcount.sizes import Sizes
 from paramcount.zoo.entries import Checked, Claim, Entry, Published, Release, Source
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from paramcount.errors import LONGEST, ParamcountError, near, quoted, shown
-from paramcount.sizes.fields import SET, Origin, Sizes, inner_configs, key_of
+from paramcount.sizes import SET, Origin, Sizes, inner_configs, key_of
 from paramcount.sizes.rules import validated
 from paramcount.sizes.values import in_json, typed, written
 from paramcount.zoo.model import Model, count_model

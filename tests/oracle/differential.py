@@ -24,7 +24,7 @@ from paramcount.errors import ParamcountError
 from paramcount.huggingface.config import declared, from_config
 from paramcount.huggingface.fields import fields
 from paramcount.huggingface.multimodal import COMPOSITES, TOWERS, tower_config
-from paramcount.sizes.fields import Sizes, Tower
+from paramcount.sizes import Sizes, Tower
 from tests.model_types import MODEL_TYPES
 from tests.oracle import flaws
 

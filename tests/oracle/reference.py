@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from paramcount.sizes.fields import Sizes, key_of
+from paramcount.sizes import Sizes, key_of
 
 FROZEN = Path(__file__).parent.parent / "data" / "reference.json"
 NAMED = FROZEN.with_name("named_shapes.json")

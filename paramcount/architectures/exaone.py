@@ -1,0 +1,43 @@
+"""EXAONE 3.0, 3.5 and Deep: Llama's layers under the names of GPT-2."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.flow import Data
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.rules import heads_fill
+
+
+class Exaone(Sizes):
+    """Source: arXiv:2408.03541; configuration_exaone.py and modeling_exaone.py of LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct."""
+
+    reference: ClassVar[str] = "ExaoneForCausalLM of LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct"
+    rotated: ClassVar[str | None] = "d_head"
+
+    vocab_size: Positive = hf(absent=102400)
+    d_model: Positive = hf(absent=2048)
+    n_layers: Positive = hf("num_layers", "num_hidden_layers", absent=32)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=lambda js, c: 4 * c["d_model"], null=ABSENT)
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, prefix="transformer.", names=("wte", "h", "ln_f"))
+
+    def check(c) -> None:
+        heads_fill(c)
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    return pre_norm(
+        x,
+        lambda h: attention(c, h, "attn.attention.", o_name="out_proj"),
+        lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff, names=("c_fc_0", "c_fc_1", "c_proj")),
+        ("ln_1", "ln_2"),
+    )
