@@ -132,7 +132,7 @@ def content(model: Model, found: Contents) -> Table:
 
 def summed(account: Account, above: list[str], below: list[str]) -> Table:
     """An account as rows."""
-    columns = [Column("name", "name", right=False), Column("parameters", "parameters"), Column("arithmetic", "arithmetic", right=False)]
+    columns = [Column("name", "name", right=False), Column("parameters", "parameters"), Column("arithmetic", "arithmetic", right=False, style="dim")]
     rows = [[account.base, f"{account.count:,}", ""]]
     for cause in account.causes:
         alone = len(cause.items) == 1
