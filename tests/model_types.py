@@ -25,3 +25,10 @@ def load() -> dict[str, ModelType]:
 
 
 MODEL_TYPES = load()
+UNREACHED = {"longcat_flash": 180_388_626_432}  # tests/oracle/flaws.py has the proof
+
+
+def default_document(name: str) -> dict[str, Any]:
+    """The shortest config.json of a model type that the reference could run."""
+    facts = MODEL_TYPES[name]
+    return {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}

@@ -772,7 +772,7 @@ def test_every_format_holds_every_verdict(run: Runner, monkeypatch: pytest.Monke
 
 
 def test_a_claim_is_printed_without_its_markup_and_with_the_unit_of_its_column() -> None:
-    found = for_people(pc.audit([{"model": "gpt2-xl", "Params (B)": "**7**[^1]", "FP16 (GiB)": "`7`", "layers": "49*"}]), None)
+    found = for_people(pc.audit([{"model": "gpt2-xl", "Params (B)": "**7**[^1]", "FP16 (GiB)": "`7`", "layers": "49*"}]))
     assert "parameters (B) 7 (true: 1,557,611,200); size FP16 (GiB) 7 (true: 3.12 GB); layers 49 (true: 48)" in str(found.rows[0][2])
 
 
@@ -781,8 +781,7 @@ def test_verdicts_are_coloured_on_a_terminal_alone_and_nothing_moves(run: Runner
     monkeypatch.delenv("NO_COLOR", raising=False)
     plain = run("audit", str(SEEDS)).out
     assert "\x1b" not in plain
-    monkeypatch.setattr("paramcount.cli.audit.on_a_terminal", lambda: True)
-    monkeypatch.setattr("click.utils.should_strip_ansi", lambda *_: False)
+    monkeypatch.setattr("paramcount.cli.options.on_terminal", lambda: True)
     coloured = run("audit", str(SEEDS)).out
     assert "\x1b[31mwrong" in coloured and "\x1b[32mrounded" in coloured and "\x1b[33mnot checkable" in coloured
     assert re.sub(r"\x1b\[\d+m", "", coloured) == plain

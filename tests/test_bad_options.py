@@ -109,10 +109,10 @@ def test_a_full_disk_under_stdout_is_said_in_one_line() -> None:
     assert (done.returncode, done.stderr) == (2, b"paramcount: stdout: No space left on device\n")
 
 
-def test_a_terminal_without_the_signs_gets_question_marks() -> None:
+def test_a_terminal_without_the_signs_gets_ascii() -> None:
     done = run("gpt2-small", PYTHONIOENCODING="iso8859-5")
     assert (done.returncode, done.stderr) == (0, b"")
-    assert b"embedding          38,597,376  31.0%  50,257 ? 768\n" in done.stdout
+    assert b"embedding          38,597,376  31.0%  50,257 x 768\n" in done.stdout
 
 
 def test_an_interrupt_leaves_with_130_and_nothing_written() -> None:

@@ -441,7 +441,7 @@ def unescaped(text: str, format: str) -> str:
         case "latex":
             for plain in "&%$#_{}":
                 text = text.replace(f"\\{plain}", plain)
-            names = {"textbackslash{}": "", "textasciitilde{}": "~", "textasciicircum{}": "^"}
+            names = {"textbackslash{}": "", "textasciitilde{}": "~", "textasciicircum{}": "^", "textless{}": "<", "textgreater{}": ">", "textbar{}": "|"}
             for name, plain in names.items():
                 text = text.replace(f"\\{name}", plain or "\\")
             return text

@@ -11,12 +11,11 @@ from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.sum_weights import sums, walked
 from paramcount.huggingface.config import from_config
 from tests.cases import digest, load
-from tests.model_types import MODEL_TYPES
+from tests.model_types import MODEL_TYPES, UNREACHED, default_document
 from tests.oracle.differential import ours
 
 CASES = load()
 REMOTE = {name for name in ARCHITECTURES if " of " in architecture(name).reference}  # modelling code that no library ships
-UNREACHED = {"longcat_flash": 180_388_626_432}  # tests/oracle/flaws.py has the proof
 
 
 def test_every_architecture_has_a_line_of_truth() -> None:
@@ -28,8 +27,7 @@ def test_every_architecture_has_a_line_of_truth() -> None:
 @pytest.mark.parametrize("name", sorted(MODEL_TYPES))
 def test_the_default_config_has_the_total_of_the_reference(name: str) -> None:
     facts = MODEL_TYPES[name]
-    document = {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
-    count = pc.count(document)
+    count = pc.count(default_document(name))
     assert count.total == facts.total - UNREACHED.get(name, 0)
     assert count.reference == facts.cls
 

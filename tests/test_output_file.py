@@ -228,3 +228,27 @@ def test_a_pipe_takes_the_text_as_it_comes(capsys: pytest.CaptureFixture[str]) -
     reader.join(10)
     assert Path("pipe.csv").is_fifo()
     assert read == [output("gpt2-small", "--csv", capsys=capsys)]
+
+
+# ---- the extension and the format
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "expected"),
+    [
+        ("a.json", ["--csv"], "a file that ends in .csv or .txt, or no format"), ("a.CSV", ["--json"], "a file that ends in .json or .txt, or no format"),
+        ("a.md", ["--latex"], "a file that ends in .tex or .txt, or no format"),
+        ("a.tex", ["--format", "markdown"], "a file that ends in .md or .markdown or .txt, or no format"),
+    ],
+)  # fmt: skip
+def test_an_extension_that_contradicts_the_format_is_refused(path: str, options: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = options[-1].removeprefix("--")
+    for option in ("-o", "--output"):
+        assert command_refusal(capsys, "gpt2-small", option, path, *options) == f"-o: {path} is not a name for {chosen} (accepted: {expected})"
+
+
+@pytest.mark.parametrize("path", ["a.txt", "a.dat", "a", "a.csv"])
+def test_plain_text_and_unknown_extensions_hold_any_format(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = output("gpt2-small", "--csv", capsys=capsys)
+    assert output("gpt2-small", "--csv", "--output", path, capsys=capsys) == ""
+    assert Path(path).read_text(encoding="utf-8") == expected

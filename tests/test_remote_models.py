@@ -109,6 +109,11 @@ def test_its_declaration_runs_on_symbols(name: str) -> None:
         ("Ling-lite", {"first_k_dense_replace": 1}, 3 * 2048 * 5632 - 66 * 3 * 2048 * 1408 - 64 * 2048),
         ("Ling-mini-2.0", {"use_qk_norm": False}, -20 * 2 * 128),
         ("Ling-mini-2.0", {"head_dim": ...}, 0),
+        ("step3", {"projector_bias": ...}, 7168),
+        ("step3", {"tie_word_embeddings": True}, 0),  # the published code unties the language model
+        ("step3-text", {"moe_layers_enum": ...}, 0),
+        ("step3-text", {"moe_layers_enum": list(range(5, 60))}, 3 * 7168 * (18432 - 49 * 5120) - 48 * 7168),
+        ("step3-text", {"tie_word_embeddings": True}, -128815 * 7168),
         ("MiniMax-M1-80k", {"shared_intermediate_size": 5}, 80 * (3 * 6144 * 9216 + 6144)),  # the other width is read, but for its sign
         ("MiniMax-M1-80k", {"postnorm": False}, 0),
         ("MiniMax-M1-80k", {"attn_type_list": [1] * 80}, -70 * (5 * 8192 * 6144 + 8192 - 2 * (8192 + 1024) * 6144)),
@@ -161,6 +166,10 @@ def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, An
         (config("MiniCPM4-8B", num_experts=8), "num_experts_per_tok"),
         (config("MiniCPM-MoE-8x2B", num_experts_per_tok=0), "num_experts_per_tok"),
         (config("MiniCPM-MoE-8x2B", num_experts_per_tok=9), "num_experts_per_tok"),
+        (config("Phi-3-vision-128k-instruct", embd_layer="default"), "embd_layer.embedding_cls"),
+        (config("Phi-3-vision-128k-instruct", img_processor={"name": "siglip"}), "img_processor.name"),
+        (config("step3-text", num_attention_groups=8), "num_attention_groups"),
+        (config("step3-text", moe_layers_enum="4,x"), "dense_layers"),
         (config("Ling-lite", num_key_value_heads=...), "num_key_value_heads"),
         (config("Ling-lite", vocab_size=126080), "pad_token_id"),
         (config("Ling-mini-2.0", num_nextn_predict_layers=1), "num_nextn_predict_layers"),

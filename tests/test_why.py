@@ -213,8 +213,25 @@ def test_causes_are_read_off_the_declaration() -> None:
 # ---- which explanation is given
 
 
-def test_rounding_goes_before_cutting_off() -> None:
+def test_the_convention_that_the_source_states_leads() -> None:
+    """README.md: "37B activated for each token", which its entry lists as `active`: embeddings included."""
     answer = one("deepseek-v3", "37B")
+    assert (answer.what, answer.verdict, causes(answer), answer.accounts[0].value) == ("active", "truncated", [], 37_552_282_624)
+    assert answer.rounded is not None
+    assert (answer.rounded.value, answer.rounded.fit, [cause.name for cause in answer.rounded.causes]) == (36_625_603_584, "rounded", ["one table"])
+    assert one("qwen3-next-80b-a3b", "3B").accounts[0].value == 3_874_929_408
+    assert one("mixtral-8x7b", "12.9B").rounded is None  # it rounds to the figure itself
+
+
+def test_why_shows_the_stated_convention_first(run: Runner) -> None:
+    lines = run("why", "deepseek-v3", "37B").out.splitlines()
+    assert lines[:3] == ["37 B = active 37,552,282,624", "active  37,552,282,624", "truncated"]
+    assert lines[3].startswith("rounded instead, active 37,552,282,624 − one table 926,679,040")
+
+
+def test_rounding_goes_before_cutting_off_if_no_source_states_what_it_counts() -> None:
+    model = pc.load("deepseek-v3")
+    answer = one({"architecture": model.architecture, "config": model.sizes.model_dump()}, "37B")
     assert (answer.verdict, causes(answer)) == ("rounded", [("one table", -926_679_040)])
     assert answer.plainer is not None
     assert (answer.plainer.base, answer.plainer.value, answer.plainer.fit, answer.plainer.causes) == ("active", 37_552_282_624, "truncated", ())

@@ -156,7 +156,7 @@ def test_the_citable_table_is_fresh() -> None:
     from paramcount.output.tables import render
     from paramcount.views.compare import rows_of, table
 
-    fresh = render(table(rows_of(names.select(["*"])), full=True), "csv", 80)
+    fresh = render(table(rows_of(names.select(["*"])), format="csv"), "csv", 80)
     assert (zoo.CONFIGS / "zoo.csv").read_text(encoding="utf-8") == fresh, "make it anew: paramcount compare '*' --csv -o configs/zoo.csv"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from paramcount.auditing.audit import Audit, Cell, Row
 from paramcount.auditing.consistency import Doubt
@@ -12,12 +12,12 @@ from paramcount.explaining.causes import joined
 from paramcount.output.tables import Column, Table
 
 LONGEST = 4000
-Paint = Callable[[str], str]
+COLOURS = {"right": "green", "rounded": "green", "wrong": "red", "not checkable": "yellow"}
 
 
-def table(audit: Audit, format: str, paint: Paint | None = None) -> Table:
-    """The table for one of the formats. `paint`: what a terminal does to a verdict."""
-    made = for_people(audit, paint) if format == "table" else for_programs(audit) if format == "csv" else for_documents(audit)
+def table(audit: Audit, format: str) -> Table:
+    """The table for one of the formats."""
+    made = for_people(audit) if format == "table" else for_programs(audit) if format == "csv" else for_documents(audit)
     return made._replace(data=audit.to_dict(), below=below(audit))
 
 
@@ -42,11 +42,11 @@ def text(value: object) -> str:
     return printable(value, LONGEST)
 
 
-def for_people(audit: Audit, paint: Paint | None) -> Table:
+def for_people(audit: Audit) -> Table:
     """A line for each model: what is wrong with it, and what could not be checked."""
     columns = [
         Column("model", "model", right=False, show=lambda name: printable(name, 40)),
-        Column("verdict", "verdict", right=False, paint=paint),
+        Column("verdict", "verdict", right=False, style=lambda verdict: COLOURS.get(verdict, "")),
         Column("findings", "of its claims", right=False, show=text),
     ]
     rows = [[row.model or "–", row.verdict, "; ".join(findings(row))] for row in audit.rows]

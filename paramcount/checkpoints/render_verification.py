@@ -24,9 +24,9 @@ def table(found: Verification, others: Sequence[str] = ()) -> Table:
     counts["total"] = (sum(n for n, _ in counts.values()), sum(n for _, n in counts.values()))
     rows = [[name, expected, held, held - expected] for name, (expected, held) in counts.items()]
     columns = [Column("component", "component", right=False), Column("expected", "expected"), Column("found", "by name" if found.only_names else "found")]
-    columns.append(Column("difference", "difference", show=signed))
+    columns.append(Column("difference", "difference", show=signed, style=lambda text: "" if text == "0" else "red"))
     below = [*nothing(found), *lines(found), *held_instead(others), *notes(found)]
-    return Table(columns, rows, found.to_dict() | {"zoo": list(others)}, above=[headline(found)], below=below)
+    return Table(columns, rows, found.to_dict() | {"zoo": list(others)}, above=[headline(found)], below=below, bold=("total",))
 
 
 def nothing(found: Verification) -> list[str]:

@@ -14,6 +14,7 @@ import click
 from paramcount import __version__
 from paramcount.cli.commands import COMMANDS
 from paramcount.errors import ParamcountError, near, printable
+from paramcount.output.terminal import FALLBACK
 
 
 class Commands(click.Group):
@@ -79,8 +80,9 @@ def main(args: list[str] | None = None) -> None:
     gc.set_threshold(50_000)  # collecting garbage while importing costs a twentieth of the start
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them costs a tenth of the start
     stdout = sys.stdout
-    if isinstance(stdout, io.TextIOWrapper):
-        stdout.reconfigure(errors="replace")  # "≠" on a terminal that has none
+    for stream in (stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=FALLBACK)  # "≠" on a terminal that has none
     try:
         code = cli.main(args, prog_name="paramcount", standalone_mode=False)
         if sys.stdout:

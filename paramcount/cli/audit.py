@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import click
 
 from paramcount.cli.options import File, Output, emit, output_options
-
-COLOURS = {"right": "green", "rounded": "green", "wrong": "red", "not checkable": "yellow"}
 
 
 @click.command("audit", epilog="Example: paramcount audit claims.csv")
@@ -26,16 +23,5 @@ def command(paths: tuple[str, ...], strict: bool, output: Output) -> None:
     from paramcount.auditing.render import table
 
     found = audited([tables(path) for path in paths])
-    colours = output.path is None and on_a_terminal() and not os.environ.get("NO_COLOR")
-    emit(lambda chosen: table(found, chosen, painted if colours else None), output)
+    emit(lambda chosen: table(found, chosen), output)
     sys.exit(not found.ok or (strict and found.unlikely))
-
-
-def on_a_terminal() -> bool:
-    return sys.stdout.isatty()
-
-
-def painted(padded: str) -> str:
-    """A verdict in its colour."""
-    colour = COLOURS.get(padded.strip())
-    return click.style(padded, fg=colour) if colour else padded

@@ -48,8 +48,7 @@ def command(
     rows = rows_of(models)
 
     def made(chosen: str) -> Table:
-        full = chosen in ("csv", "json")
-        found = table(rows, columns=columns, sort=sort, transpose=transpose, full=full)
+        found = table(rows, columns=columns, sort=sort, transpose=transpose, format=chosen)
         if plot is not None:
             draw(in_order(rows, sort), plot, scale or "linear")
         return found

@@ -25,7 +25,7 @@ COLUMNS = (
     Column("b", "b", only="csv"),
     Column("difference", "difference", show=lambda value: "" if value is None else signed_or_dash(value)),
     Column("active_difference", "active difference", only="csv"),
-    Column("how", "how", right=False, only="people"),
+    Column("how", "how", right=False, only="people", style="dim"),
 )
 
 
@@ -58,7 +58,7 @@ def table(a: Model, b: Model) -> Table:
         above = [f"{a.name} → {b.name}   {as_sum(found.total_a, found.total_b)}", *(f"{model.name}: {line}" for model in (a, b) for line in said(model))]
         changes = {f"{name}_{side}": value for side, model in (("a", a), ("b", b)) for name, value in recorded(model).items()}
     data = {"schema_version": SCHEMA_VERSION, **found.to_dict(), **changes}
-    return Table(COLUMNS, rows, data, above=above, below=beside(found), headings=False, wraps=True)
+    return Table(COLUMNS, rows, data, above=above, below=beside(found), headings=False, wraps=True, bold=("total",))
 
 
 def size_row(size: SizeDifference) -> list[Any]:

@@ -23,4 +23,4 @@ def command(names: tuple[str, ...], estimates: bool, output: Output) -> None:
     rows = rows_of(select(names or list(zoo.families()), estimates=estimates))
     families = list(dict.fromkeys(row["family"] for row in rows))
     rows.sort(key=lambda row: (families.index(row["family"]), row["total"] is None, row["total"]))
-    emit(lambda chosen: table(rows, columns=PEOPLE if chosen == "table" else FULL, full=chosen in ("csv", "json")), output)
+    emit(lambda chosen: table(rows, columns=PEOPLE if chosen == "table" else FULL, format=chosen)._replace(wraps=True, drops=True), output)

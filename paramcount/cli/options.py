@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -73,7 +74,7 @@ def print_messages(messages: Messages) -> None:
     """Print warnings, then notes, on stderr."""
     for kind, texts in (("warning", messages.warnings), ("note", messages.notes)):
         for text in texts:
-            click.echo(f"{kind}: {text}", err=True)
+            click.echo(f"{kind}: {text}", sys.stderr)
 
 
 def models_argument(*, required: bool = True, metavar: str = "MODEL...") -> Callable[[F], F]:
@@ -143,26 +144,42 @@ class Output(NamedTuple):
     format: str | None
     flags: tuple[str, ...]
     path: str | None
+    color: str = "auto"
 
     @property
     def chosen(self) -> str:
         """The one format asked for."""
         return chosen_format(self.format, self.flags, self.path)
 
+    @property
+    def coloured(self) -> bool:
+        """Whether a table is printed in colour: on a terminal, unless NO_COLOR is set or --color says otherwise; never in a file."""
+        if self.path not in (None, "-") or self.color == "never":
+            return False
+        return self.color == "always" or (on_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
+
+
+def on_terminal() -> bool:
+    return bool(sys.stdout) and sys.stdout.isatty()
+
 
 def output_options(command: F) -> F:
-    """--format and its short forms, and -o: together the parameter `output`. Stands below all other options."""
+    """--format and its short forms, -o and --color: together the parameter `output`. Stands below all other options."""
 
     @wraps(command)
-    def gathered(*, format: str | None, flags: tuple[str, ...], output: str | None, **others: Any) -> Any:
-        return command(output=Output(format, flags, output), **others)
+    def gathered(*, format: str | None, flags: tuple[str, ...], output: str | None, color: str, **others: Any) -> Any:
+        return command(output=Output(format, flags, output, color), **others)
 
     made: Any = gathered
     for option in (
-        click.option("-o", "output", metavar="FILE", type=File(), help="Write to FILE; its ending chooses the format."),
+        click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour on a terminal; NO_COLOR turns it off."),
+        click.option("-o", "--output", "output", metavar="FILE", type=File(), help="Write to FILE; the extension selects the format."),
+        click.option("--latex", "flags", flag_value="latex", multiple=True, help="Short for --format latex (booktabs)."),
         click.option("--json", "flags", flag_value="json", multiple=True, help="Short for --format json."),
         click.option("--markdown", "flags", flag_value="markdown", multiple=True, help="Short for --format markdown."),
-        click.option("--csv", "flags", flag_value="csv", multiple=True, help="Short for --format csv."),
+        click.option(
+            "--csv", "flags", flag_value="csv", multiple=True, help="Short for --format csv; text that begins like a formula gets a leading apostrophe."
+        ),
         click.option("--format", "format", type=click.Choice(FORMATS), help="Format of the output."),
     ):
         made = option(made)
@@ -179,8 +196,8 @@ def emit(make: Callable[[str], Table], output: Output, messages: Messages | None
     table = make(chosen)
     if messages and chosen == "json":
         table = table._replace(data=with_messages(table.data, messages))
-    text = render(table, chosen, WIDTH_OF_A_FILE if to_file else terminal_width())
+    text = render(table, chosen, WIDTH_OF_A_FILE if to_file else terminal_width(), colour=output.coloured)
     if not to_file:
-        click.echo(text, nl=False)
+        click.echo(text, sys.stdout, nl=False, color=output.coloured)  # given its stream, click keeps to the stream's encoding
     else:
         write_whole(str(output.path), text)

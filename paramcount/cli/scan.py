@@ -43,8 +43,7 @@ def command(folder: str, columns: str | None, sort: str | None, output: Output) 
     rows, errors = found.rows, found.errors
 
     def compared(chosen: str) -> Table:
-        full = chosen in ("csv", "json")
-        made = table(rows, columns=columns or (None if full else PEOPLE), sort=sort, full=full)
+        made = table(rows, columns=columns or (None if chosen in ("csv", "json") else PEOPLE), sort=sort, format=chosen)
         return made._replace(data=made.data | found.to_dict())
 
     emit(compared, output)

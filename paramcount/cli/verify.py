@@ -77,7 +77,7 @@ def table(title: str, made: list[Check], *, what_if: bool = False) -> Table:
         Column("expected", "expected", only="csv"),
         Column("published", "published", only="csv"),
         Column("found", "found"),
-        Column("verdict", "verdict", right=False),
+        Column("verdict", "verdict", right=False, style=lambda verdict: "red" if verdict == "differs" else ""),
         Column("source", "source", right=False, only="csv"),
         Column("by", "source", right=False, only="people"),
     ]
@@ -86,5 +86,5 @@ def table(title: str, made: list[Check], *, what_if: bool = False) -> Table:
     if what_if:
         below.append(f"a what-if: nothing of it was checked or published, so there is nothing {'else ' if made else ''}to compare with")
     elif not made:
-        below.append("unverified: there is nothing to compare with")
-    return Table(columns, rows, data, above=[title], below=below, wraps=True)
+        below.append("unverified: there is no reference count and no published figure to compare with; to check files, pass a CHECKPOINT")
+    return Table(columns, rows, data, above=[title], below=below, headings=bool(made), wraps=True)

@@ -132,7 +132,7 @@ def content(model: Model, found: Contents) -> Table:
 
 def summed(account: Account, above: list[str], below: list[str]) -> Table:
     """An account as rows."""
-    columns = [Column("name", "name", right=False), Column("parameters", "parameters"), Column("arithmetic", "arithmetic", right=False)]
+    columns = [Column("name", "name", right=False), Column("parameters", "parameters"), Column("arithmetic", "arithmetic", right=False, style="dim")]
     rows = [[account.base, f"{account.count:,}", ""]]
     for cause in account.causes:
         alone = len(cause.items) == 1
@@ -182,7 +182,7 @@ def file(found: Contents) -> list[Any]:
     """The row of files: what they hold is the figure."""
     account = found.account
     held = "–" if found.values is None else str(found.values)
-    phrase = f"{account.base} {account.terms}".rstrip()
+    phrase = in_words(account)
     path, name = printable(found.path), printable(Path(found.path).name)
     return [found.id, held, "checkpoint", account.count, found.values, found.left_over, found.verdict, path, name, f"{phrase}, {found.verdict}"]
 
@@ -201,11 +201,17 @@ def phrase(why: Why) -> str:
     if why.verdict == "not reproducible":
         left = abs(why.left_over)
         return f"Not reproducible, {f'{left:,}' if why.step == 1 else rough(left)} left over"
-    found = [f"{account.base} {account.terms}".rstrip() for account in why.accounts]
+    found = [in_words(account) for account in why.accounts]
     if why.verdict == "several":
         more = f"; or {len(found) - MOST_SHOWN} others" if len(found) > MOST_SHOWN else ""
         return f"several fit, none is claimed: {'; or '.join(found[:MOST_SHOWN])}{more}"
-    return f"{found[0]}, {why.verdict}{f'; or {why.plainer.base}, truncated' if why.plainer else ''}"
+    others = [*([f"{why.plainer.base}, truncated"] if why.plainer else []), *([f"{in_words(why.rounded)}, rounded"] if why.rounded else [])]
+    return "; or ".join([f"{found[0]}, {why.verdict}", *others])
+
+
+def in_words(account: Account) -> str:
+    """An account without its numbers."""
+    return f"{account.base} {account.terms}".rstrip()
 
 
 def counted_as(why: Why) -> str:
@@ -241,6 +247,8 @@ def notes(why: Why) -> list[str]:
     lines = [why.verdict] if len(why.accounts) == 1 else []
     if why.plainer:
         lines.append(f"cut off instead of rounded, {equation(why.plainer)} is {printed(why.published)} too")
+    if why.rounded:
+        lines.append(f"rounded instead, {equation(why.rounded)} = {why.rounded.value:,} is {printed(why.published)} too")
     if why.what:
         words = "does not say what it counts" if why.what == "unspecified" else f"counts {WHAT.get(why.what, why.what)}"
         lines.append(f"the source {words}: {why.source}")

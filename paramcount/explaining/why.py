@@ -18,9 +18,7 @@ from paramcount.zoo.entries import Published
 MOST_CAUSES = 3  # at once; `active` instead of `total` is one of them
 LARGEST = 10**30
 ACCEPTED = "7B, 124M, 7.61B, ~1.04T or a whole number from 1"
-# What a source can say it counts and mean one number by. Conventions differ in `active`, so that it says only which count is meant.
-DEFINITE = ("total", "non_embedding", "active_non_embedding", "active_without_input_table", "checkpoint")
-OPEN = (None, "unspecified")
+OPEN = (None, "unspecified")  # the source does not say what it counts
 FITS = ("exact", "rounded", "truncated")
 
 
@@ -59,6 +57,7 @@ class Why:
     true: int  # that count
     accounts: tuple[Account, ...]  # one: the explanation; several: equally good, none of them claimed; none: not reproducible
     plainer: Account | None  # where those need causes: a count that becomes the figure by being cut off, without any
+    rounded: Account | None  # where the active count that the source states is cut off: a sum that rounds to the figure
     left_over: int  # where nothing explains it: what it has beside the count that its source names, else `true`; negative: what it lacks
 
     @property
@@ -109,19 +108,20 @@ def answer(model: Model, count: Count, number: str | int, said: tuple[Published,
     meant = meaning(what, count)
     counts = bases(count, what)
     causes = {base: causes_of(model, count, base, files=what in (*OPEN, "checkpoint")) for base in counts}
-    found: list[Sum] = []
-    if what in DEFINITE and quality(meant, figure) < len(FITS):
-        found = fewest(counts, causes, lambda value: value == meant)
+    stated = fewest(counts, causes, lambda value: value == meant) if quality(meant, figure) < len(FITS) else []
+    cut_off = what == "active" and bool(stated) and fits(stated[0].value, figure) == "truncated"  # conventions differ in `active`
+    rounding = fewest(counts, causes, lambda value: fits(value, figure) in FITS[:2]) if not stated or cut_off else []
+    found = stated or rounding or fewest(counts, causes, lambda value: fits(value, figure) is not None)
     plainer = None
-    if not found:
-        found = fewest(counts, causes, lambda value: fits(value, figure) in FITS[:2]) or fewest(counts, causes, lambda value: fits(value, figure) is not None)
+    if not stated:
         plainer = next((Account(base, n, (), n, "truncated") for base, n in counts.items() if found and found[0].causes and fits(n, figure)), None)
     accounts = merged(counts, found, figure)
+    rounded = next(iter(merged(counts, rounding, figure)), None) if stated else None
     base = accounts[0].base if accounts else min(counts, key=lambda base: abs(counts[base] - figure.value))
     left_over = 0 if accounts else figure.value - (counts[base] if meant is None else meant)
     source = next((source.ref for source in model.sources if listed and source.id == listed.source), None)
     printed = f"{number:,}" if isinstance(number, int) else number.strip()
-    return Why(model.id, printed, *figure, what, source, base, counts[base], accounts, plainer, left_over)
+    return Why(model.id, printed, *figure, what, source, base, counts[base], accounts, plainer, rounded, left_over)
 
 
 def bases(count: Count, what: str | None) -> dict[str, int]:

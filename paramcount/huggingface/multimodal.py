@@ -123,6 +123,7 @@ COMPOSITES = {
     "qwen3_vl_moe": Composite("qwen3_vl_moe_text", fixed=True),
     "skywork_chat": Composite("qwen2", section="llm_config", tie="never", classes={"Qwen2ForCausalLM": "qwen2"}),
     "smolvlm": Composite("llama"),
+    "step3_vl": Composite("step3_text", tie="never", fixed=True),
     "vibevoice_asr": Composite("qwen2", tie="never", beside=("semantic_tokenizer_encoder_config", "acoustic_tokenizer_encoder_config")),
     "video_llama_3": Composite("qwen2", tie="either"),
     "video_llava": Composite("llama"),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -17,9 +16,9 @@ FORMATS = ("table", "markdown", "csv", "json", "latex", "html")
 STYLE = (
     "table { border-collapse: collapse } th, td { padding: .15em .6em; text-align: left; font-variant-numeric: tabular-nums } tr { border-bottom: thin solid }"
 )
-SHAPE = re.compile(r"\[[^][]*\]")  # [1024, 768]
+FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # beginnings of what a spreadsheet runs; tabs and line breaks are escaped
+NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 Chosen = TypeVar("Chosen")
-NARROWEST = 8  # what a column of running text gets at least
 ENDINGS = {".txt": "table", ".md": "markdown", ".markdown": "markdown", ".csv": "csv", ".json": "json", ".tex": "latex", ".html": "html", ".htm": "html"}
 
 
@@ -44,7 +43,7 @@ class Column(NamedTuple):
     right: bool = True
     show: Callable[[Any], str] = grouped
     only: str = ""  # "people": not in CSV (shares, arithmetic); "csv": not in tables for people
-    paint: Callable[[str], str] | None = None  # what a terminal does to a cell, which is as wide before and after
+    style: str | Callable[[str], str] = ""  # on a terminal, one of terminal.STYLES: of all cells, or of a cell by its text
 
 
 class Table(NamedTuple):
@@ -57,20 +56,25 @@ class Table(NamedTuple):
     below: Sequence[str] = ()
     headings: bool = True
     wraps: bool = False  # whether the last column's text may run over several lines
+    drops: bool = False  # whether a terminal that has no room for the last column does without it
     texts: Mapping[str, Callable[[int], str]] = {}  # {format: its text for a width}, where rows and columns would not do
+    bold: Collection[Any] = ()  # on a terminal: the rows that begin with one of these cells
+    caption: str = ""  # of a LaTeX table; the lines above if empty
 
 
-def render(table: Table, format: str, width: int) -> str:
-    """The table as text in one of FORMATS. `width`: columns of the terminal, which only `table` respects."""
+def render(table: Table, format: str, width: int, *, colour: bool = False) -> str:
+    """The table as text in one of FORMATS. `width`: columns of the terminal, which only `table` respects, as only it has `colour`."""
     if format in table.texts:
         return table.texts[format](width)
-    if format == "json":
-        return _json(table)
-    if format == "csv":
-        return _csv(table)
     if format == "table":
-        return _text(table, width)
-    return {"markdown": _markdown, "latex": _latex, "html": _html}[format](table)
+        from paramcount.output.text_tables import text_table
+
+        return text_table(table, width, colour=colour)
+    if format == "latex":
+        from paramcount.output.latex_tables import latex_table
+
+        return latex_table(table)
+    return {"json": _json, "csv": _csv, "markdown": _markdown, "html": _html}[format](table)
 
 
 def _json(table: Table) -> str:
@@ -90,7 +94,7 @@ def _csv(table: Table) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     columns, rows = _kept(table, "people")
-    writer.writerow(column.name for column in columns)
+    writer.writerow(_plain(column.name) for column in columns)
     writer.writerows([_plain(value) for value in row] for row in rows)
     return out.getvalue()
 
@@ -101,7 +105,17 @@ def _kept(table: Table, not_for: str) -> tuple[list[Column], list[list[Any]]]:
 
 
 def _plain(value: Any) -> Any:
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else value if isinstance(value, int) else printable(value, 2000)
+    """A value as CSV has it."""
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else value if isinstance(value, int) else _inert(printable(value, 2000))
+
+
+def _inert(text: str) -> str:
+    """A text that no spreadsheet runs as a formula: an apostrophe before one that begins like a formula and is not a number.
+
+    >>> _inert("=1+1"), _inert("gpt2"), _inert("-5")
+    ("'=1+1", 'gpt2', '-5')
+    """
+    return f"'{text}" if text.startswith(FORMULA) and not NUMBER.fullmatch(text) else text
 
 
 def as_read(table: Table) -> tuple[list[Column], list[list[str]]]:
@@ -117,62 +131,6 @@ def _tabulate(columns: Sequence[Column], cells: list[list[str]], style: str) -> 
     return tabulate(cells, [column.label for column in columns], tablefmt=style, colalign=align if cells else None, disable_numparse=True)
 
 
-def _text(table: Table, width: int) -> str:
-    columns, cells = as_read(table)
-    if table.headings or not cells:
-        cells = [[column.label for column in columns], [], *cells]
-    widths = [max(len(row[i]) for row in cells if row) for i in range(len(columns))]
-    if table.wraps:
-        widths[-1] = max(NARROWEST, min(widths[-1], width - sum(n + 2 for n in widths[:-1])))
-    lines = [piece for line in table.above for piece in _folded(line, width)]
-    for panel in _panels(widths, width):
-        if len(panel) < len(columns) and lines:
-            lines.append("")
-        for row in cells:
-            for texts in _broken(row or ["─" * n for n in widths], widths[-1] if table.wraps and len(row) - 1 in panel else None):
-                padded = [(columns[i].paint or str)(texts[i].rjust(widths[i]) if columns[i].right else texts[i].ljust(widths[i])) for i in panel]
-                lines.append("  ".join(padded).rstrip())
-    lines += [piece for line in table.below for piece in _folded(line, width)]
-    return "\n".join(lines) + "\n"
-
-
-def _broken(row: list[str], room: int | None) -> list[list[str]]:
-    """A row over as many lines as its last text needs in `room`."""
-    if room is None or len(row[-1]) <= room:
-        return [row]
-    first, *others = _sum_lines(row[-1], room)
-    return [[*row[:-1], first], *([*[""] * (len(row) - 1), text] for text in others)]
-
-
-def _folded(line: str, width: int) -> list[str]:
-    """A line that is too long goes on, indented, first at a gap of three blanks, else between words."""
-    if len(line) > width and "   " in line:
-        head, _, tail = line.rpartition("   ")
-        return [*_folded(head, width), *_folded(f"  {tail.strip()}", width)]
-    return textwrap.wrap(line, max(width, 20), subsequent_indent="  ", break_on_hyphens=False) or [""]
-
-
-def _sum_lines(text: str, room: int) -> list[str]:
-    """A sum over several lines, broken between its terms where they are short enough, and never inside a shape."""
-    held = text.replace(" × ", "\u00a0×\u00a0").replace("\u00a0(", " (")
-    held = SHAPE.sub(lambda shape: shape[0].replace(" ", "\u00a0"), held)
-    if max(map(len, held.split(" ")), default=0) > room:
-        held = text
-    return [line.replace("\u00a0", " ") for line in textwrap.wrap(held, room, break_on_hyphens=False)]
-
-
-def _panels(widths: list[int], width: int) -> list[list[int]]:
-    """Columns side by side as far as the width goes, the first one repeated before each further group."""
-    panels, used = [[0]], widths[0]
-    for i in range(1, len(widths)):
-        if used + 2 + widths[i] > width and len(panels[-1]) > 1:
-            panels.append([0])
-            used = widths[0]
-        panels[-1].append(i)
-        used += 2 + widths[i]
-    return panels
-
-
 def _markdown(table: Table) -> str:
     from html import escape
 
@@ -183,24 +141,6 @@ def _markdown(table: Table) -> str:
     body = _tabulate([Column(c.name, safe(c.label), c.right) for c in columns], [[safe(cell) for cell in row] for row in cells], "pipe")
     lines = [*map(safe, table.above), "", body, *(text for line in table.below for text in ("", safe(line)))]
     return "\n".join(lines).strip("\n") + "\n"
-
-
-TEX = str.maketrans(
-    {c: f"\\{c}" for c in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "×": r"\ensuremath{\times}", "≠": r"\ensuremath{\neq}"}
-    | {"−": r"\ensuremath{-}", "–": "--", "…": r"\ldots{}", "·": r"\textperiodcentered{}", "→": r"\ensuremath{\rightarrow}"}
-)
-
-
-def _latex(table: Table) -> str:
-    """A tabular between its lines of text. Needs the package booktabs."""
-    columns, cells = as_read(table)
-    escaped = [[cell.translate(TEX) for cell in row] for row in cells]
-    body = _tabulate([Column(c.name, c.label.translate(TEX), c.right) for c in columns], escaped, "latex_raw")
-    rules = iter((r"\toprule", r"\midrule", r"\bottomrule"))
-    body = "\n".join(next(rules) if line == r"\hline" else line for line in body.splitlines())
-    above, below = ([line.translate(TEX) + r"\par" for line in lines] for lines in (table.above, table.below))
-    return "\n".join([r"% needs \usepackage{booktabs}", *above, body, *([r"\par"] if below else []), *below]) + "\n"
 
 
 def _html(table: Table) -> str:
@@ -217,15 +157,19 @@ def _html(table: Table) -> str:
 def chosen_format(format: str | None, flags: Sequence[str], output: str | None) -> str:
     """The one format asked for: by --format, a short form, or the output file's ending.
 
-    Raises: ParamcountError where two are asked for or the ending is unknown.
+    Raises: ParamcountError if two are asked for, if the ending contradicts the format, or if it is unknown and no format is given.
     """
     asked = [*([format] if format else []), *flags]
     if len(set(asked)) > 1:
         raise ParamcountError(f"two formats at once: {' and '.join(asked)}", accepted="one of them")
-    if asked:
-        return asked[0]
     if output in (None, "-"):
-        return "table"
+        return asked[0] if asked else "table"
+    if asked:
+        ending = Path(str(output)).suffix.lower()
+        if ending != ".txt" and ENDINGS.get(ending, asked[0]) != asked[0]:  # plain text may hold any format
+            fitting = " or ".join([*(known for known, format in ENDINGS.items() if format == asked[0]), ".txt"])
+            raise ParamcountError(f"{printable(output, 60)} is not a name for {asked[0]}", where="-o", accepted=f"a file that ends in {fitting}, or no format")
+        return asked[0]
     return by_ending(str(output), ENDINGS, "format", more=", or --format")
 
 

@@ -33,6 +33,7 @@ SIZES = (
 FACTS = ("context_length", "tied", "name", "family", "publisher", "released", "hf", "architecture", "verified", "estimate", "claimed_total")
 COLUMNS = ("id", *COUNTS, *COMPONENTS, *BESIDE, *SIZES, *FACTS)
 WHAT_IF = ("original_total", "original_active", "difference", "active_difference")  # columns beside these where some model is a what-if
+MOST_IN_CAPTION = 6
 INTEGERS = (*COUNTS, *COMPONENTS, *BESIDE, *SIZES, "context_length")
 
 LABELS = {
@@ -43,6 +44,9 @@ LABELS = {
 PEOPLE = (
     "id", "total", "active", "bytes_fp32", "bytes_bf16", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff",
     "n_routed_experts", "n_active_experts", "d_expert", "vocab_size", "context_length", "tied",
+)  # fmt: skip
+PAPER = (
+    "id", "total", "active", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_ff", "n_routed_experts", "n_active_experts", "vocab_size",
 )  # fmt: skip
 LEFT = ("id", "name", "family", "publisher", "released", "hf", "architecture", "claimed_total")
 
@@ -105,10 +109,11 @@ def _facts(model: Model) -> dict[str, Any]:
     return {name: getattr(model, name) for name in names} | {"claimed_total": None, "released": model.released.isoformat() if model.released else None}
 
 
-def table(rows: Sequence[dict[str, Any]], *, columns: str | None = None, sort: str | None = None, transpose: bool = False, full: bool = False) -> Table:
-    """The comparison as a table. `columns`: a list with commas; `sort`: a column, "-" before it for the largest first;
-    `full`: every column (for CSV and JSON), unless `columns` picks."""
-    picked = _picked(columns, columns_of(rows)) if columns else columns_of(rows) if full else _for_people(rows)
+def table(rows: Sequence[dict[str, Any]], *, columns: str | None = None, sort: str | None = None, transpose: bool = False, format: str = "table") -> Table:
+    """The comparison as a table. `columns`: a list with commas; `sort`: a column, "-" before it for the largest first; `format`: one of
+    tables.FORMATS. Unless `columns` picks, CSV and JSON have every column, LaTeX those that fit a page."""
+    full = format in ("csv", "json")
+    picked = _picked(columns, columns_of(rows)) if columns else columns_of(rows) if full else _for_people(rows, PAPER if format == "latex" else PEOPLE)
     rows = in_order(rows, sort)
     below = ["~ an estimate: what others claim, never a count"] if any(row["estimate"] for row in rows) else []
     below += ["* unverified: nobody has counted it independently"] if any(unverified(row) for row in rows) else []
@@ -116,15 +121,16 @@ def table(rows: Sequence[dict[str, Any]], *, columns: str | None = None, sort: s
     shown = [Column(name, LABELS.get(name, name), name not in LEFT, SHOWN.get(name, grouped)) for name in picked]
     above = settings(rows)
     cell = (lambda row, name: row[name]) if full else _marked
+    caption = f"Parameter counts of {', '.join(row['id'] for row in rows) if len(rows) <= MOST_IN_CAPTION else f'{len(rows)} models'}, as counted by paramcount"
     if not transpose:
-        return Table(shown, [[cell(row, name) for name in picked] for row in rows], data, above=above, below=below)
+        return Table(shown, [[cell(row, name) for name in picked] for row in rows], data, above=above, below=below, caption=caption)
     headings = [Column("column", "", False), *(Column(row["id"], _marked(row, "id")) for row in rows)]
     cells = [
         [name if full else column.label, *(row[name] if full else column.show(_marked(row, name)) for row in rows)]
         for name, column in zip(picked, shown, strict=True)
         if name != "id"
     ]
-    return Table(headings, cells, data, above=above, below=below)
+    return Table(headings, cells, data, above=above, below=below, caption=caption)
 
 
 def settings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -161,6 +167,8 @@ def _marked(row: dict[str, Any], name: str) -> Any:
     """A cell for people. A claimed total must never look like a counted one."""
     if name == "total" and row["claimed_total"]:
         return f"~{row['claimed_total'].partition(' ')[0]}"
+    if name in SIZES and row[name] == 0:
+        return None  # the model has no such size
     return f"{row['id']} *" if name == "id" and unverified(row) else row[name]
 
 
@@ -180,10 +188,10 @@ def _known(names: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-def _for_people(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+def _for_people(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> tuple[str, ...]:
     """The columns people compare, without those that say nothing about these models."""
     mixtures = any(row["n_routed_experts"] for row in rows)
-    kept = [name for name in PEOPLE if mixtures or name not in ("active", "n_routed_experts", "n_active_experts", "d_expert")]
+    kept = [name for name in columns if mixtures or name not in ("active", "n_routed_experts", "n_active_experts", "d_expert")]
     if columns_of(rows) != COLUMNS:
         kept.insert(kept.index("total") + 1, "difference")
         if mixtures:

@@ -22,7 +22,7 @@ def table(model: Model, count: Count) -> Table:
         Column("parameters", "parameters"),
         Column("active", "active", only="csv"),
         Column("share", "share", only="people"),
-        Column("arithmetic", "arithmetic", right=False, only="people"),
+        Column("arithmetic", "arithmetic", right=False, only="people", style="dim"),
     ]
     proven = proof(model, count)
     what = "parameters of the language model" if count.scope == "language_model" else "parameters"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.model_types import MODEL_TYPES
+from tests.model_types import MODEL_TYPES, default_document
 from tests.oracle.differential import differences, document_of
 
 pytestmark = pytest.mark.oracle
@@ -23,7 +22,7 @@ slowly = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, databa
 @pytest.mark.parametrize("name", sorted(MODEL_TYPES))
 def test_the_default_config_is_counted_as_the_reference_builds_it(name: str) -> None:
     facts = MODEL_TYPES[name]
-    document: dict[str, Any] = {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
+    document = default_document(name)
     assert differences(document, facts.cls, run=False, by_name=False) == []
 
 

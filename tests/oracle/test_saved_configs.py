@@ -11,7 +11,7 @@ import pytest
 
 from paramcount.huggingface.config import from_config
 from tests.cases import load
-from tests.model_types import MODEL_TYPES
+from tests.model_types import MODEL_TYPES, default_document
 from tests.oracle import differential
 
 pytestmark = pytest.mark.oracle
@@ -36,7 +36,7 @@ def same(config: dict[str, Any], cls_name: str, *, by_name: bool) -> None:
 @pytest.mark.parametrize("name", sorted(MODEL_TYPES))
 def test_a_default_config_saved_by_the_reference_is_counted_as_it_reads_it(name: str, tmp_path: Path) -> None:
     facts = MODEL_TYPES[name]
-    document = {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
+    document = default_document(name)
     same(differential.saved(differential.config_of(document, facts.cls), facts.cls, tmp_path), facts.cls, by_name=False)
 
 

@@ -1,0 +1,161 @@
+"""Step-3: multi-matrix factorised attention (queries through a latent, one KV head), experts with a shared one, its own vision encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import SerializeAsAny
+
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, Size, Weight, attend, block, elementwise, experts, given, layers, linear, norm, rope
+from paramcount.parts.attentions import fused_qkv
+from paramcount.parts.decoders import decoder, dense_or_moe, post_norm, pre_norm
+from paramcount.parts.feed_forward import gated_mlp, plain_mlp
+from paramcount.parts.vision import cut_into_patches, insert
+from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf, per_layer
+from paramcount.sizes.rules import heads_fill
+
+
+def one_kv_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    if js.get("num_attention_groups", 1) != 1:
+        raise ParamcountError(f"= {shown(js['num_attention_groups'])} is not supported", where="num_attention_groups", accepted="1")
+
+
+def layers_without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
+    """`moe_layers_enum` lists the others, as a list or as text with commas."""
+    listed = js.get("moe_layers_enum", range(4, 60))
+    if isinstance(listed, str):
+        listed = [int(word) for word in listed.strip().split(",")]
+    elif listed is None:
+        listed = range(1, c["n_layers"])
+    moe = set(listed)
+    return tuple(i for i in per_layer(c) if i not in moe)
+
+
+class Step3Text(Sizes):
+    """Source: arXiv:2507.19427, section 3; step3_vl.py of SGLang 0.5.23 and of vLLM, with the tensor names of stepfun-ai/step3."""
+
+    reference: ClassVar[str] = "Step3TextForCausalLM of stepfun-ai/step3"
+    rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (one_kv_head,)
+
+    vocab_size: Positive = hf(absent=128815)
+    d_model: Positive = hf(absent=7168)
+    n_layers: Positive = hf(absent=61)
+    n_heads: Positive = hf(absent=64)
+    d_head: Positive = hf(absent=256)
+    d_q_lora: Positive = hf("share_q_dim", absent=2048)
+    d_ff: Positive = hf(absent=18432)
+    dense_layers: Indices = derived(layers_without_experts)
+    d_expert: Positive = hf(absent=5120)
+    n_routed_experts: Positive = hf("moe_num_experts", absent=48)
+    n_active_experts: Positive = hf("moe_top_k", absent=3)
+    d_shared_expert: Positive = hf("share_expert_dim", absent=5120)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decode(c, tokens)
+
+
+class Step3Vision(Sizes):
+    """The sizes of the vision encoder."""
+
+    section: ClassVar[str | None] = "vision_config"
+
+    d_model: Positive = hf(absent=1792)
+    n_layers: Positive = hf(absent=63)
+    n_heads: Positive = hf(absent=16)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=3072)
+    d_out: Positive = hf("output_hidden_size", absent=4096)
+    n_channels: Positive = hf("num_channels", absent=3)
+    patch_size: Positive = hf("patch_size", absent=14)
+    n_patches: Natural = derived(lambda js, c: (js.get("image_size", 728) // c["patch_size"]) ** 2)
+
+    def check(c) -> None:
+        heads_fill(c)
+
+
+class Step3VL(Sizes):
+    """Source: step3_vl.py of SGLang 0.5.23 and of vLLM, with the tensor names of stepfun-ai/step3."""
+
+    reference: ClassVar[str] = "Step3VLForConditionalGeneration of stepfun-ai/step3"
+
+    language: SerializeAsAny[Sizes]
+    vision: Step3Vision
+    projector_bias: Flag = hf("projector_bias", absent=True)
+
+    def forward(c, tokens: Data) -> Data:
+        vision = c.vision
+        pixels = given("pixels", "patches", vision.n_channels, vision.patch_size, vision.patch_size)
+        image = block(pixels, "vision_model.", lambda x: vision_encoder(vision, x), part="vision")
+        image = block(image, "", lambda x: project(c, x), part="projector")
+        return decode(c.language, tokens, image)
+
+
+def decode(c: Any, tokens: Data, *image: Data) -> Data:
+    """Token ids to logits. `image`: vectors in the places held for them."""
+    kinds = dense_or_moe(c.dense_layers, c.n_layers)
+    return decoder(c, tokens, layer, kinds, enter=(lambda x: insert(x, *image)) if image else None)
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    return pre_norm(x, lambda h: attention(c, h), lambda h: mixture(c, h) if kind == "moe" else gated_mlp(h, "mlp.", "mlp", c.d_ff))
+
+
+def attention(c: Any, x: Data) -> Data:
+    latent = norm(linear(x, "self_attn.q_proj", "qkv.q_down", c.d_q_lora), "self_attn.inter_norm")
+    q = linear(latent, "self_attn.wq", "qkv.q_up", (c.n_heads, c.d_head))
+    k, v = (linear(x, f"self_attn.{name}_proj", f"qkv.{name}", (1, c.d_head)) for name in "kv")
+    return linear(attend(rope(q), rope(k), v), "self_attn.o_proj", "output_projection", c.d_model)
+
+
+def mixture(c: Any, x: Data) -> Data:
+    """Experts stored as one tensor for each projection, and a shared expert."""
+    scores = linear(x, "moe.gate", "router", c.n_routed_experts)
+    routed = experts(
+        x,
+        scores,
+        "moe.",
+        c.n_routed_experts,
+        c.n_active_experts,
+        lambda x: gated_mlp(x, "", "experts", c.d_expert),
+        stacked=True,
+    )
+    return routed + gated_mlp(x, "share_expert.", "shared_experts", c.d_shared_expert)
+
+
+def vision_encoder(c: Any, x: Data) -> Data:
+    x = cut_into_patches(x, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
+    x = elementwise(x, "class token", "embeddings.class_embedding", "embedding", 1, c.d_model)
+    x = elementwise(x, "positions", "embeddings.position_embedding.weight", "position", c.n_patches + 1, c.d_model)
+    return layers(x, "transformer.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: vision_layer(c, x))
+
+
+def vision_layer(c: Any, x: Data) -> Data:
+    return post_norm(
+        x,
+        lambda h: vision_attention(c, h),
+        lambda h: plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True),
+        ("layer_norm1", "layer_norm2"),
+        bias=True,
+    )
+
+
+def vision_attention(c: Any, x: Data) -> Data:
+    a = attend(*fused_qkv(c, x, "self_attn.qkv_proj"), cached=())
+    return linear(a, "self_attn.out_proj", "output_projection", c.d_model, bias=True)
+
+
+def project(c: Any, x: Data) -> Data:
+    """Two convolutions that shrink the grid of patches, and a matrix to the language model's size."""
+    d_out = c.vision.d_out
+    x = shrink(x, "vit_downsampler", d_out, 2)
+    x = shrink(x, "vit_downsampler2", d_out * 2, 3)
+    return linear(x, "vit_large_projector", "projector", c.language.d_model, bias=c.projector_bias)
+
+
+def shrink(x: Data, name: str, width: Size, kernel: int) -> Data:
+    weights = (Weight(name + ".weight", "projector", (width, x.shape[-1], kernel, kernel)), Weight(name + ".bias", "projector", (width,)))
+    return Data("convolve", (x,), ("image", width), weights)

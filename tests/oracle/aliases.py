@@ -1,0 +1,100 @@
+"""Every alias of the reference's `attribute_map`, with a value that is not the default: what the reference builds then.
+
+`python -m tests.oracle.aliases` freezes tests/data/aliases.csv.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from math import prod
+from typing import Any, NamedTuple
+
+from tests.model_types import MODEL_TYPES
+from tests.oracle import flaws
+from tests.oracle.differential import build, config_of, named, runs, silence
+from tests.test_aliases import ALIASES, COLUMNS, document
+
+REFUSED = "refused"
+# Aliases with which the reference builds a model that it cannot run, in sizes small enough to try it. {(model type, alias): config}
+SMALL = {
+    ("dbrx", "hidden_size"): {
+        "hidden_size": 32, "n_heads": 4, "n_layers": 1, "vocab_size": 96, "attn_config": {"rope_theta": 10000.0, "clip_qkv": 8.0},
+        "ffn_config": {"ffn_hidden_size": 40},
+    },
+}  # fmt: skip
+
+
+class Alias(NamedTuple):
+    model_type: str
+    alias: str
+    key: str
+
+
+def aliases() -> Iterator[Alias]:
+    """The aliases of every supported model type that the reference ships a config class of."""
+    from transformers import CONFIG_MAPPING
+
+    for model_type in sorted({name for name in MODEL_TYPES if "." not in name}):
+        for alias, key in sorted(CONFIG_MAPPING[model_type].attribute_map.items()):
+            yield Alias(model_type, alias, key)
+
+
+def other_values(value: object) -> list[Any]:
+    """Values to try in the place of a default, the likeliest to be valid first."""
+    match value:
+        case bool():
+            return [not value]
+        case int() | float():
+            return [other for other in (2 * value, value // 2, value + 1, type(value)(1)) if other != value]
+        case None:
+            return [2, 4, 128]
+        case list() | tuple() if value:
+            return [words for words in ([value[0]] * len(value), [value[-1]] * len(value)) if words != list(value)]
+        case _:
+            return []
+
+
+def total(row: Alias, value: object) -> int | str:
+    """What the reference builds of the default config with this alias, without what no forward pass reads; or that it refuses it."""
+    small = SMALL.get((row.model_type, row.alias))
+    if small and runs({"model_type": row.model_type, **small}, MODEL_TYPES[row.model_type].cls):
+        return REFUSED
+    try:
+        model = build(document(row.model_type, row.alias, value), MODEL_TYPES[row.model_type].cls)
+    except Exception:
+        return REFUSED
+    dead = (
+        [prod(shape) for name, shape in named(model)[0].items() if flaws.left_out(model, name.removeprefix(f"{model.base_model_prefix}."))]
+        if flaws.known(model)
+        else []
+    )
+    return sum(parameter.numel() for parameter in model.parameters()) - sum(dead)
+
+
+def default_value(row: Alias) -> object:
+    return getattr(config_of(document(row.model_type), MODEL_TYPES[row.model_type].cls), row.alias, None)
+
+
+def facts(row: Alias) -> tuple[object, int | str]:
+    """(value, total) with a value that changes the total if one does; else with any that the reference builds."""
+    usual = total(row, default_value(row))
+    found = [(value, total(row, value)) for value in other_values(default_value(row))]
+    built = [(value, n) for value, n in found if n != REFUSED]
+    changed = [(value, n) for value, n in built if n != usual]
+    return (changed or built or found or [(None, usual)])[0]
+
+
+def freeze() -> None:
+    silence()
+    with ALIASES.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for row in aliases():
+            value, n = facts(row)
+            writer.writerow((*row, "" if value is None else json.dumps(value), n))
+
+
+if __name__ == "__main__":
+    freeze()

@@ -1,0 +1,53 @@
+"""Every alias of the reference's `attribute_map` is read as the key that it stands for: tests/data/aliases.csv.
+
+A row: model type, alias, key, a value that is not the default, and the total that the reference builds of the default config with it.
+`refused` if the reference refuses every value tried; without a value the key holds no number and no total depends on it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from tests.model_types import default_document
+from tests.refusing import refused_by
+
+ALIASES = Path(__file__).parent / "data" / "aliases.csv"
+BESIDE = {"hunyuan_v1_moe": {"num_experts": 4}}  # two experts per token need more than the one of the default
+COLUMNS = ("model_type", "alias", "key", "value", "total")
+
+
+def rows() -> list[dict[str, str]]:
+    with ALIASES.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def document(model_type: str, alias: str = "", value: object = None) -> dict[str, Any]:
+    """The default config, with this value under the alias."""
+    return default_document(model_type) | BESIDE.get(model_type, {}) | ({alias: value} if alias else {})
+
+
+def counted(row: dict[str, str]) -> pc.Count:
+    return pc.count(document(row["model_type"], row["alias"], json.loads(row["value"])))
+
+
+VALUED = [row for row in rows() if row["value"]]
+
+
+@pytest.mark.parametrize("row", [row for row in VALUED if row["total"] != "refused"], ids=lambda row: f"{row['model_type']}-{row['alias']}")
+def test_an_alias_counts_as_the_reference_builds_it(row: dict[str, str]) -> None:
+    assert counted(row).total == int(row["total"])
+
+
+@pytest.mark.parametrize("row", [row for row in VALUED if row["total"] == "refused"], ids=lambda row: f"{row['model_type']}-{row['alias']}")
+def test_an_alias_with_a_value_that_the_reference_refuses_is_refused(row: dict[str, str]) -> None:
+    refused_by(counted, row)
+
+
+def test_the_aliases_are_of_at_least_sixty_model_types() -> None:
+    assert len({row["model_type"] for row in rows()}) >= 60

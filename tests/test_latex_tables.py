@@ -1,0 +1,69 @@
+"""LaTeX: tables that go into a paper as they are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paramcount.output.latex_tables import latex_table
+from paramcount.output.tables import Column, Table
+from tests.running import Runner
+
+COMMANDS = [
+    ["gpt2-small"], ["deepseek-v3"], ["compare", "gpt2-*", "deepseek-v3"], ["diff", "llama-2-7b", "llama-3.1-8b"], ["verify", "qwen2.5-32b"], ["list", "llama"],
+    ["why", "deepseek-v3"], ["trace", "gpt2-small"], ["architectures"], ["show", "jamba-v0.1", "--by", "layer"],
+]  # fmt: skip
+
+
+def parsed(text: str) -> list[Any]:
+    walker = pytest.importorskip("pylatexenc.latexwalker")
+    nodes: list[Any] = walker.LatexWalker(text, tolerant_parsing=False).get_latex_nodes()[0]
+    return nodes
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_table_is_a_float_with_booktabs_rules_a_caption_and_a_label(command: list[str], run: Runner) -> None:
+    text = run(*command, "--latex").out
+    assert parsed(text)
+    for part in (r"\begin{table}", r"\caption{", r"\label{tab:", r"\toprule", r"\bottomrule", r"\end{table}"):
+        assert text.count(part) == 1
+    assert r"\hline" not in text
+    assert text.isascii()
+    columns = re.search(r"\\begin\{tabular\}\{([lr]*)(p\{[^}]*\})?\}", text)
+    assert columns
+    n = len(columns[1]) + bool(columns[2])
+    rows = [line for line in text.splitlines() if line.endswith(r" \\")]
+    assert rows and {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {n - 1}
+
+
+def test_latex_is_a_format_flag_and_an_extension(run: Runner, tmp_path: Path) -> None:
+    text = run("compare", "gpt2-*", "--latex").out
+    assert text == run("compare", "gpt2-*", "--format", "latex").out
+    run("compare", "gpt2-*", "-o", str(tmp_path / "x.tex"))
+    assert (tmp_path / "x.tex").read_text(encoding="utf-8") == text
+
+
+def test_a_comparison_has_the_columns_that_fit_a_page_and_dashes_for_what_does_not_apply(run: Runner) -> None:
+    lines = run("compare", "gpt2-small", "deepseek-v3", "--latex").out.splitlines()
+    assert lines[3] == r"\caption{Parameter counts of gpt2-small, deepseek-v3, as counted by paramcount}"
+    assert lines[4] == r"\label{tab:parameter-counts-of-gpt2-small-deepseek-v3-as-counted-by-par}"
+    assert lines[7] == r"model & total & active & layers & d\_model & heads & KV heads & d\_ff & experts & active exp. & vocab \\"
+    assert lines[9] == r"gpt2-small & 124,439,808 & 124,439,808 & 12 & 768 & 12 & 12 & 3,072 & -- & -- & 50,257 \\"
+    assert lines[10] == r"deepseek-v3 & 671,026,404,352 & 37,552,282,624 & 61 & 7,168 & 128 & 128 & 18,432 & 256 & 8 & 129,280 \\"
+
+
+def test_a_row_that_begins_with_a_bracket_or_a_star_is_not_eaten_by_the_line_before() -> None:
+    table = Table([Column("a", "[a]", right=False), Column("b", "b")], [["[5pt]", 1], ["*x", 2], ["x", 3]], None, caption="T")
+    lines = latex_table(table).splitlines()
+    assert lines[6:13] == [r"\toprule", r"{}[a] & b \\", r"\midrule", r"{}[5pt] & 1 \\", r"{}*x & 2 \\", r"x & 3 \\", r"\bottomrule"]
+
+
+def test_everything_is_escaped() -> None:
+    name = r"\input{x} 50% #1 $a_b^c$ ~ & {} <|> -- `` ''"
+    text = latex_table(Table([Column("a", name)], [[name]], None, above=[name], below=[name]))
+    escaped = r"\textbackslash{}input\{x\} 50\% \#1 \$a\_b\textasciicircum{}c\$ \textasciitilde{} \& \{\} \textless{}\textbar{}\textgreater{} -{}- `{}` '{}'"
+    assert text.count(escaped) == 4
+    assert parsed(text)

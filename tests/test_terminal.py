@@ -1,0 +1,179 @@
+"""Tables on a terminal: colour, width, encodings without some characters, names of wide characters."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from paramcount.output.tables import Column, Table, render
+from paramcount.output.terminal import ASCII, text_width
+from tests.running import Runner
+from tests.test_config_files import QWEN, written
+
+ROOT = Path(__file__).parents[1] / "paramcount"
+ESCAPES = re.compile(r"\x1b\[\d+m")
+COMMANDS = [
+    ["gpt2-small"], ["deepseek-v3"], ["qwen2.5-32b"], ["diff", "llama-2-7b", "llama-3.1-8b"], ["verify", "qwen2.5-32b"], ["why", "gpt-oss-20b", "3.6B"],
+    ["compare", "gpt2-*"], ["list", "llama"], ["trace", "gpt2-small"], ["explain", "gpt2-small"], ["why", "deepseek-v3"],
+]  # fmt: skip
+
+
+@pytest.fixture
+def _on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr("paramcount.cli.options.on_terminal", lambda: True)
+
+
+# ---- colour
+
+
+@pytest.mark.usefixtures("_on_a_terminal")
+def test_totals_are_bold_arithmetic_is_dim_and_mismatches_are_red(run: Runner) -> None:
+    shown = run("qwen2.5-32b").out
+    assert shown.startswith("\x1b[1mQwen2.5 32B\x1b[0m   \x1b[1m32,763,876,352 parameters (32.8 B)\x1b[0m\n")
+    assert "= published, \x1b[31m≠ published 32.5B, non_embedding\x1b[0m\n  \x1b[31m31.0B\x1b[0m\n" in shown
+    assert "2.4%  \x1b[2m152,064 × 5,120\x1b[0m\n" in shown
+    verified = run("verify", "qwen2.5-32b").out.splitlines()
+    assert [bool(ESCAPES.search(line)) for line in verified[3:7]] == [False, False, True, True]
+    assert "\x1b[31mdiffers\x1b[0m" in verified[5]
+    assert "\x1b[1mtotal\x1b[0m" in run("diff", "llama-2-7b", "llama-3.1-8b").out
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_colour_moves_nothing(command: list[str], width: int, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    plain = run(*command, "--color", "never").out
+    assert "\x1b" not in plain
+    assert ESCAPES.sub("", run(*command, "--color", "always").out) == plain
+
+
+def test_pipes_and_files_have_no_colour_unless_asked_for(run: Runner, tmp_path: Path) -> None:
+    assert "\x1b" not in run("gpt2-small").out
+    assert "\x1b[1m" in run("gpt2-small", "--color", "always").out
+    assert run("gpt2-small", "--color", "always", "-o", str(tmp_path / "out.txt")).code == 0
+    assert "\x1b" not in (tmp_path / "out.txt").read_text(encoding="utf-8")
+    for format in ("csv", "json", "markdown", "latex", "html"):
+        assert "\x1b" not in run("gpt2-small", "--color", "always", "--format", format).out
+
+
+@pytest.mark.usefixtures("_on_a_terminal")
+@pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_the_environment_turns_colour_off_and_color_always_on_again(variable: str, value: str, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b" in run("gpt2-small").out
+    monkeypatch.setenv(variable, value)
+    assert "\x1b" not in run("gpt2-small").out
+    assert "\x1b" in run("gpt2-small", "--color", "always").out
+
+
+# ---- encodings
+
+
+def process(*args: str, encoding: str) -> subprocess.CompletedProcess[bytes]:
+    environment = os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "80", "PYTHONPATH": str(ROOT.parent)}
+    return subprocess.run([sys.executable, "-m", "paramcount", *args], capture_output=True, check=False, env=environment)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437", "latin-1"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_encoding_without_some_characters_gets_ascii_and_no_question_marks(command: list[str], encoding: str) -> None:
+    done = process(*command, encoding=encoding)
+    text = done.stdout.decode(encoding)
+    assert done.stderr == b""
+    assert "?" not in text
+    if command[0] == "diff":
+        assert re.search(r"qkv +-805,306,368 ", text)
+    if command[0] == "qwen2.5-32b":
+        assert "= published, != published 32.5B" in " ".join(text.split())
+
+
+def test_messages_fall_back_to_ascii_too(tmp_path: Path) -> None:
+    done = process("x" * 300, encoding="ascii")
+    assert done.returncode == 2
+    assert b"xxx...xxx" in done.stderr
+
+
+def test_every_character_that_paramcount_writes_has_its_ascii() -> None:
+    letters = "ĠĊðŁĺ"  # of a tokenizer's alphabet: names of tokens
+    written = {c for path in glob.glob(f"{ROOT}/**/*.py", recursive=True) for c in Path(path).read_text(encoding="utf-8") if not c.isascii()}
+    assert written - set(ASCII) - set(letters) - set("＝＋－＠通义千问²³¹") == set()
+    assert all(text.isascii() for text in ASCII.values())
+
+
+# ---- wide characters
+
+
+def test_wide_characters_take_two_columns_and_tables_stay_aligned() -> None:
+    table = Table(
+        [Column("model", "model", right=False), Column("total", "total"), Column("how", "how", right=False)],
+        [["通义千问", 7, "a"], ["e\u0301clair", 12345, "b"]],
+        None,
+    )
+    lines = render(table, "table", 80).splitlines()
+    assert lines == ["model      total  how", "────────  ──────  ───", "通义千问       7  a", "e\u0301clair    12,345  b"]
+    assert [text_width(line[: line.rindex("  ")]) for line in lines] == [16] * 4
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_model_of_a_wide_name_keeps_to_the_width(width: int, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", str(width))
+    written(f"{'通义千问' * 12}/config.json")
+    assert "通义千问" in run("通义千问" * 12).out
+    for command in (["通义千问" * 12], ["diff", "通义千问" * 12, "qwen3-8b"]):
+        assert max(map(display, run(*command).out.splitlines())) <= width
+
+
+def display(line: str) -> int:
+    """Columns by the Unicode standard: East Asian Width W and F take two."""
+    return sum(1 + (unicodedata.east_asian_width(c) in "WF") for c in line)
+
+
+# ---- narrow terminals
+
+
+def test_running_text_without_room_stands_below_its_row(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert "qkv                21,261,312  17.1%\n    12 × (768 × 2,304 + 2,304)\n" in run("gpt2-small").out
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_list_is_one_table_within_the_width(width: int, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = run("list").out.splitlines()
+    assert max(map(len, lines[:-1])) <= width
+    assert "" not in lines
+    assert len([line for line in lines if line.startswith("model ")]) == 1
+    assert any(line.endswith("OpenAI") for line in lines) is (width >= 80)
+
+
+def test_verify_without_references_says_so_instead_of_an_empty_table(run: Runner) -> None:
+    expected = "Qwen 1.8B   1,836,828,672 parameters\nunverified: there is no reference count and no published figure to compare with;\n  to check files, pass a CHECKPOINT\n"
+    assert run("verify", "qwen-1.8b") == (0, expected, "")
+
+
+# ---- spreadsheets
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "＝1+1"])
+def test_a_name_that_a_spreadsheet_would_run_gets_an_apostrophe(name: str, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(f"{name}/config.json", QWEN)
+    lines = run("scan", ".", "--csv", "--columns", "total,name").out.splitlines()
+    assert lines[1].split(",")[-1].strip('"') == f"'{name}"
+    transposed = run("compare", f"./{name}", "gpt2-small", "--csv", "--transpose", "--columns", "name").out
+    assert f"'{name}" in transposed
+    assert name in run("scan", ".", "--columns", "total,name").out
+
+
+def test_numbers_stay_numbers_in_csv() -> None:
+    table = Table([Column("a", "a"), Column("b", "b")], [[-5, "-5"], ["+1.5", "-"]], None)
+    assert render(table, "csv", 80) == "a,b\n-5,-5\n+1.5,'-\n"
