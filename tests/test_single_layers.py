@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.sizes.per_layer import PER_LAYER
+from paramcount.sizes.single_layers import PER_LAYER
 from tests.refusing import refusal
 from tests.test_config_files import QWEN, TOTAL
 from tests.test_config_json import lines

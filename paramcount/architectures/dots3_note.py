@@ -14,8 +14,8 @@ from paramcount.parts.mla import Latent, choose_tokens, latent_attention, query_
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, whole
-from paramcount.sizes.per_layer import NOTHING, PER_LAYER, Own, of_single_layers
 from paramcount.sizes.rules import at_most, even, in_pairs, one_of_each
+from paramcount.sizes.single_layers import NOTHING, PER_LAYER, Own, of_single_layers
 
 KINDS = ("sliding_attention", "indexed_attention", "full_attention")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from paramcount.counting.sum_weights import Sums, walked
 from paramcount.counting.sum_weights import sums as summed
-from paramcount.counting.tensors import TOWERS, Tensor, place, tensors
+from paramcount.counting.tensors import TOWERS, Tensor, list_tensors, place
 
 if TYPE_CHECKING:
     from paramcount.sizes import Sizes
@@ -109,7 +109,7 @@ class Count:
     @cached_property
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors of the reference implementation and, part mtp, of the layers beside it."""
-        return tuple(tensors(self.sizes, self.head)) if self.sizes is not None else ()
+        return tuple(list_tensors(self.sizes, self.head)) if self.sizes is not None else ()
 
     def to_dict(self) -> dict[str, Any]:
         """All counts as plain data for JSON."""

@@ -86,7 +86,7 @@ def place(part: str, name: str) -> tuple[str, str]:
     return name.partition(".")[0], name
 
 
-def tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:
+def list_tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:
     """Every tensor of the declaration, in the order the forward pass reads it."""
     for out, part in flows(sizes, head):
         for record in list_weights(out, part):

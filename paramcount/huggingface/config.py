@@ -13,8 +13,8 @@ from paramcount.huggingface.fields import left_unread, read, read_language, unre
 from paramcount.huggingface.multimodal import COMPOSITES, TOWERS, Composite, tower_named
 from paramcount.huggingface.reading import Reading
 from paramcount.sizes import LARGEST, Origin, Sizes
-from paramcount.sizes.per_layer import PER_LAYER, not_declared
 from paramcount.sizes.rules import validated
+from paramcount.sizes.single_layers import PER_LAYER, not_declared
 
 # Classes with the reference's body and another head, by the ending of their names; "Model" has none.
 OTHER_HEADS = (

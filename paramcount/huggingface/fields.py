@@ -13,8 +13,8 @@ from paramcount.architectures import architecture as architecture_of
 from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.huggingface.multimodal import COMPOSITES, language_config, tower_config
 from paramcount.sizes import ABSENT, DEFAULT, LARGEST, NULL, REQUIRED, Condition, Derivation, Origin, Sizes, Tower, inner_configs, key_of
-from paramcount.sizes.per_layer import PER_LAYER, by_kind, not_declared
 from paramcount.sizes.rules import validated
+from paramcount.sizes.single_layers import PER_LAYER, by_kind, not_declared
 
 # What PreTrainedConfig.layer_types renames.
 OLDER_WORDS = {

@@ -1,6 +1,6 @@
 """Sizes of an architecture: typed fields, the config.json key that each is read from, and what must hold between them.
 
-`fields` declares them, `derivations` (with `layer_types`, `rotary`, `mixers` and `per_layer`) works out sizes that no key gives, `rules`
+`fields` declares them, `derivations` (with `layer_types`, `rotary`, `mixers` and `single_layers`) works out sizes that no key gives, `rules`
 checks sizes against each other, `conditions` checks keys of a config.json that no size depends on, `values` formats and parses values.
 """
 

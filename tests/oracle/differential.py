@@ -19,7 +19,7 @@ from typing import Any
 
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import Count, count_sizes
-from paramcount.counting.tensors import tensors
+from paramcount.counting.tensors import list_tensors
 from paramcount.errors import ParamcountError
 from paramcount.huggingface.config import declared, from_config
 from paramcount.huggingface.fields import fields
@@ -135,7 +135,7 @@ def ours(document: dict[str, Any]) -> tuple[Count, Named, Named]:
     """The count, and every tensor by its own name: parameters, buffers."""
     model = from_config(document)
     found: tuple[Named, Named] = {}, {}
-    for tensor in tensors(model.sizes, model.reading.head):
+    for tensor in list_tensors(model.sizes, model.reading.head):
         if tensor.part == "mtp" or tensor.tied_to is not None or tensor.role == "legacy_buffer":
             continue
         for indices in itertools.product(*(repeat.indices for repeat in tensor.repeats)):
