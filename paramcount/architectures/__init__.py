@@ -1,4 +1,7 @@
-"""Architectures by name: one file for each checkpoint layout, imported when asked for."""
+"""Architectures by model type: one class per checkpoint layout, its sizes and its forward pass, imported when it is needed.
+
+An architecture reads like its paper. It combines operations (`paramcount.flow`) and parts (`paramcount.parts`) and says nothing twice.
+"""
 
 from __future__ import annotations
 

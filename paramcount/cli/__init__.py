@@ -1,4 +1,7 @@
-"""The command line: each command loads what it names, calls the library and renders. One file per command, loaded when called."""
+"""The command line: each command parses its options, calls the API and renders the result.
+
+One file per command, imported when the command is called, so that each loads only the libraries it needs.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,5 @@
-"""Readers of file formats: JSON, YAML, safetensors, GGUF and tokenizer files, strict and bounded in what they read."""
+"""Readers of file formats: JSON, YAML, safetensors, GGUF and tokenizer files.
+
+Every reader takes its file as hostile: it reads a bounded amount, checks before it believes, runs nothing, and raises a
+`ParamcountError` of one line.
+"""

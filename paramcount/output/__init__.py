@@ -1,1 +1,4 @@
-"""Formats of output: tables in every format, numbers and ranges of indices as text."""
+"""Output: tables as text, Markdown, CSV, JSON, LaTeX and HTML, numbers and ranges as text, and files that are written whole or not at all.
+
+Nothing here knows what a table is about.
+"""

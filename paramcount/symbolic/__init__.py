@@ -1,1 +1,8 @@
-"""Integer polynomials in named sizes, and how they are factored and printed."""
+"""Symbolic arithmetic: integer polynomials in named sizes, their factored form as text and LaTeX, and grids of sizes as int64 arrays.
+
+A declaration whose sizes are symbols yields the formula itself; with arrays it yields a sweep, and overflow is an error.
+"""
+
+from paramcount.symbolic.polynomials import Polynomial, symbols
+
+__all__ = ["Polynomial", "symbols"]
