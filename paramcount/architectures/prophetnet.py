@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.bart import share
-from paramcount.config_keys.conditions import both_stacks, padding_inside
+from paramcount.config_keys.conditions import padding_inside
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, block, given, layers, linear, lookup, norm
 from paramcount.parts.classic import Stack, crossing, decoder_stack, encoder_stack, multi_head, norm_behind, positions, source_states
@@ -36,7 +36,7 @@ class ProphetNet(Sizes):
 
     reference: ClassVar[str] = "ProphetNetForConditionalGeneration"
     unreached: ClassVar[tuple[str, ...]] = ("word_embeddings.weight",)  # where tables are not tied nothing looks into it
-    conditions: ClassVar[tuple[Condition, ...]] = (*CONDITIONS, looks_at_the_encoder, both_stacks("ProphetNetEncoder", "ProphetNetDecoder"))
+    conditions: ClassVar[tuple[Condition, ...]] = (*CONDITIONS, looks_at_the_encoder)
 
     vocab_size: Positive = hf(absent=30522)
     d_model: Positive = hf(absent=1024)
