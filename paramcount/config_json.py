@@ -66,7 +66,7 @@ def with_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tup
     bodies = {stem(name): model_type for name, model_type in types.items()}
     body = max((name for name in bodies if cls.startswith(name)), key=len, default="")
     model_type = types.get(cls) or bodies.get(body)
-    if model_type is None:
+    if model_type is None or (cls not in types and not is_supported(cls, model_type)):
         return document, ()
     state = "is missing" if given is None else f"= {printable(given, 60)} is unknown"
     return {**document, "model_type": model_type}, (f"model_type {state}; counted as {cls}, which `architectures` names",)
@@ -113,15 +113,22 @@ def task_heads(model_type: str) -> Collection[str]:
     return declared_heads(model_type)
 
 
-def refuse_undeclared_class(model_type: str, cls: str, architecture: type[Sizes]) -> None:
-    """Raises if a class has the name of a model type's class, or of another task, and is none that is declared."""
-    if not cls.startswith(stem(reference_class(architecture))) and not cls.endswith(TASKS):
-        return
+def supported_classes(model_type: str) -> list[str]:
+    """The classes of a model type that are counted, its usual one first."""
     variants = [name.partition(".")[2] for name in ARCHITECTURES if name.startswith(f"{model_type}.")]
-    supported = [*classes(architecture), *variants, *task_heads(model_type)]
-    if cls not in supported:
-        accepted = " or ".join(dict.fromkeys([*near(cls, supported, 4), supported[0]]))
-        raise ParamcountError(f"= {printable(cls, 60)} is not supported for model_type {model_type}", where="architectures.0", accepted=accepted)
+    return [*classes(architecture_of(model_type)), *variants, *task_heads(model_type)]
+
+
+def is_supported(cls: str, model_type: str) -> bool:
+    return model_type in ARCHITECTURES and cls in supported_classes(model_type)
+
+
+def refuse_undeclared_class(model_type: str, cls: str, architecture: type[Sizes]) -> None:
+    """Raises if a class is named like those of the model type, or like one of another task, and is none that is supported."""
+    beginning = stem(reference_class(architecture))
+    if (cls.startswith(beginning) or cls.endswith(TASKS)) and cls not in (supported := supported_classes(model_type)):
+        expected = " or ".join(dict.fromkeys([*near(cls, supported, 4), supported[0]]))
+        raise ParamcountError(f"= {printable(cls, 60)} is not supported for model_type {model_type}", where="architectures.0", accepted=expected)
 
 
 def from_config(document: Mapping[str, Any], id: str = "config.json", name: str = "") -> Model:
@@ -129,7 +136,6 @@ def from_config(document: Mapping[str, Any], id: str = "config.json", name: str 
 
     Raises: ParamcountError where the reference refuses it, or where it is not known how to count it exactly.
     """
-    given = document
     document, notes = with_model_type(document)
     model_type, cls = model_type_of(document), class_of(document)
     composite = COMPOSITES.get(model_type)
@@ -140,8 +146,6 @@ def from_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     else:
         config, reading, registered = whole_model(document)
     if notes:
-        if reading.reference != cls:  # the beginning of the name is a supported model's, the rest no head that it has
-            model_type_of(given)
         reading = reading._replace(notes=(*notes, *reading.notes))
     reach = document.get("max_position_embeddings")
     context = reach if type(reach) is int and 0 < reach <= LARGEST else None

@@ -98,6 +98,7 @@ class Key(NamedTuple):
     absent: Any  # the reference's default, or a Derivation
     null: Any  # what null means: a value, a Derivation, ABSENT, or NULL itself
     at_most: str | None = None  # the field that a larger value is cut to, as the reference never looks further
+    at_root: bool = False  # a derivation looks at the whole config.json, also if the architecture reads one section
 
     def spellings(self, field: str) -> tuple[str, ...]:
         return () if self.names is None else self.names or (USUAL[field],)
@@ -109,9 +110,9 @@ def hf(*names: str, absent: Any = REQUIRED, null: Any = NULL, at_most: str | Non
     return Field(json_schema_extra={"hf": Key(names, absent, null, at_most)})  # type: ignore[dict-item]
 
 
-def derived(absent: Derivation) -> Any:
-    """A field that no key of config.json gives: the reference works it out."""
-    return Field(json_schema_extra={"hf": Key(None, absent, NULL)})  # type: ignore[dict-item]
+def derived(absent: Derivation, *, at_root: bool = False) -> Any:
+    """A field that no key of config.json gives: the reference works it out. `at_root`: from keys outside the architecture's section."""
+    return Field(json_schema_extra={"hf": Key(None, absent, NULL, at_root=at_root)})  # type: ignore[dict-item]
 
 
 def key_of(architecture: type[Sizes], field: str) -> Key:

@@ -6,15 +6,16 @@ Source: the auto mappings of the reference (modeling_auto.py) and the modeling f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, block
+from paramcount.flow import Body, Data, Repeat
 from paramcount.parts import task_heads as heads
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, before_lm_head, derived, flag, hf
 
 if TYPE_CHECKING:
-    Fields = Mapping[str, tuple[Any, Any]]
+    Fields = dict[str, tuple[Any, Any]]
 
 USUAL_LABELS = 2
 OF_BART = 3  # what BartConfig alone takes where no key gives labels
@@ -47,7 +48,7 @@ def is_whole(key: str) -> bool:
 
 
 def labels(usual: int = USUAL_LABELS) -> Fields:
-    return {"n_labels": (Natural, derived(lambda js, c: count_labels(js, usual)))}
+    return {"n_labels": (Natural, derived(lambda js, c: count_labels(js, usual), at_root=True))}
 
 
 def two_labels(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -113,8 +114,25 @@ class TaskHead(NamedTuple):
             logits = c.forward(tokens)
             hidden = logits if logits.bodies else before_lm_head(logits)
             return Data("hand on", (logits, heads.attach(c, self.build, hidden)), logits.shape)
-        body = (lambda tokens: self.body(c, tokens)) if self.body else c.body
-        return heads.attach(c, self.build, block(tokens, "", body, moved=self.moved) if self.moved else body(tokens))
+        body = partial(self.body, c) if self.body else c.body
+        x = body(tokens)
+        return heads.attach(c, self.build, under_other_names(x, self.moved) if self.moved else x)
+
+
+def under_other_names(out: Data, moved: tuple[str, str]) -> Data:
+    """The same flow as one block, whose names begin otherwise."""
+    sources: dict[int, Data] = {}
+    seen: set[int] = set()
+    waiting = [out]
+    while waiting:
+        data = waiting.pop()
+        if id(data) not in seen:
+            seen.add(id(data))
+            waiting += data.inputs
+            if not data.inputs:
+                sources[id(data)] = data
+    outside = tuple(Data(source.op, (), source.shape) for source in sources.values())
+    return Data("block", outside, out.shape, bodies=(Body(Repeat("use", 1, 1, moved=moved), tuple(sources.values()), out),), part=out.part)
 
 
 def audio_encoder(c: Any, tokens: Data) -> Data:
@@ -337,8 +355,8 @@ def with_task_head(architecture: type[Sizes], name: str, head: TaskHead) -> type
     made.__doc__ = architecture.__doc__
     made.reference, made.same = name, ()
     made.conditions = (*architecture.conditions, *head.conditions)
-    made.task_forward = lambda c, tokens: head.forward(c, tokens)
+    made.task_forward = lambda c, tokens: head.forward(c, tokens)  # type: ignore[method-assign]
     if not head.beside_lm_head:
-        made.mtp = lambda c, tokens: None
+        made.mtp = lambda c, tokens: None  # type: ignore[method-assign]
     found: type[Sizes] = made
     return found

@@ -11,7 +11,7 @@ from paramcount.checkpoints.held import Checkpoint
 from paramcount.checkpoints.matching import Matches, is_counted, renamed
 from paramcount.checkpoints.opening.sampling import same_values
 from paramcount.checkpoints.packed.quantised import Unpacked
-from paramcount.checkpoints.undeclared import HARMLESS, NOT_COUNTED, OTHER_HEAD, class_of
+from paramcount.checkpoints.undeclared import HARMLESS, NOT_COUNTED, class_of
 from paramcount.counting import Count
 from paramcount.stored import Tensor
 
@@ -87,7 +87,6 @@ def _undeclared(name: str, matches: Matches, checkpoint: Checkpoint, content: Un
     if name.startswith(count.sizes.unreached):
         return Finding("beside", "never read", None, shape)
     accounted = what in HARMLESS or (count.scope == "language_model" and what in NOT_COUNTED)
-    accounted |= what == OTHER_HEAD and any("head of" in part for part in count.not_counted)
     return Finding("beside" if accounted else "unexpected", what, None, shape)
 
 

@@ -145,9 +145,9 @@ def find_span_in_beams(prefix: str) -> Build:
 
 def classify_normed(c: Any, x: Data) -> Data:
     """ModernBERT's: a matrix and a norm before the labels."""
-    h = act(linear(x, "head.dense", "other", x.shape[-1], bias=c.classifier_bias), "gelu")
+    h = act(linear(x, "head.dense", "other", x.shape[-1], bias=c.transform_bias), "gelu")
     h = norm(h, "head.norm", bias=c.norm_bias)
-    return one_vector(linear(h, "classifier", "other", c.n_labels, bias=c.classifier_bias), "last position")
+    return one_vector(linear(h, "classifier", "other", c.n_labels, bias=c.transform_bias), "last position")
 
 
 def score_projected(c: Any, x: Data) -> Data:

@@ -131,6 +131,19 @@ def document_of(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[s
     return document
 
 
+LABELS = [{}, {"num_labels": 5}, {"num_labels": 1}, {"num_labels": 2}, {"id2label": {"0": "a", "1": "b", "2": "c"}}, {"num_labels": 4, "id2label": {"0": "a"}}]
+SUMMARIES = ("summary_use_proj", "summary_proj_to_labels")
+
+
+def labelled(document: dict[str, Any], cls_name: str, choose: Choose) -> dict[str, Any]:
+    """The same config for a class with the head of another task: with some labels, and now and then keys that only such heads read."""
+    found = {**document, "architectures": [cls_name], **deepcopy(choose(LABELS))}
+    found |= {key: value for key in SUMMARIES if (value := choose([None, None, True, False])) is not None}
+    if cls_name.endswith("ForAudioClassification"):
+        found |= {"use_weighted_layer_sum": choose([True, False]), "classifier_proj_size": choose([8, 24])}
+    return found
+
+
 def ours(document: dict[str, Any]) -> tuple[Count, Named, Named]:
     """The count, and every tensor by its own name: parameters, buffers."""
     model = from_config(document)
@@ -225,6 +238,9 @@ def runs(document: dict[str, Any], cls_name: str, dead: Collection[str] = (), *,
             model.config.get_text_config().use_cache = False
         several = cls_name.endswith(("ForMultipleChoice", "DoubleHeadsModel"))  # texts of which one is chosen
         ids = torch.zeros((1, 2, tokens) if several else (1, tokens), dtype=torch.long)
+        end = getattr(model.config, "eos_token_id", None)
+        if cls_name.endswith("ForSequenceClassification") and type(end) is int and 0 <= end < model.get_input_embeddings().num_embeddings:
+            ids[..., -1] = end  # some classify its vector
         inputs = {model.main_input_name: ids}
         if model.main_input_name == "input_features":
             inputs = {"input_features": torch.zeros((1, model.config.num_mel_bins, 2 * model.config.max_source_positions))}
