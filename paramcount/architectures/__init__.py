@@ -59,6 +59,7 @@ ARCHITECTURES = {
     "deepseek_v3": ("deepseek_v3", "DeepseekV3"),
     "deepseek_v32": ("deepseek_v32", "DeepseekV32"),
     "deepseek_v4": ("deepseek_v4", "DeepseekV4"),
+    "deepseek_vl_v2": ("deepseek_vl_v2", "DeepseekVL2"),
     "diffllama": ("diffllama", "DiffLlama"),
     "distilbert": ("distilbert", "DistilBert"),
     "doge": ("doge", "Doge"),
