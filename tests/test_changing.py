@@ -196,10 +196,10 @@ def test_nothing_that_was_said_of_the_original_is_said_of_it() -> None:
 
 
 def test_a_mapping_and_its_reading_stay_what_they_are() -> None:
-    classifier = {**TINY_OLMOE, "architectures": ["OlmoeForSequenceClassification"], "conv_kernel_size": 4}
+    classifier = {**TINY_OLMOE, "architectures": ["OlmoeModel"], "conv_kernel_size": 4}
     model = pc.what_if(classifier, n_layers=3)
     count = pc.count(model)
-    assert (count.reference, count.lm_head, count.not_counted) == ("OlmoeForSequenceClassification", 0, ("head of OlmoeForSequenceClassification",))
+    assert (count.reference, count.lm_head, count.not_counted) == ("OlmoeModel", 0, ("lm_head",))
     assert count.warnings == ("ignored conv_kernel_size (looks like a size, but OlmoeForCausalLM does not use it)",)
     assert model.reading.origin["n_layers"].kind == "set"
 

@@ -342,8 +342,10 @@ def test_a_file_of_many_strange_names_is_as_it_is() -> None:
 
 def test_the_head_of_a_classifier_is_no_finding_where_the_config_has_it_and_one_where_it_does_not() -> None:
     body = {name: shape for name, shape in LLAMA_FILE.items() if name != "lm_head.weight"} | {"score.weight": (3, 8)}
-    found = checked({**LLAMA, "architectures": ["LlamaForSequenceClassification"]}, body)
-    assert found.ok and found.beside == {"head of another task": 24}
+    classifier = {**LLAMA, "architectures": ["LlamaForSequenceClassification"]}
+    found = checked({**classifier, "num_labels": 3}, body)
+    assert (found.ok, found.beside) == (True, {})
+    assert [line.said.finding for line in checked(classifier, body).lines if not line.said.ok] == ["wrong shape"]  # two labels
     assert [(line.said.finding, line.said.what) for line in checked(LLAMA, LLAMA_FILE | {"score.weight": (3, 8)}).lines] == [
         ("unexpected", "head of another task")
     ]

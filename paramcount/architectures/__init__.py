@@ -62,6 +62,7 @@ ARCHITECTURES = {
     "deepseek_v3": ("deepseek_v3", "DeepseekV3"),
     "deepseek_v32": ("deepseek_v32", "DeepseekV32"),
     "deepseek_v4": ("deepseek_v4", "DeepseekV4"),
+    "deepseek_vl_v2": ("deepseek_vl_v2", "DeepseekVL2"),
     "diffllama": ("diffllama", "DiffLlama"),
     "distilbert": ("distilbert", "DistilBert"),
     "doge": ("doge", "Doge"),
@@ -184,7 +185,6 @@ ARCHITECTURES = {
     "mpt": ("mpt", "MPT"),
     "mt5": ("mt5", "MT5"),
     "mt5.MT5EncoderModel": ("mt5", "MT5Encoder"),
-    "mt5.MT5ForTokenClassification": ("mt5", "MT5Encoder"),
     "mvp": ("mvp", "Mvp"),
     "mvp.MvpForCausalLM": ("mvp", "MvpDecoder"),
     "nanochat": ("nanochat", "NanoChat"),
@@ -255,12 +255,10 @@ ARCHITECTURES = {
     "switch_transformers.SwitchTransformersEncoderModel": ("switch_transformers", "SwitchTransformersEncoder"),
     "t5": ("t5", "T5"),
     "t5.T5EncoderModel": ("t5", "T5Encoder"),
-    "t5.T5ForTokenClassification": ("t5", "T5Encoder"),
     "t5gemma": ("t5gemma", "T5Gemma"),
     "trocr": ("trocr", "TrOCR"),
     "umt5": ("umt5", "UMT5"),
     "umt5.UMT5EncoderModel": ("umt5", "UMT5Encoder"),
-    "umt5.UMT5ForTokenClassification": ("umt5", "UMT5Encoder"),
     "vaultgemma": ("vaultgemma", "VaultGemma"),
     "voxtral": ("qwen2_audio", "Voxtral"),
     "whisper": ("whisper", "Whisper"),
@@ -286,6 +284,8 @@ def architecture(name: object) -> type[Sizes]:
     Raises: ParamcountError for an unknown one, with the nearest.
     """
     if not isinstance(name, str) or name not in ARCHITECTURES:
+        if isinstance(name, str) and (found := _of_another_task(name)):
+            return found
         accepted = "what `paramcount architectures` lists"
         raise ParamcountError(f"unknown architecture {printable(name, 60)}", accepted=accepted, nearest=near(name, ARCHITECTURES))
     return _imported(*ARCHITECTURES[name])
@@ -295,3 +295,15 @@ def architecture(name: object) -> type[Sizes]:
 def _imported(module: str, cls: str) -> type[Sizes]:
     found: type[Sizes] = getattr(import_module(f"paramcount.architectures.{module}"), cls)
     return found
+
+
+@cache
+def _of_another_task(name: str) -> type[Sizes] | None:
+    """The architecture of "model_type.Class" where the class has the head of another task; None where it is not declared."""
+    model_type, dot, cls = name.partition(".")
+    if not dot or model_type not in ARCHITECTURES:
+        return None
+    from paramcount.architectures.task_heads import task_heads, with_task_head
+
+    head = task_heads(model_type).get(cls)
+    return with_task_head(_imported(*ARCHITECTURES[head.on or model_type]), cls, head) if head else None

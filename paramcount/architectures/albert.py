@@ -41,7 +41,6 @@ class Albert(Sizes):
     """Source: arXiv:1909.11942, section 3."""
 
     reference: ClassVar[str] = "AlbertForMaskedLM"
-    with_more: ClassVar[tuple[str, ...]] = ("AlbertForPreTraining",)
     # A head that is not tied has a bias of its own; of more groups than layers some are never used.
     unreached: ClassVar[tuple[str, ...]] = ("predictions.bias", "encoder.albert_layer_groups.")
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)

@@ -44,7 +44,6 @@ class Bert(Encoder):
 
     reference: ClassVar[str] = "BertForMaskedLM"
     same: ClassVar[tuple[str, ...]] = ("BertLMHeadModel",)
-    with_more: ClassVar[tuple[str, ...]] = ("BertForPreTraining",)
     unreached: ClassVar[tuple[str, ...]] = ("cls.predictions.bias",)  # a head that is not tied has a bias of its own
 
     n_token_types: Positive = hf(absent=2)

@@ -15,6 +15,7 @@ class BertGeneration(Encoder):
     """Source: arXiv:1907.12461, section 2."""
 
     reference: ClassVar[str] = "BertGenerationDecoder"
+    base_model: ClassVar[str | None] = "BertGenerationEncoder"
     unreached: ClassVar[tuple[str, ...]] = ("lm_head.bias",)  # a head that is not tied has a bias of its own
     defaults: ClassVar = {"vocab_size": 50358, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 

@@ -21,7 +21,6 @@ class BigBird(Bert):
 
     reference: ClassVar[str] = "BigBirdForMaskedLM"
     same: ClassVar[tuple[str, ...]] = ("BigBirdForCausalLM",)
-    with_more: ClassVar[tuple[str, ...]] = ("BigBirdForPreTraining",)
     conditions: ClassVar[tuple[Condition, ...]] = (
         memory_needs_a_decoder,
         padding_inside(0),

@@ -14,6 +14,7 @@ class Emu3Text(Sizes):
     """Source: modeling_emu3.py of the reference; arXiv:2409.18869."""
 
     reference: ClassVar[str] = "Emu3ForCausalLM"
+    base_model: ClassVar[str | None] = "Emu3TextModel"
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(151643), not_null("pad_token_id"))
 
@@ -35,5 +36,4 @@ class Emu3Text(Sizes):
 class Emu3TextOf(Emu3Text):
     """The language model of a config that says how images become tokens too."""
 
-    larger: ClassVar[tuple[str, ...]] = ("Emu3ForConditionalGeneration", "Emu3Model")
     section: ClassVar[str | None] = "text_config"

@@ -15,7 +15,6 @@ class Ernie(Bert):
 
     reference: ClassVar[str] = "ErnieForMaskedLM"
     same: ClassVar[tuple[str, ...]] = ("ErnieForCausalLM",)
-    with_more: ClassVar[tuple[str, ...]] = ("ErnieForPreTraining",)
 
     n_task_types: Positive = hf("task_type_vocab_size", absent=3)
     task_ids: Flag = hf("use_task_id", absent=False)

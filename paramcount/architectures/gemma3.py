@@ -24,6 +24,7 @@ class Gemma3Text(Gemma2):
     """Source: arXiv:2503.19786, section 2."""
 
     reference: ClassVar[str] = "Gemma3ForCausalLM"
+    base_model: ClassVar[str | None] = "Gemma3TextModel"
     defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 262208}
 
     layer_types: Words = hf(absent=pattern, null=ABSENT)

@@ -52,6 +52,7 @@ class Gemma4UnifiedText(Sizes):
     """
 
     reference: ClassVar[str] = "Gemma4UnifiedForCausalLM"
+    base_model: ClassVar[str | None] = "Gemma4UnifiedTextModel"
     layered: ClassVar[Mapping[str, Mapping[str, str]]] = {
         FULL: {"head_dim": "d_global_head", "num_key_value_heads": "n_global_kv_heads"},
         "sliding_attention": {"head_dim": "d_head", "num_key_value_heads": "n_kv_heads"},
@@ -94,6 +95,7 @@ class Gemma4Text(Gemma4UnifiedText):
     """Source: modeling_gemma4.py of the reference."""
 
     reference: ClassVar[str] = "Gemma4ForCausalLM"
+    base_model: ClassVar[str | None] = "Gemma4TextModel"
     defaults: ClassVar[Mapping[str, Any]] = {"window": 512}
     conditions: ClassVar[tuple[Condition, ...]] = (padding_fits, known_attention)
 

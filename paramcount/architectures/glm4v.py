@@ -32,6 +32,7 @@ class Glm4vText(Glm4):
     """Source: arXiv:2507.01006, section 2."""
 
     reference: ClassVar[str] = "Glm4vForConditionalGeneration"
+    base_model: ClassVar[str | None] = "Glm4vTextModel"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), sections_fill(8, 12, 12))
 
     n_kv_heads: Positive = hf(absent=2, null=equal_to("n_heads"))
@@ -45,6 +46,7 @@ class Glm4vMoeText(Glm4Moe):
     """Source: arXiv:2507.01006, section 2."""
 
     reference: ClassVar[str] = "Glm4vMoeForConditionalGeneration"
+    base_model: ClassVar[str | None] = "Glm4vMoeTextModel"
     conditions: ClassVar[tuple[Condition, ...]] = (
         grouped_routing(1, 1), padding_in_table(None), not_null("n_routed_experts", "n_group", "topk_group"), sections_fill(8, 12, 12),
     )  # fmt: skip

@@ -16,6 +16,7 @@ class Grok1(Sizes):
     """Source: model.py and run.py of xai-org/grok-1; modeling_grok1.py of hpcai-tech/grok-1, whose names these are."""
 
     reference: ClassVar[str] = "Grok1ModelForCausalLM of hpcai-tech/grok-1"
+    base_model: ClassVar[str | None] = "Grok1Model"
     rotated: ClassVar[str | None] = "d_head"
 
     vocab_size: Positive = hf(absent=32000)

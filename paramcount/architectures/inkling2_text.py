@@ -37,6 +37,7 @@ class Inkling2Text(InklingBody):
     """Source: modeling_inkling2.py of the reference; attention over blocks arXiv:2603.15031. Names as the reference saves them."""
 
     reference: ClassVar[str] = "Inkling2ForCausalLM"
+    base_model: ClassVar[str | None] = "Inkling2TextModel"
     defaults: ClassVar[Mapping[str, Any]] = {
         "d_model": 4608, "n_layers": 48, "n_heads": 48, "n_sliding_heads": 48, "n_sliding_kv_heads": 8, "window": 1024,
     }  # fmt: skip

@@ -68,6 +68,7 @@ class InklingText(InklingBody):
     """Source: modeling_inkling.py of the reference."""
 
     reference: ClassVar[str] = "InklingForCausalLM"
+    base_model: ClassVar[str | None] = "InklingTextModel"
 
     d_ff: Positive = derived(lambda js, c: widths(js, c)[0])
     dense_layers: Indices = derived(dense_by_type(lambda js, c: tuple(range(min(whole(js, "dense_mlp_idx", 0), c["n_layers"])))))

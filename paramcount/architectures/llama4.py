@@ -42,6 +42,7 @@ class Llama4Text(Sizes):
     """Source: modeling_llama4.py of the reference."""
 
     reference: ClassVar[str] = "Llama4ForCausalLM"
+    base_model: ClassVar[str | None] = "Llama4TextModel"
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
@@ -100,6 +101,7 @@ class Llama4(Llama4TextOf):
     """Source: modeling_llama4.py of the reference."""
 
     reference: ClassVar[str] = "Llama4ForConditionalGeneration"
+    base_model: ClassVar[str | None] = ""
 
     vision: Llama4Vision
 

@@ -14,7 +14,6 @@ class MegatronBert(Bert):
 
     reference: ClassVar[str] = "MegatronBertForMaskedLM"
     same: ClassVar[tuple[str, ...]] = ("MegatronBertForCausalLM",)
-    with_more: ClassVar[tuple[str, ...]] = ("MegatronBertForPreTraining",)
     defaults: ClassVar = {"vocab_size": 29056, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 
     def forward(c, tokens: Data, head: bool = True) -> Data:

@@ -44,6 +44,7 @@ class MiniMaxM3Text(Sizes):
     """Source: modeling_minimax_m3_vl.py of the reference."""
 
     reference: ClassVar[str] = "MiniMaxM3VLForCausalLM"
+    base_model: ClassVar[str | None] = "MiniMaxM3VLTextModel"
     conditions: ClassVar[tuple[Condition, ...]] = (not_null("num_local_experts"), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=200064)

@@ -63,6 +63,7 @@ class MllamaText(Sizes):
     """
 
     reference: ClassVar[str] = "MllamaForCausalLM"
+    base_model: ClassVar[str | None] = "MllamaTextModel"
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(128004, more=8),)
 

@@ -34,7 +34,6 @@ class Moshi(Sizes):
     is never tied."""
 
     reference: ClassVar[str] = "MoshiForCausalLM"
-    larger: ClassVar[tuple[str, ...]] = ("MoshiForConditionalGeneration",)
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (codebooks_are_there, padding_in_table(None, more=1))
 

@@ -26,7 +26,6 @@ class MT5Encoder(MT5):
 
     reference: ClassVar[str] = "MT5EncoderModel"
     conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
-    with_more: ClassVar[tuple[str, ...]] = ("MT5ForTokenClassification",)
 
     def forward(c, tokens: Data) -> Data:
         return encoder(c, tokens)

@@ -11,7 +11,7 @@ from paramcount.flow import Data, block, given, layers, linear, lookup, norm
 from paramcount.parts.classic import Stack, crossing, decoder_stack, encoder_stack, multi_head, norm_behind, positions, source_states
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
-from paramcount.sizes.conditions import both_stacks, padding_inside
+from paramcount.sizes.conditions import padding_inside
 from paramcount.sizes.rules import heads_fill, stacks_fill
 
 MATRICES = ("query_proj", "key_proj", "value_proj", "out_proj")
@@ -36,7 +36,7 @@ class ProphetNet(Sizes):
 
     reference: ClassVar[str] = "ProphetNetForConditionalGeneration"
     unreached: ClassVar[tuple[str, ...]] = ("word_embeddings.weight",)  # where tables are not tied nothing looks into it
-    conditions: ClassVar[tuple[Condition, ...]] = (*CONDITIONS, looks_at_the_encoder, both_stacks("ProphetNetEncoder", "ProphetNetDecoder"))
+    conditions: ClassVar[tuple[Condition, ...]] = (*CONDITIONS, looks_at_the_encoder)
 
     vocab_size: Positive = hf(absent=30522)
     d_model: Positive = hf(absent=1024)

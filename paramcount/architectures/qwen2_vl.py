@@ -25,6 +25,7 @@ class Qwen2VLText(Qwen2):
     """Source: arXiv:2409.12191, section 2.1."""
 
     reference: ClassVar[str] = "Qwen2VLForConditionalGeneration"
+    base_model: ClassVar[str | None] = "Qwen2VLTextModel"
     conditions: ClassVar[tuple[Condition, ...]] = (*Qwen2.conditions, sections_fill(16, 24, 24))
     defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 152064, "d_model": 8192, "n_layers": 80, "n_heads": 64, "n_kv_heads": 8, "d_ff": 29568}
 
@@ -42,6 +43,7 @@ class Qwen2_5VLText(Qwen2VLText):
     """Source: arXiv:2502.13923, section 2.1."""
 
     reference: ClassVar[str] = "Qwen2_5_VLForConditionalGeneration"
+    base_model: ClassVar[str | None] = "Qwen2_5_VLTextModel"
 
 
 class Qwen2VLVision(Sizes):

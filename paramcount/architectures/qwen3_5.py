@@ -22,6 +22,7 @@ class Qwen35(GatedDeltaHybrid):
     """Source: modeling_qwen3_5.py of the reference."""
 
     reference: ClassVar[str] = "Qwen3_5ForCausalLM"
+    base_model: ClassVar[str | None] = "Qwen3_5TextModel"
 
     d_ff: Positive = hf(absent=12288)
 
@@ -33,6 +34,7 @@ class Qwen35MoE(GatedDeltaHybrid):
     """Source: modeling_qwen3_5_moe.py of the reference."""
 
     reference: ClassVar[str] = "Qwen3_5MoeForCausalLM"
+    base_model: ClassVar[str | None] = "Qwen3_5MoeTextModel"
     defaults: ClassVar[Mapping[str, Any]] = {"d_model": 2048, "n_layers": 40, "n_kv_heads": 2}
 
     n_routed_experts: Positive = hf("num_experts", absent=256)

@@ -27,6 +27,7 @@ class Qwen3VLText(Qwen3):
     """Source: arXiv:2505.09388, section 2."""
 
     reference: ClassVar[str] = "Qwen3VLForConditionalGeneration"
+    base_model: ClassVar[str | None] = "Qwen3VLTextModel"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
     tie_word_embeddings: Flag = hf(absent=False, null=False)
@@ -39,6 +40,7 @@ class Qwen3VLMoEText(Qwen3MoE):
     """The experts of a layer are stored as one tensor for each projection, which released files hold [in, out]. Source: arXiv:2505.09388, section 2."""
 
     reference: ClassVar[str] = "Qwen3VLMoeForConditionalGeneration"
+    base_model: ClassVar[str | None] = "Qwen3VLMoeTextModel"
     defaults: ClassVar[Mapping[str, Any]] = {
         "n_heads": 16, "d_ff": 5632, "d_expert": 1408, "n_routed_experts": 60, "n_active_experts": 4, "tie_word_embeddings": True,
     }  # fmt: skip

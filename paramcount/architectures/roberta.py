@@ -16,7 +16,6 @@ class Roberta(Bert):
 
     reference: ClassVar[str] = "RobertaForMaskedLM"
     same: ClassVar[tuple[str, ...]] = ("RobertaForCausalLM",)
-    with_more: ClassVar[tuple[str, ...]] = ()
     unreached: ClassVar[tuple[str, ...]] = ("lm_head.bias",)  # a head that is not tied has a bias of its own
     conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(1, places=2))
     defaults: ClassVar = {"vocab_size": 50265}

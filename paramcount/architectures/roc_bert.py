@@ -24,7 +24,6 @@ class RoCBert(Bert):
 
     reference: ClassVar[str] = "RoCBertForMaskedLM"
     same: ClassVar[tuple[str, ...]] = ("RoCBertForCausalLM", "RoCBertForPreTraining")
-    with_more: ClassVar[tuple[str, ...]] = ()
     # Tables of sounds and shapes are made also where they are switched off.
     unreached: ClassVar[tuple[str, ...]] = ("cls.predictions.bias", "embeddings.pronunciation_embed", "embeddings.shape_embed")
     conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(0, "n_sounds", "n_shapes"))

@@ -64,7 +64,6 @@ class T5Encoder(T5):
 
     conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
     reference: ClassVar[str] = "T5EncoderModel"
-    with_more: ClassVar[tuple[str, ...]] = ("T5ForTokenClassification",)
 
     def forward(c, tokens: Data) -> Data:
         return encoder(c, tokens)

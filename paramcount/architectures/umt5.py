@@ -27,7 +27,6 @@ class UMT5Encoder(UMT5):
 
     reference: ClassVar[str] = "UMT5EncoderModel"
     conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
-    with_more: ClassVar[tuple[str, ...]] = ("UMT5ForTokenClassification",)
 
     def forward(c, tokens: Data) -> Data:
         return encoder(c, tokens, table_each=True)

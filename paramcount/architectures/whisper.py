@@ -10,7 +10,7 @@ from paramcount.flow import Data, Weight, activate, block, elementwise, given, l
 from paramcount.parts.classic import decoder_stack, encoder_stack
 from paramcount.parts.seq2seq import Layout, bart_layers, decoder_alone, placed
 from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
-from paramcount.sizes.conditions import both_stacks, not_null, padding_inside
+from paramcount.sizes.conditions import not_null, padding_inside
 from paramcount.sizes.rules import stacks_fill
 
 LAYOUT = Layout(before=True, last_norm="layer_norm")
@@ -30,7 +30,7 @@ class Whisper(Sizes):
     """Source: arXiv:2212.04356, section 2.2."""
 
     reference: ClassVar[str] = "WhisperForConditionalGeneration"
-    conditions: ClassVar[tuple[Condition, ...]] = (*ASKED, both_stacks("WhisperForAudioClassification"))
+    conditions: ClassVar[tuple[Condition, ...]] = ASKED
 
     vocab_size: Positive = hf(absent=51865)
     d_model: Positive = hf("hidden_size", "d_model", absent=384)
@@ -48,8 +48,7 @@ class Whisper(Sizes):
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:
-        frames = given("log-mel frames", "frames", c.n_mels)
-        memory = block(frames, "model.encoder.", lambda frames: encoder(c, frames), part="encoder")
+        memory = listen(c, "model.encoder.")
         table = "model.decoder.embed_tokens.weight"
         x = placed(c, lookup(tokens, table, "embedding", c.vocab_size, c.d_model), tokens, "model.decoder.", LAYOUT)
         x = bart_layers(decoder_stack(c), x, "model.decoder.", LAYOUT, memory, k_bias=False)
@@ -70,6 +69,12 @@ class WhisperDecoder(Decoder):
 
     def forward(c, tokens: Data) -> Data:
         return decoder_alone(c, tokens, LAYOUT, head_name="proj_out", k_bias=False)
+
+
+def listen(c: Any, prefix: str) -> Data:
+    """The encoder's states."""
+    frames = given("log-mel frames", "frames", c.n_mels)
+    return block(frames, prefix, lambda frames: encoder(c, frames), part="encoder")
 
 
 def encoder(c: Any, frames: Data) -> Data:

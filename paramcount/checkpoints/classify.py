@@ -7,8 +7,6 @@ import re
 from paramcount.checkpoints.folding import LONGEST_NAME
 from paramcount.checkpoints.writers.gguf_tables import ADDED
 
-OTHER_HEAD = "head of another task"
-
 # Words of names, the first class that has one wins. A name is lower-cased, its indices are braces.
 WORDS = (
     ("adapter", (r"lora_[ab]\b", r"lora_(embedding|magnitude)", r"(^|\.)(adapters?|ia3|prefix_encoder|prompt_encoder)\b")),
@@ -18,7 +16,7 @@ WORDS = (
     ("MTP layer", (r"(^|\.)mtp(_|\.)", r"\b(nextn|eh_proj|enorm|hnorm|shared_head)\b")),
     ("vision tower", (r"vision|visual|image|video", r"(^|\.)(vit|v|mm|vpm|sam_model)\.", r"patch_embed")),
     ("audio tower", (r"audio|speech|whisper|conformer|acoustic|semantic_tokenizer",)),
-    (OTHER_HEAD, (r"(^|\.)(classifier|classification_head|pre_classifier|regression_head|score|qa_outputs)\b",)),
+    ("head of another task", (r"(^|\.)(classifier|classification_head|pre_classifier|regression_head|score|qa_outputs)\b",)),
     ("projector", (r"projector|multi_?modal|connector|aligner", r"(^|\.)(mlp1|patch_merge_mlp|resampler)\.")),
 )
 BY_NAME = tuple((re.compile("|".join(patterns)), what) for what, patterns in WORDS)

@@ -7,7 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from paramcount.checkpoints.checkpoint import Checkpoint
-from paramcount.checkpoints.classify import HARMLESS, NOT_COUNTED, OTHER_HEAD, class_of
+from paramcount.checkpoints.classify import HARMLESS, NOT_COUNTED, class_of
 from paramcount.checkpoints.folding import folded, key
 from paramcount.checkpoints.matching import Matches, is_counted, renamed
 from paramcount.checkpoints.opening.sampling import same_values
@@ -87,7 +87,6 @@ def _undeclared(name: str, matches: Matches, checkpoint: Checkpoint, content: Un
     if name.startswith(count.sizes.unreached):
         return Finding("beside", "never read", None, shape)
     accounted = what in HARMLESS or (count.scope == "language_model" and what in NOT_COUNTED)
-    accounted |= what == OTHER_HEAD and any("head of" in part for part in count.not_counted)
     return Finding("beside" if accounted else "unexpected", what, None, shape)
 
 

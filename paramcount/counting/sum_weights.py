@@ -34,7 +34,7 @@ def flows(sizes: Sizes, head: bool = True) -> Iterator[tuple[Data, str]]:
     """The model's own flow, then that of its MTP layers, each with the part its weights belong to unless they say otherwise.
     `head`: with the language model's head."""
     tokens = given("tokens", "tokens")
-    yield sizes.forward(tokens) if head else sizes.body(tokens), "decoder"
+    yield sizes.task_forward(tokens) if head else sizes.body(tokens), "decoder"
     beside = sizes.mtp(tokens)
     if beside is not None:
         yield beside, "mtp"
@@ -161,6 +161,6 @@ def symbolic(sizes: Sizes, counted: bool, prefix: str = "", *, kept: Container[s
         else:
             found[name] = symbols(prefix + name)[0] if is_symbol(name, number, counted) and prefix + name not in kept else number
     same = SimpleNamespace(**found)
-    for method in ("forward", "body", "mtp"):
+    for method in ("task_forward", "forward", "body", "mtp"):
         setattr(same, method, MethodType(getattr(type(sizes), method), same))
     return same

@@ -13,6 +13,8 @@ MEANINGS = {
     "n_decoder_layers": "layers of the decoder",
     "n_dense_layers": "first layers, without experts",
     "n_global_layers": "layers that see the whole image",
+    "n_labels": "labels of the classifier",
+    "d_projected": "dimension before the classifier",
     "n_mtp_layers": "layers for multi-token prediction",
     "n_heads": "attention heads",
     "n_encoder_heads": "attention heads of the encoder",

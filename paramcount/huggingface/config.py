@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from paramcount.architectures import ARCHITECTURES
@@ -16,10 +16,10 @@ from paramcount.sizes import LARGEST, Origin, Sizes
 from paramcount.sizes.rules import validated
 from paramcount.sizes.single_layers import PER_LAYER, not_declared
 
-# Classes with the reference's body and another head, by the ending of their names; "Model" has none.
-OTHER_HEADS = (
-    "Model", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction", "ForPreTraining",
-    "ForQuestionAnsweringSimple", "ForAudioClassification", "ForImageClassification", "TextModel", "Encoder",
+# How the names of classes end that have the head of another task.
+TASKS = (
+    "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction",
+    "ForQuestionAnsweringSimple", "ForAudioClassification", "ForImageClassification", "ForDecision",
 )  # fmt: skip
 REFERENCE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "WithLMHeadModel", "LMHeadModel", "ForMaskedLM", "Decoder", "MTModel")
 
@@ -77,7 +77,7 @@ def with_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tup
     bodies = {stem(name): model_type for name, model_type in types.items()}
     body = max((name for name in bodies if cls.startswith(name)), key=len, default="")
     model_type = types.get(cls) or bodies.get(body)
-    if model_type is None:
+    if model_type is None or (cls not in types and not is_supported(cls, model_type)):
         return document, ()
     state = "is missing" if given is None else f"= {printable(given, 60)} is unknown"
     return {**document, "model_type": model_type}, (f"model_type {state}; counted as {cls}, which `architectures` names",)
@@ -89,7 +89,11 @@ def declared(document: Mapping[str, Any]) -> tuple[type[Sizes], str, str]:
     Raises: ParamcountError where it is not known.
     """
     model_type, cls = model_type_of(document), class_of(document)
-    name = f"{model_type}.{cls}" if f"{model_type}.{cls}" in ARCHITECTURES else model_type
+    name = f"{model_type}.{cls}"
+    if name not in ARCHITECTURES:
+        usual = architecture_of(model_type)
+        if not cls or cls in classes(usual) or cls not in task_heads(model_type):
+            return usual, model_type, cls
     return architecture_of(name), name, cls
 
 
@@ -98,12 +102,51 @@ def stem(name: str) -> str:
     return next((name.removesuffix(ending) for ending in REFERENCE_ENDINGS if name.endswith(ending)), name)
 
 
+def reference_class(sizes: type[Sizes]) -> str:
+    """The class whose parameters an architecture declares."""
+    return sizes.reference.partition(" ")[0]
+
+
+def base_model(sizes: type[Sizes]) -> str:
+    """The reference's class without a head; empty if there is none."""
+    return f"{stem(reference_class(sizes))}Model" if sizes.base_model is None else sizes.base_model
+
+
+def classes(sizes: type[Sizes]) -> list[str]:
+    """The classes whose parameters an architecture declares, with the LM head and without."""
+    return [name for name in (reference_class(sizes), *sizes.same, base_model(sizes)) if name]
+
+
+def task_heads(model_type: str) -> Collection[str]:
+    """The classes of a model type that have the head of another task."""
+    from paramcount.architectures.task_heads import task_heads as declared_heads  # few configs need them
+
+    return declared_heads(model_type)
+
+
+def supported_classes(model_type: str) -> list[str]:
+    """The classes of a model type that are counted, its usual one first."""
+    variants = [name.partition(".")[2] for name in ARCHITECTURES if name.startswith(f"{model_type}.")]
+    return [*classes(architecture_of(model_type)), *variants, *task_heads(model_type)]
+
+
+def is_supported(cls: str, model_type: str) -> bool:
+    return model_type in ARCHITECTURES and cls in supported_classes(model_type)
+
+
+def refuse_undeclared_class(model_type: str, cls: str, architecture: type[Sizes]) -> None:
+    """Raises if a class is named like those of the model type, or like one of another task, and is none that is supported."""
+    beginning = stem(reference_class(architecture))
+    if (cls.startswith(beginning) or cls.endswith(TASKS)) and cls not in (supported := supported_classes(model_type)):
+        expected = " or ".join(dict.fromkeys([*near(cls, supported, 4), supported[0]]))
+        raise ParamcountError(f"= {printable(cls, 60)} is not supported for model_type {model_type}", where="architectures.0", accepted=expected)
+
+
 def from_config(document: Mapping[str, Any], id: str = "config.json", name: str = "") -> Config:
     """The model that a parsed config.json describes, as the reference implementation would build it. Nothing of it is run.
 
     Raises: ParamcountError where the reference refuses it, or where it is not known how to count it exactly.
     """
-    given = document
     document, notes = with_model_type(document)
     model_type, cls = model_type_of(document), class_of(document)
     composite = COMPOSITES.get(model_type)
@@ -114,8 +157,6 @@ def from_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     else:
         config, reading, registered = whole_model(document)
     if notes:
-        if reading.reference != cls:  # the beginning of the name is a supported model's, the rest no head that it has
-            model_type_of(given)
         reading = reading._replace(notes=(*notes, *reading.notes))
     reach = document.get("max_position_embeddings")
     context = reach if type(reach) is int and 0 < reach <= LARGEST else None
@@ -130,23 +171,19 @@ def unknown_tower(document: Mapping[str, Any], composite: Composite) -> bool:
 def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     """The sizes of everything the class named first has but heads that are no language model's, their reading, the architecture."""
     architecture, registered, cls = declared(document)
-    if cls in architecture.larger:
-        raise ParamcountError(f"= {cls} holds more than is declared", where="architectures.0", accepted=architecture.reference)
+    refuse_undeclared_class(str(document["model_type"]), cls, architecture)
     values, origin, used, sections = read(architecture, document)
     unread = left_unread(document, used, sections)
     try:
         config = validated(architecture, values)
     except ParamcountError as error:
         raise in_keys(error, origin) from None
-    own = architecture.reference.partition(" ")[0]
-    reference, head = own, True
+    own = reference_class(architecture)
+    reference = cls if cls in architecture.same else own
     left_out: tuple[str, ...] = ()
-    if cls in architecture.same:
-        reference = cls
-    elif cls in architecture.with_more:
-        reference, left_out = cls, (f"other head of {cls}",)
-    elif cls and cls != own and cls in [stem(own) + ending for ending in OTHER_HEADS]:
-        reference, head, left_out = cls, False, ("lm_head",) if cls.endswith(("Model", "Encoder")) else (f"head of {cls}",)
+    head = cls in ("", own, *architecture.same) or cls != base_model(architecture)
+    if not head:
+        reference, left_out = cls, ("lm_head",)
     untraced = ("use_sliding_window = true",) if document.get("use_sliding_window") is True and "window" not in architecture.model_fields else ()
     warnings = unread_warnings(unread, own)
     reading = Reading(reference, head, not_counted=left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread, untraced=untraced)
@@ -155,6 +192,9 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
 
 def language_model(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:
     """The language model alone of a composite whose other parts are not declared; they are named under `not_counted`."""
+    if cls.endswith(TASKS):
+        accepted = "a class with an LM head, or one without a head"
+        raise ParamcountError(f"= {printable(cls, 60)}, whose head is not declared, is not supported", where="architectures.0", accepted=accepted)
     config, registered, (_, origin, used, sections) = read_language(document)
     unread = left_unread({key: value for key, value in document.items() if key not in composite.beside}, used, sections)
     head = not cls.endswith("Model")

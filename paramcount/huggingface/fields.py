@@ -98,6 +98,7 @@ class Field(NamedTuple):
     least: int | None  # of a whole number
     inner: type[Sizes] | None
     optional: bool = False  # a model may lack it
+    at_root: bool = False  # derived from keys outside the architecture's section
 
 
 def limits_of(info: FieldInfo) -> Iterable[Any]:
@@ -119,7 +120,7 @@ def fields(architecture: type[Sizes]) -> tuple[Field, ...]:
             continue
         key = key_of(architecture, name)
         limits = [limit.ge for limit in limits_of(info) if hasattr(limit, "ge")]
-        found.append(Field(name, key.spellings(name), key.absent, key.null, key.at_most, limits[0] if limits else None, None, type(None) in types))
+        found.append(Field(name, key.spellings(name), key.absent, key.null, key.at_most, limits[0] if limits else None, None, type(None) in types, key.at_root))
     return tuple(found)
 
 
@@ -167,7 +168,8 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
     done = Values({}, {}, set(), {architecture.section} if architecture.section else set())
     values, origin, used, sections = done
     watched = Watched(config)
-    for field, spellings, absent, null, at_most, least, inner, optional in fields(architecture):
+    whole = Watched(document)
+    for field, spellings, absent, null, at_most, least, inner, optional, at_root in fields(architecture):
         if inner is not None:
             if optional and inner.section and found(document, inner.section) in (ABSENT, None):
                 values[field], origin[field] = None, DEFAULT
@@ -208,9 +210,10 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
             if not callable(absent):
                 values[field], origin[field] = absent if at_most is None else min(absent, values[at_most]), DEFAULT
                 continue
-            watched.seen = []
-            values[field] = worked_out(absent, watched, values, field)
-            looked_at = tuple(start + key for key in dict.fromkeys(watched.seen) if key in config)
+            source, above = (whole, "") if at_root else (watched, start)
+            source.seen = []
+            values[field] = worked_out(absent, source, values, field)
+            looked_at = tuple(above + key for key in dict.fromkeys(source.seen) if dict.__contains__(source, key))
             origin[field] = Origin("derived", looked_at)
             used.update(looked_at)
     for field, (value, where) in sizes_of_single_layers(architecture, document, config, values).items():

@@ -9,17 +9,6 @@ from paramcount.errors import ParamcountError, near, shown
 from paramcount.sizes import Condition
 
 
-def both_stacks(*alone: str) -> Condition:
-    """For encoder-decoders: classes that hold one of the stacks only are not supported."""
-
-    def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
-        first = (js.get("architectures") or [""])[0]
-        if first in alone:
-            raise ParamcountError(f"= {shown(first)}, half an encoder-decoder, is not supported", where="architectures.0", accepted="a class with both stacks")
-
-    return condition
-
-
 def even_where_rotated(*words: str, named: bool = False) -> Condition:
     """Where only layers of these words rotate their heads. The reference also asks it of a head wider than 4 that no layer rotates, if
     it has head_dim, from config.json or (`named`) by default."""

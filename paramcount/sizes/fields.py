@@ -96,6 +96,7 @@ class Key(NamedTuple):
     absent: Any  # the reference's default, or a Derivation
     null: Any  # what null means: a value, a Derivation, ABSENT, or NULL itself
     at_most: str | None = None  # the field that a larger value is cut to, as the reference never looks further
+    at_root: bool = False  # a derivation looks at the whole config.json, also if the architecture reads one section
 
     def spellings(self, field: str) -> tuple[str, ...]:
         return () if self.names is None else self.names or (USUAL[field],)
@@ -107,9 +108,9 @@ def hf(*names: str, absent: Any = REQUIRED, null: Any = NULL, at_most: str | Non
     return Field(json_schema_extra={"hf": Key(names, absent, null, at_most)})  # type: ignore[dict-item]
 
 
-def derived(absent: Derivation) -> Any:
-    """A field that no key of config.json gives: the reference works it out."""
-    return Field(json_schema_extra={"hf": Key(None, absent, NULL)})  # type: ignore[dict-item]
+def derived(absent: Derivation, *, at_root: bool = False) -> Any:
+    """A field that no key of config.json gives: the reference works it out. `at_root`: from keys outside the architecture's section."""
+    return Field(json_schema_extra={"hf": Key(None, absent, NULL, at_root=at_root)})  # type: ignore[dict-item]
 
 
 def key_of(architecture: type[Sizes], field: str) -> Key:
@@ -125,8 +126,7 @@ class Sizes(BaseModel):
 
     reference: ClassVar[str] = ""  # the reference implementation's class, or who published the modelling code
     same: ClassVar[tuple[str, ...]] = ()  # other classes that hold the same parameters
-    larger: ClassVar[tuple[str, ...]] = ()  # classes of the same model type that hold more than is declared: refused
-    with_more: ClassVar[tuple[str, ...]] = ()  # classes that hold these and another head, which is not counted
+    base_model: ClassVar[str | None] = None  # the class without a head, unless it ends in Model as `reference` begins; "": there is none
     # Beginnings of names, behind the model's own prefix, of tensors that the reference allocates and no forward pass can reach: in no count.
     unreached: ClassVar[tuple[str, ...]] = ()
     # Ends of names of tables that the reference works out as it builds a model: its writer leaves them out, or did.
@@ -144,12 +144,13 @@ class Sizes(BaseModel):
     def forward(c, tokens: Data) -> Data:
         raise NotImplementedError
 
+    def task_forward(c, tokens: Data) -> Data:
+        """The forward pass of the class that is counted: `forward`, unless the head of another task stands on `body`."""
+        return c.forward(tokens)
+
     def body(c, tokens: Data) -> Data:
         """The forward pass without the output head: what the reference's other heads stand on."""
-        out = c.forward(tokens)
-        while not any(weight.component == "lm_head" for weight in out.weights):
-            out = out.inputs[0]
-        return out.inputs[0]
+        return before_lm_head(c.forward(tokens))
 
     def mtp(c, tokens: Data) -> Data | None:
         """Multi-token-prediction layers on the model's last hidden state, beside it; None where there are none."""
@@ -165,6 +166,16 @@ class Sizes(BaseModel):
 
     def check(c) -> None:
         """Raises where the sizes contradict each other in a way that only this architecture forbids."""
+
+
+def before_lm_head(out: Data) -> Data:
+    """What the LM head reads that leads to `out`; `out` itself where there is none."""
+    x = out
+    while not any(weight.component == "lm_head" for weight in x.weights):
+        if not x.inputs or x.bodies:
+            return out
+        x = x.inputs[0]
+    return x.inputs[0]
 
 
 class Tower(Sizes):

@@ -58,6 +58,7 @@ OPERATIONS = {
     "times a number": "", "depth scale": "times a number", "routed scale": "times a number", "half": "times ½", "shift": "a learned number added",
     "weigh": "times learned numbers", "soft cap": "bent so that no number passes a bound", "activation": "", "gelu of the largest": "the others become 0",
     "first token": "", "of the token before": "",
+    "pooled": "", "last position": "", "one position": "", "mean of all": "", "state at the start": "", "weighted sum of layers": "learned weights",
     "choose": "only the chosen tokens count",
     "choose tokens": "the largest scores",
     "keep": "only what the scores keep counts",

@@ -58,7 +58,8 @@ def proof(model: Model, count: Count) -> str:
 
         return phrase(model)
     if model.reading.origin:
-        return f"as {model.sizes.reference if model.reading.head else model.reading.reference} builds it"
+        whole = model.reading.scope == "model" or not model.reading.head
+        return f"as {model.reading.reference if whole else model.sizes.reference} builds it"
     made = checks(model, count)
     reference = next((check for check in made if check.what == "reference"), None)
     if reference is None:

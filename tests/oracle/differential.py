@@ -131,6 +131,19 @@ def document_of(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[s
     return document
 
 
+LABELS = [{}, {"num_labels": 5}, {"num_labels": 1}, {"num_labels": 2}, {"id2label": {"0": "a", "1": "b", "2": "c"}}, {"num_labels": 4, "id2label": {"0": "a"}}]
+SUMMARIES = ("summary_use_proj", "summary_proj_to_labels")
+
+
+def labelled(document: dict[str, Any], cls_name: str, choose: Choose) -> dict[str, Any]:
+    """The same config for a class with the head of another task: with some labels, and now and then keys that only such heads read."""
+    found = {**document, "architectures": [cls_name], **deepcopy(choose(LABELS))}
+    found |= {key: value for key in SUMMARIES if (value := choose([None, None, True, False])) is not None}
+    if cls_name.endswith("ForAudioClassification"):
+        found |= {"use_weighted_layer_sum": choose([True, False]), "classifier_proj_size": choose([8, 24])}
+    return found
+
+
 def ours(document: dict[str, Any]) -> tuple[Count, Named, Named]:
     """The count, and every tensor by its own name: parameters, buffers."""
     model = from_config(document)
@@ -205,7 +218,7 @@ def totals(model: Any) -> dict[str, int]:
     found = {
         "total": sum(p.numel() for p in model.parameters()),
         "buffers": sum(b.numel() for name, b in model.named_buffers() if name in model.state_dict()),
-        "embedding": table.numel(),
+        "embedding": 0 if table.dim() > 2 else table.numel(),  # a convolution's: no token is looked up
     }
     if (head := model.get_output_embeddings()) is not None:
         tables = {id(table)} | {id(m.weight) for m in model.modules() if type(m).__name__.endswith("Embedding") and hasattr(m, "weight")}
@@ -223,11 +236,15 @@ def runs(document: dict[str, Any], cls_name: str, dead: Collection[str] = (), *,
         model.set_experts_implementation("eager")  # the faster kernels ask more of an expert's width on a CPU
         if not model.config.get_text_config().is_encoder_decoder:
             model.config.get_text_config().use_cache = False
-        ids = torch.zeros((1, tokens), dtype=torch.long)
+        several = cls_name.endswith(("ForMultipleChoice", "DoubleHeadsModel"))  # texts of which one is chosen
+        ids = torch.zeros((1, 2, tokens) if several else (1, tokens), dtype=torch.long)
+        end = getattr(model.config, "eos_token_id", None)
+        if cls_name.endswith("ForSequenceClassification") and type(end) is int and 0 <= end < model.get_input_embeddings().num_embeddings:
+            ids[..., -1] = end  # some classify its vector
         inputs = {model.main_input_name: ids}
         if model.main_input_name == "input_features":
             inputs = {"input_features": torch.zeros((1, model.config.num_mel_bins, 2 * model.config.max_source_positions))}
-        if model.config.is_encoder_decoder:
+        if model.config.is_encoder_decoder and not cls_name.endswith("ForAudioClassification"):
             inputs |= {"decoder_input_ids": ids, "use_cache": False}  # a cache may be as short as the encoder
         with torch.no_grad():
             for name, parameter in model.named_parameters():
@@ -235,8 +252,9 @@ def runs(document: dict[str, Any], cls_name: str, dead: Collection[str] = (), *,
                     parameter.fill_(torch.nan)
             flaws.poison(model)
             out = model.eval()(**inputs)
-        read = out.logits if hasattr(out, "logits") else out.last_hidden_state
-        assert not (dead or flaws.known(model)) or read.isfinite().all(), f"{', '.join(dead)} is read"
+        read = [value for value in out.values() if isinstance(value, torch.Tensor) and value.is_floating_point()]
+        assert read, "nothing comes out"
+        assert not (dead or flaws.known(model)) or all(value.isfinite().all() for value in read), f"{', '.join(dead)} is read"
     except Exception as error:
         return error
     return None

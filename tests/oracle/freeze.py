@@ -1,4 +1,7 @@
-"""Freeze cases of the differential test into tests/data/cases.json: `python -m tests.oracle.freeze [MODEL_TYPE...]`."""
+"""Freeze cases of the differential test into tests/data/cases.json: `python -m tests.oracle.freeze [MODEL_TYPE...]`.
+
+`python -m tests.oracle.freeze --task-heads` freezes classes with the head of another task into tests/data/task_heads.json.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from paramcount.architectures.task_heads import DECLARED, task_heads
 from paramcount.errors import ParamcountError
 from tests.cases import CASES, digest, load
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential
+from tests.task_heads import TASK_HEADS
 
 COUNTED, SAVED, REFUSED, LARGEST = 5, 1, 2, 2_000
 
@@ -59,12 +64,36 @@ def cases(name: str) -> list[dict[str, Any]]:
     return [*found, *[facts for facts in saved if facts]]
 
 
+def cases_with_task_head(name: str, most: int = 600) -> list[dict[str, Any]]:
+    """One config of a class with the head of another task that is counted, as the reference built it."""
+    model_type, _, cls = name.partition(".")
+    rng = random.Random(11)  # noqa: S311
+    for _ in range(most):
+        document = differential.labelled(differential.document_of(model_type, rng.choice, MODEL_TYPES[model_type].vary), cls, rng.choice)
+        if (facts := case(document, cls)) and "refused" not in facts and not differential.differences(document, cls):
+            return [facts]
+    return []
+
+
+def freeze_task_heads() -> None:
+    names = [f"{model_type}.{cls}" for model_type in DECLARED for cls in task_heads(model_type)]
+    blocks = []
+    for name in sorted(names):
+        found = cases_with_task_head(name)
+        print(name, len(found))
+        blocks.append(f"{json.dumps(name)}: [\n{lines(found)}\n]")
+    TASK_HEADS.write_text("{\n" + ",\n".join(blocks) + "\n}\n", encoding="utf-8")
+
+
 def lines(entries: list[dict[str, Any]]) -> str:
     return ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
 
 
 def main(names: list[str]) -> None:
     differential.silence()
+    if names == ["--task-heads"]:
+        freeze_task_heads()
+        return
     for name in names or sorted(MODEL_TYPES):
         found = cases(name)
         frozen = {known: kept for known, kept in load().items() if known in MODEL_TYPES} | {name: found}

@@ -1,0 +1,163 @@
+"""Heads of other tasks than language modelling: each takes hidden states to its outputs. Their weights are of component `other`.
+
+A head reads what a model's body hands out: the hidden state of every token, or the pooled one beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from paramcount.flow import Data, activate, block, elementwise, join, linear, norm
+from paramcount.parts.feed_forward import plain_mlp
+
+Build = Callable[[Any, Data], Data]  # (config, hidden states) to the outputs of a task
+
+
+def attach(c: Any, build: Build, x: Data) -> Data:
+    """The outputs of a head, which belongs to the part of the model that it stands on."""
+    return block(x, "", lambda x: build(c, x), part=x.part) if x.part else build(c, x)
+
+
+def one_vector(x: Data, which: str) -> Data:
+    """The vector that stands for the whole text: of its first token, its last position, or another."""
+    return Data(which, (x,), ("text", *x.shape[1:]))
+
+
+def score_last(c: Any, x: Data) -> Data:
+    """Scores of the last position. Source: GenericForSequenceClassification in modeling_layers.py of the reference."""
+    return one_vector(linear(x, "score", "other", c.n_labels), "last position")
+
+
+def score_last_unnamed_bias(c: Any, x: Data) -> Data:
+    """The same, as CTRLForSequenceClassification names it."""
+    return one_vector(linear(x, "classifier", "other", c.n_labels), "last position")
+
+
+def score_tokens(c: Any, x: Data) -> Data:
+    """Scores of every token. Source: GenericForTokenClassification in modeling_layers.py of the reference."""
+    return linear(x, "score", "other", c.n_labels, bias=True)
+
+
+def classify_tokens(c: Any, x: Data) -> Data:
+    return linear(x, "classifier", "other", c.n_labels, bias=True)
+
+
+def find_span(c: Any, x: Data) -> Data:
+    """Where an answer begins and ends. Source: GenericForQuestionAnswering in modeling_layers.py of the reference."""
+    return linear(x, "qa_outputs", "other", 2, bias=True)
+
+
+def pooled(c: Any, x: Data) -> Data:
+    """The pooled vector, which stands beside what x is made of and is as wide as the model."""
+    return Data("pooled", (x,), ("text", c.d_model))
+
+
+def classify_pooled(c: Any, x: Data) -> Data:
+    return classify_tokens(c, pooled(c, x))
+
+
+def choose_pooled(c: Any, x: Data) -> Data:
+    """One score for each of several texts."""
+    return linear(pooled(c, x), "classifier", "other", 1, bias=True)
+
+
+def follow_pooled(c: Any, x: Data) -> Data:
+    """Whether one sentence follows the other."""
+    return linear(pooled(c, x), "cls.seq_relationship", "other", 2, bias=True)
+
+
+def order_pooled(c: Any, x: Data) -> Data:
+    """ALBERT's sentence order."""
+    return linear(pooled(c, x), "sop_classifier.classifier", "other", c.n_labels, bias=True)
+
+
+def dense_then(name: str, last: str) -> Build:
+    """The first token's vector through a matrix as wide as itself, then to labels."""
+
+    def build(c: Any, x: Data) -> Data:
+        first = one_vector(x, "first token")
+        h = activate(linear(first, f"{name}.dense", "other", x.shape[-1], bias=True), "tanh")
+        return linear(h, f"{name}.{last}", "other", c.n_labels, bias=True)
+
+    return build
+
+
+classify_first = dense_then("classifier", "out_proj")  # RoBERTa
+classify_end = dense_then("classification_head", "out_proj")  # BART: the vector of the end token
+
+
+def preclassified(n: Callable[[Any], Any]) -> Build:
+    """DistilBERT's: `n` outputs."""
+
+    def build(c: Any, x: Data) -> Data:
+        h = activate(linear(one_vector(x, "first token"), "pre_classifier", "other", x.shape[-1], bias=True), "relu")
+        return linear(h, "classifier", "other", n(c), bias=True)
+
+    return build
+
+
+def classify_bigbird_span(c: Any, x: Data) -> Data:
+    """BigBird's: an MLP, its norm, then the span."""
+    names = ("qa_classifier.intermediate.dense", "qa_classifier.output.dense")
+    h = norm(x + plain_mlp(x, names, "other", c.d_ff, bias=True), "qa_classifier.output.LayerNorm", bias=True)
+    return linear(h, "qa_classifier.qa_outputs", "other", 2, bias=True)
+
+
+def detect_replaced(c: Any, x: Data) -> Data:
+    """ELECTRA's discriminator: whether a token was replaced."""
+    h = activate(linear(x, "discriminator_predictions.dense", "other", x.shape[-1], bias=True), "gelu")
+    return linear(h, "discriminator_predictions.dense_prediction", "other", 1, bias=True)
+
+
+def summary(c: Any, x: Data, name: str, n_labels: Any) -> Data:
+    """One vector for the text, through a matrix where the config asks for it: to labels, or as wide as the model."""
+    one = one_vector(x, "one position")
+    return linear(one, f"{name}.summary", "other", n_labels if c.summary_to_labels else c.d_model, bias=True) if c.summary_projected else one
+
+
+def summarise(c: Any, x: Data) -> Data:
+    return summary(c, x, "sequence_summary", c.n_labels)
+
+
+def summarise_then(last: str, n: Callable[[Any], Any]) -> Build:
+    return lambda c, x: linear(summarise(c, x), last, "other", n(c), bias=True)
+
+
+def choose_by_summary(c: Any, x: Data) -> Data:
+    """The second head of GPT's double-head classes: one score for each of several texts."""
+    return summary(c, x, "multiple_choice_head", 1)
+
+
+def find_span_in_beams(prefix: str) -> Build:
+    """XLNet's and XLM's heads for SQuAD: the beginning, the end given the beginning, and whether there is an answer."""
+
+    def build(c: Any, x: Data) -> Data:
+        start = linear(x, f"{prefix}start_logits.dense", "other", 1, bias=True)
+        both = join(x, Data("state at the start", (x, start), x.shape))
+        h = activate(linear(both, f"{prefix}end_logits.dense_0", "other", c.d_model, bias=True), "tanh")
+        end = linear(norm(h, f"{prefix}end_logits.LayerNorm", bias=True), f"{prefix}end_logits.dense_1", "other", 1, bias=True)
+        answer = activate(linear(both, f"{prefix}answer_class.dense_0", "other", c.d_model, bias=True), "tanh")
+        return Data("hand on", (start, end, linear(answer, f"{prefix}answer_class.dense_1", "other", 1)), start.shape)
+
+    return build
+
+
+def classify_normed(c: Any, x: Data) -> Data:
+    """ModernBERT's: a matrix and a norm before the labels."""
+    h = activate(linear(x, "head.dense", "other", x.shape[-1], bias=c.transform_bias), "gelu")
+    h = norm(h, "head.norm", bias=c.norm_bias)
+    return one_vector(linear(h, "classifier", "other", c.n_labels, bias=c.transform_bias), "last position")
+
+
+def score_projected(c: Any, x: Data) -> Data:
+    """T5Gemma's."""
+    return linear(x, "score.out_proj", "other", c.n_labels, bias=True)
+
+
+def classify_heard(c: Any, x: Data) -> Data:
+    """Whisper's: states of the encoder, of all its layers where they are weighted, averaged over time."""
+    if c.weighted_layers:
+        x = elementwise(x, "weighted sum of layers", "layer_weights", "other", c.n_encoder_layers + 1)
+    h = linear(x, "projector", "other", c.d_projected, bias=True)
+    return linear(one_vector(h, "mean of all"), "classifier", "other", c.n_labels, bias=True)

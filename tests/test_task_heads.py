@@ -1,0 +1,150 @@
+"""Classes with a model's body and the head of another task: sequence classification, question answering, …"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.architectures.task_heads import DECLARED, task_heads
+from tests.cases import digest
+from tests.oracle.differential import ours
+from tests.refusing import refusal
+from tests.task_heads import load
+from tests.test_config_json import lines
+
+CASES = load()
+NAMES = sorted(f"{model_type}.{cls}" for model_type in DECLARED for cls in task_heads(model_type))
+LLAMA = {
+    "model_type": "llama", "vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40,
+}  # fmt: skip
+LLAMA_BODY = 96 * 32 + 2 * (4 * 32 * 32 + 3 * 32 * 40 + 2 * 32) + 32
+
+# As transformers 5.23.0 reads them: tests/oracle/test_task_heads.py
+LABELS: list[tuple[dict[str, Any], int]] = [
+    ({}, 2),
+    ({"num_labels": 7}, 7),
+    ({"num_labels": 0}, 0),
+    ({"id2label": None}, 2),
+    ({"id2label": {"0": "a", "1": "b", "2": "c"}}, 3),
+    ({"id2label": {"0": "a", "00": "b"}}, 1),
+    ({"id2label": {}}, 0),
+    ({"id2label": {"0": "a"}, "num_labels": 4}, 4),
+    ({"label2id": {"a": 0, "b": 1, "c": 2}}, 2),
+    ({"id2label": {"0": "a"}, "num_labels": 1, "problem_type": "multi_label_classification"}, 1),
+]
+REFUSED_LABELS: list[tuple[dict[str, Any], str]] = [
+    ({"num_labels": None}, "num_labels = null (accepted: a whole number from 0)"),
+    ({"num_labels": "3"}, "num_labels = the text '3' (accepted: a whole number from 0)"),
+    ({"num_labels": 3.0}, "num_labels = 3.0 (accepted: a whole number from 0)"),
+    ({"id2label": ["a", "b"]}, "id2label = a list (accepted: a mapping from numbers to names)"),
+    ({"id2label": {"a": "0"}}, "id2label: has the text 'a': the text '0' (accepted: a mapping from numbers to names)"),
+    (
+        {"num_labels": 1, "problem_type": "single_label_classification"},
+        "num_labels = 1 with problem_type = single_label_classification (accepted: 2 or more)",
+    ),
+]
+
+
+def test_frozen_cases_are_of_every_class() -> None:
+    assert sorted(CASES) == NAMES
+    assert [name for name, cases in CASES.items() if not cases] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_class_with_another_head_is_counted_as_the_reference_built_it(name: str) -> None:
+    for case in CASES[name]:
+        count, parameters, buffers = ours(case["config"])
+        assert {what: getattr(count, what) for what in ("total", "embedding", "buffers")} == {what: case[what] for what in ("total", "embedding", "buffers")}
+        assert count.lm_head == case.get("lm_head", 0)
+        assert (digest(parameters, case["prefix"]), digest(buffers, case["prefix"])) == (case["tensors"], case["buffer_tensors"])
+
+
+@pytest.mark.parametrize("name", sorted({(head.build, head.moved): f"{kind}.{cls}" for kind in DECLARED for cls, head in task_heads(kind).items()}.values()))
+def test_every_view_reads_a_class_with_another_head(name: str) -> None:
+    config = CASES[name][0]["config"]
+    count = pc.count(config)
+    assert (count.reference, count.not_counted) == (name.partition(".")[2], ())
+    assert sum(count.components.values()) == sum(count.parts.values()) == sum(tensor.parameters for tensor in count.tensors) == count.total
+    assert pc.explain(config).total == count.total
+    assert pc.trace(config).steps
+    assert "<svg" in pc.draw(config).svg()
+
+
+@pytest.mark.parametrize(
+    ("cls", "keys", "head"),
+    [
+        ("LlamaForSequenceClassification", {}, {"score.weight": (2, 32)}),
+        ("LlamaForSequenceClassification", {"num_labels": 5}, {"score.weight": (5, 32)}),
+        ("LlamaForTokenClassification", {"num_labels": 5}, {"score.weight": (5, 32), "score.bias": (5,)}),
+        ("LlamaForQuestionAnswering", {"num_labels": 5}, {"qa_outputs.weight": (2, 32), "qa_outputs.bias": (2,)}),
+    ],
+)
+def test_the_head_stands_on_the_body_and_is_of_component_other(cls: str, keys: dict[str, Any], head: dict[str, tuple[int, ...]]) -> None:
+    count = pc.count({**LLAMA, **keys, "architectures": [cls]})
+    assert {tensor.name: tensor.shape for tensor in count.tensors if tensor.component == "other" and tensor.role == "parameter"} == head
+    assert count.total == LLAMA_BODY + sum(n * (shape[1] if len(shape) == 2 else 1) for shape in head.values() for n in shape[:1])
+    assert (count.lm_head, count.embedding, count.tied) == (0, 96 * 32, False)
+
+
+def test_question_answering_keeps_its_older_names() -> None:
+    """`base_model_prefix = "transformer"` in LlamaForQuestionAnswering of the reference."""
+    names = [tensor.name for tensor in pc.count({**LLAMA, "architectures": ["LlamaForQuestionAnswering"]}).tensors if tensor.role == "parameter"]
+    assert [name for name in names if not name.startswith(("transformer.", "qa_outputs."))] == []
+
+
+@pytest.mark.parametrize(("keys", "labels"), LABELS)
+def test_labels(keys: dict[str, Any], labels: int) -> None:
+    assert pc.count({**LLAMA, **keys, "architectures": ["LlamaForSequenceClassification"]}).components["other"] == 32 * labels
+
+
+@pytest.mark.parametrize(("keys", "message"), REFUSED_LABELS)
+def test_wrong_labels(keys: dict[str, Any], message: str) -> None:
+    assert refusal({**LLAMA, **keys, "architectures": ["LlamaForSequenceClassification"]}) == message
+
+
+def test_labels_of_a_composite_stand_outside_its_sections() -> None:
+    config = {"model_type": "gemma3", "architectures": ["Gemma3ForSequenceClassification"], "text_config": {"hidden_size": 64, "num_labels": 9}}
+    assert pc.count(config | {"num_labels": 5}).components["other"] == 64 * 5
+
+
+@pytest.mark.parametrize(
+    ("model_type", "cls", "supported"),
+    [
+        ("llama", "LlamaForMultipleChoice", "LlamaForCausalLM or "),
+        ("olmoe", "OlmoeForSequenceClassification", "OlmoeForCausalLM"),
+        ("bart", "BartEncoder", "BartModel or "),
+        ("gemma3_text", "Gemma3ForSequenceClassification", "Gemma3TextForSequenceClassification or "),
+        ("qwen2", "JevForDecision", "Qwen2ForCausalLM"),
+    ],
+)
+def test_a_class_that_is_not_declared_is_refused_by_name(model_type: str, cls: str, supported: str) -> None:
+    message = refusal({"model_type": model_type, "architectures": [cls]})
+    assert message.startswith(f"architectures.0 = {cls} is not supported for model_type {model_type} (accepted: ")
+    assert supported.removesuffix(" or ") in message
+
+
+def test_another_head_of_a_composite_whose_language_model_alone_is_declared_is_refused() -> None:
+    message = "architectures.0 = Qwen3ASRForTokenClassification, whose head is not declared, is not supported"
+    assert refusal({"model_type": "qwen3_asr", "architectures": ["Qwen3ASRForTokenClassification"]}).startswith(message)
+
+
+def test_the_headline_names_the_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**LLAMA, "architectures": ["LlamaForSequenceClassification"]}), encoding="utf-8")
+    out, _ = lines(capsys, str(path))
+    assert "as LlamaForSequenceClassification builds it" in out
+
+
+def test_labels_are_a_size_that_can_be_set() -> None:
+    config = {**LLAMA, "architectures": ["LlamaForSequenceClassification"]}
+    assert pc.count(pc.what_if(config, n_labels=7)).total == LLAMA_BODY + 7 * 32
+
+
+def test_a_zoo_entry_may_name_such_a_class() -> None:
+    sizes = pc.load({**LLAMA, "architectures": ["LlamaForSequenceClassification"]}).sizes
+    entry = {"architecture": "llama.LlamaForSequenceClassification", "config": sizes.model_dump()}
+    assert pc.count(entry).total == LLAMA_BODY + 2 * 32
