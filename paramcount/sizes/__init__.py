@@ -39,6 +39,7 @@ from paramcount.sizes.fields import (
     Widths,
     Word,
     Words,
+    before_lm_head,
     derived,
     hf,
     inner_configs,
