@@ -296,7 +296,7 @@ def test_several_are_compared_first_and_an_estimate_has_claims_and_no_count(seve
 
 
 def test_a_what_if_says_what_is_set_and_claims_no_proof(run: Runner) -> None:
-    done = run("report", "gpt2-small", "--set", "n_layers=40")
+    done = run("report", "gpt2-small", "--set", "n_layers=40", "-o", "-")
     assert done.code == 0
     text = read(done.out).text
     assert "322,900,224" in text and "n_layers 12 → 40" in text
@@ -334,7 +334,7 @@ def test_the_page_goes_to_a_file_or_to_the_screen(run: Runner, tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     assert run("report", "gpt2-small", "-o", "out.HTML") == (0, "", "")
     html = Path("out.HTML").read_text(encoding="utf-8")
-    assert run("report", "gpt2-small").out == html == report(["gpt2-small"])
+    assert run("report", "gpt2-small", "-o", "-").out == html == report(["gpt2-small"])
 
 
 @pytest.mark.parametrize(
