@@ -164,6 +164,7 @@ ARCHITECTURES = {
     "mimo_v2_flash": ("mimo_v2_flash", "MiMoV2Flash"),
     "minicpm": ("minicpm", "MiniCPM"),
     "minicpm3": ("minicpm3", "MiniCPM3"),
+    "minicpmv": ("minicpmv", "MiniCPMV"),
     "minimax": ("minimax", "MiniMax"),
     "minimax_m1": ("minimax_text_01", "MiniMaxM1"),
     "minimax_m2": ("minimax_m2", "MiniMaxM2"),
