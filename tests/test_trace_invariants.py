@@ -196,8 +196,8 @@ def test_what_the_steps_hold_sums_to_the_total(model: zoo.Model) -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_a_weight_is_stored_in_a_trace_as_in_the_tensors_of_the_count(model: zoo.Model) -> None:
     """Also if the experts' matrices are one tensor: [experts, in, out], [experts, out, in] or, in DBRX, [experts * d_ff, d_model]."""
-    declared = Counter((tensor.name, tensor.shape) for tensor in counted(model).tensors)
-    found = Counter((held.name, held.stored) for step in traced(model, Asked(5)).steps for held in step.weights if 0 not in held.stored)
+    declared = Counter[tuple[str, Shape]]((tensor.name, tensor.shape) for tensor in counted(model).tensors)
+    found = Counter[tuple[str, Shape]]((held.name, held.stored) for step in traced(model, Asked(5)).steps for held in step.weights if 0 not in held.stored)
     assert found - declared == Counter()
 
 
