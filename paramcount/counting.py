@@ -8,16 +8,19 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from paramcount.errors import ParamcountError
 from paramcount.names import load
 from paramcount.stored import TOWERS, Tensor, place, tensors
 from paramcount.summing import Sums, walked
 from paramcount.summing import sums as summed
 
 if TYPE_CHECKING:
+    from paramcount.quantisation.storage import Storage
     from paramcount.sizes import Sizes
     from paramcount.zoo import Model, Release
 
 SCHEMA_VERSION = 2
+QUANTIZED = {"quantization_config", "compression_config"}
 
 COMPONENTS = (
     "embedding", "other_embedding", "position", "qkv", "output_projection", "mlp", "router", "experts", "shared_experts",
@@ -53,6 +56,7 @@ class Count:
     not_counted: tuple[str, ...] = ()
     release: Mapping[str, int] = field(default_factory=dict)  # what the released files hold, item by item; empty where nobody said
     quantisation: str | None = None  # of the released files
+    storage: Storage | None = None  # how quantised weights are stored; None if nothing says so
     warnings: tuple[str, ...] = ()  # the count may not be what was meant: a key that looks like a size is ignored, for example
     notes: tuple[str, ...] = ()  # harmless, but worth knowing
     architecture: str = ""
@@ -108,6 +112,11 @@ class Count:
         """Bytes of the weights at 2 bytes each."""
         return 2 * self.total
 
+    @property
+    def stored_bytes(self) -> int | None:
+        """Bytes of a quantised model as stored, with scales and buffers; None if nothing says how it is quantised, or nobody knows."""
+        return self.storage.bytes if self.storage else None
+
     @cached_property
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors of the reference implementation and, part mtp, of the layers beside it."""
@@ -124,6 +133,8 @@ class Count:
         return {
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in names},
+            "stored_bytes": self.stored_bytes,
+            "quantization": {name: value for name, value in self.storage._asdict().items() if name != "bytes"} if self.storage else None,
             "not_counted": list(self.not_counted),
             "warnings": list(self.warnings),
             "notes": list(self.notes),
@@ -163,7 +174,27 @@ def counted(model: Model) -> Count:
         architecture=model.architecture or "",
         reference=reading.reference,
     )
-    return replace(count, release=released(count, release), quantisation=release.quantisation) if release else count
+    if release:
+        count = replace(count, release=released(count, release), quantisation=release.quantisation)
+    return with_storage(model, count)
+
+
+def with_storage(model: Model, count: Count) -> Count:
+    """A count with the bytes that its quantised weights take, or a note why they are not known."""
+    if not (count.quantisation or may_be_quantised(model.reading.document)):
+        return count
+    from paramcount.quantisation.storage import storage_of
+
+    try:
+        return replace(count, storage=storage_of(model, count.tensors))
+    except ParamcountError as error:
+        return replace(count, notes=(*count.notes, f"stored bytes are unknown: quantization_config {error}"))
+
+
+def may_be_quantised(document: Mapping[str, Any]) -> bool:
+    """Whether a config.json has a key that says how its weights are quantised."""
+    text = document.get("text_config")
+    return any(key in place for place in (document, text if isinstance(text, Mapping) else {}) for key in QUANTIZED)
 
 
 def released(count: Count, release: Release) -> dict[str, int]:
@@ -178,7 +209,7 @@ def released(count: Count, release: Release) -> dict[str, int]:
     if "lm_head" in release.copies:
         items["copy_of_lm_head"] = count.embedding if count.tied else 0
     if release.quantisation:
-        from paramcount.scales import SCHEMES, scales_in
+        from paramcount.quantisation.scales import SCHEMES, scales_in
 
         scales = scales_in(count.tensors, SCHEMES[release.quantisation])
         items |= scales if release.mtp else {"scales": scales["scales"]}

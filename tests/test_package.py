@@ -35,7 +35,7 @@ FLOORS = [
     ["names"],
     ["summing"],
     ["stored"],
-    ["scales"],
+    ["quantisation"],
     ["counting"],
     ["changing"],
     ["arithmetic", "breakdown", "checking", "comparing", "gpt2_numpy"],

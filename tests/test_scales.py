@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.scales import SCHEMES, Scheme, scales_in, scales_of, scheme_of
+from paramcount.quantisation.scales import SCHEMES, Scheme, scales_in, scales_of, scheme_of
 from paramcount.stored import Tensor
 from tests.running import Runner
 

@@ -15,7 +15,7 @@ from paramcount import zoo
 from paramcount.explaining.causes import candidates, stand_together
 from paramcount.explaining.published import Account, Why, terms
 from paramcount.figures import fits, parse
-from paramcount.scales import SCHEMES
+from paramcount.quantisation.scales import SCHEMES
 from tests.model_types import MODEL_TYPES, ModelType
 from tests.refusing import command_refusal
 from tests.running import Runner

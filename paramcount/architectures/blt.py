@@ -72,6 +72,7 @@ class Blt(Sizes):
     """Source: arXiv:2412.09871, section 3. The patcher is frozen; with another patching_mode than entropy nothing reaches it."""
 
     reference: ClassVar[str] = "BltForCausalLM"
+    linear_by_component: ClassVar[bool] = False
     unreached: ClassVar[tuple[str, ...]] = ("patcher.",)
 
     vocab_size: Positive = hf(absent=260)

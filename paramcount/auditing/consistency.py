@@ -34,9 +34,7 @@ class Row(NamedTuple):
 
     def exact(self, name: str) -> int | None:
         """A size that is claimed exactly."""
-        if name not in self.ranges:
-            return None
-        least, most = self.ranges[name]
+        least, most = self.ranges.get(name, (Fraction(0), Fraction(0)))
         return int(least) if most == least + 1 else None
 
 

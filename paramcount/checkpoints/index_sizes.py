@@ -16,10 +16,11 @@ from typing import NamedTuple
 from paramcount.checkpoints.folding import key
 from paramcount.checkpoints.held import Checkpoint
 from paramcount.checkpoints.matching import Matches
-from paramcount.checkpoints.packed.configs import Said, said_of
-from paramcount.checkpoints.packed.packing import FP8_BLOCK, Packing, size_of
+from paramcount.checkpoints.packed.configs import said_of
 from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.errors import ParamcountError
+from paramcount.quantisation.configs import Said
+from paramcount.quantisation.packing import FP8_BLOCK, Packing, size_of
 from paramcount.stored import Tensor
 
 WIDTHS = (2, 4, 1, 8)  # bytes of a value, the usual one first

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from paramcount.arithmetic import as_sum
 from paramcount.flow import Repeat
-from paramcount.scales import Scheme, blocks, scales_of
+from paramcount.quantisation.scales import Scheme, blocks, scales_of
 from paramcount.stored import TOWERS, Tensor, component
 
 JOINS = ("eh_proj.weight", "input_proj.weight")  # of an MTP layer: what joins the hidden state with the next token

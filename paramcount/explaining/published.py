@@ -12,7 +12,7 @@ from paramcount.errors import ParamcountError, shown
 from paramcount.explaining.causes import Candidate, Cause, candidates, stand_together, visited
 from paramcount.figures import Figure, fits, parse
 from paramcount.names import load
-from paramcount.scales import scheme_of
+from paramcount.quantisation.scales import scheme_of
 from paramcount.zoo import Model, Published
 
 MOST_CAUSES = 3  # at once; `active` instead of `total` is one of them

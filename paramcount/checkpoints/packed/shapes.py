@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from paramcount.checkpoints.packed.configs import Said
-from paramcount.checkpoints.packed.packing import FP8, FP8_BLOCK, INTERLEAVED, MXFP4_BLOCK, WORD, WORDS, Packing, Piece, pieces
 from paramcount.errors import as_list
-from paramcount.scales import blocks
+from paramcount.quantisation.configs import Said
+from paramcount.quantisation.packing import FP8, FP8_BLOCK, INTERLEAVED, MXFP4_BLOCK, WORD, WORDS, Packing, Piece, pieces
+from paramcount.quantisation.scales import blocks
 
 Shape: TypeAlias = "tuple[int, ...]"
 Found: TypeAlias = "tuple[Piece, ...]"  # what stands for a tensor, its values first
