@@ -10,6 +10,7 @@ COMMANDS = {
     "diff": ("diff", "What differs between two models, and where the parameters come from."),
     "draw": ("draw", "A picture to scale: every matrix, data blue, weights grey."),
     "explain": ("explain", "Where the parameters come from: formulas, with a model's numbers in them."),
+    "help": ("help", "Help for one command."),
     "list": ("list_models", "The models of the zoo."),
     "report": ("report", "One HTML page: numbers, formulas, trace, drawing, sources."),
     "scan": ("scan", "Every config.json below a directory."),

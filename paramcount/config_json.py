@@ -172,7 +172,7 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     own = reference_class(architecture)
     reference = cls if cls in architecture.same else own
     left_out: tuple[str, ...] = ()
-    head = cls in ("", own) or cls != base_model(architecture)
+    head = cls in ("", own, *architecture.same) or cls != base_model(architecture)
     if not head:
         reference, left_out = cls, ("lm_head",)
     untraced = ("use_sliding_window = true",) if document.get("use_sliding_window") is True and "window" not in architecture.model_fields else ()

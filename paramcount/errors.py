@@ -52,7 +52,9 @@ def printable(text: object, longest: int = LONGEST) -> str:
         line = f"a value of type {type(text).__name__}"
     if len(line) > 2 * longest:
         line = line[:longest] + line[-longest:]
-    escaped = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode("ascii") for c in line)
+    escaped = line
+    if not line.isprintable():
+        escaped = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode("ascii") for c in line)
     return escaped if len(escaped) <= longest else f"{escaped[: longest // 2 - 1]}…{escaped[-(longest // 2) :]}"
 
 

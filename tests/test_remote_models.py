@@ -114,6 +114,8 @@ def test_its_declaration_runs_on_symbols(name: str) -> None:
         ("step3-text", {"moe_layers_enum": ...}, 0),
         ("step3-text", {"moe_layers_enum": list(range(5, 60))}, 3 * 7168 * (18432 - 49 * 5120) - 48 * 7168),
         ("step3-text", {"tie_word_embeddings": True}, -128815 * 7168),
+        ("MiniCPM-V-4_5", {"query_num": 96}, 32 * 4096),
+        ("MiniCPM-V-4_5", {"drop_vision_last_layer": ...}, -(4 * 1152**2 + 2 * 1152 * 4304 + 4304 + 9 * 1152)),
         ("MiniMax-M1-80k", {"shared_intermediate_size": 5}, 80 * (3 * 6144 * 9216 + 6144)),  # the other width is read, but for its sign
         ("MiniMax-M1-80k", {"postnorm": False}, 0),
         ("MiniMax-M1-80k", {"attn_type_list": [1] * 80}, -70 * (5 * 8192 * 6144 + 8192 - 2 * (8192 + 1024) * 6144)),
@@ -121,6 +123,16 @@ def test_its_declaration_runs_on_symbols(name: str) -> None:
 )
 def test_a_key_of_config_json_changes_the_total_by_so_much(name: str, changes: dict[str, Any], more: int) -> None:
     assert difference(name, **changes) == more
+
+
+def vl2(**changes: Any) -> dict[str, Any]:
+    """DeepSeek-VL2 small with these keys of its language model changed."""
+    return config("deepseek-vl2-small", language_config={**MODELS["deepseek-vl2-small"]["config"]["language_config"], **changes})
+
+
+def test_a_router_of_deepseek_vl2_that_balances_without_a_loss_has_a_learned_bias() -> None:
+    more = pc.count(vl2(topk_method="noaux_tc")).total - MODELS["deepseek-vl2-small"]["total"]
+    assert more == 26 * 64
 
 
 def searched(*blocks: tuple[dict[str, Any], dict[str, Any]], **more: Any) -> dict[str, Any]:
@@ -170,6 +182,17 @@ def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, An
         (config("Phi-3-vision-128k-instruct", img_processor={"name": "siglip"}), "img_processor.name"),
         (config("step3-text", num_attention_groups=8), "num_attention_groups"),
         (config("step3-text", moe_layers_enum="4,x"), "dense_layers"),
+        (config("deepseek-vl2-small", tile_tag="1D"), "tile_tag"),
+        (config("deepseek-vl2-small", projector_config={"projector_type": "linear"}), "projector_config.projector_type"),
+        (config("deepseek-vl2-small", vision_config={"width": {"clip-l-14-224": {}}}), "vision_config.width"),  # DeepSeek-OCR
+        (vl2(kv_lora_rank=None), "use_mla"),
+        (vl2(num_experts_per_tok=None), "num_experts_per_tok"),
+        (vl2(topk_method="best"), "topk_method"),
+        (vl2(moe_layer_freq=2), "moe_layer_freq"),
+        (config("MiniCPM-V-4_5", version=...), "version"),
+        (config("MiniCPM-V-4_5", version="2.0"), "version"),
+        (config("MiniCPM-V-4_5", vision_config=...), "vision_config"),
+        (config("MiniCPM-V-4_5", hidden_size=4000), "hidden_size"),
         (config("Ling-lite", num_key_value_heads=...), "num_key_value_heads"),
         (config("Ling-lite", vocab_size=126080), "pad_token_id"),
         (config("Ling-mini-2.0", num_nextn_predict_layers=1), "num_nextn_predict_layers"),

@@ -254,9 +254,9 @@ def test_the_formulas_sum_to_the_total_and_the_visits_to_what_is_active(one: Nod
 
 def test_the_trace_marks_the_widths_that_meet_and_names_the_weights(one: Node) -> None:
     rows = table_of(one, "The forward pass in shapes")
-    assert ["output head", "[7168] · [7168, 129280] = [129280]", "lm_head.weight"] in rows
+    assert ["LM head", "[7168] · [7168, 129280] = [129280]", "lm_head.weight"] in rows
     assert ["58 × moe model.layers.{layer}   3–60"] in rows
-    (head,) = [row for row in one.all("tr") if row.text.strip().startswith("output head")]
+    (head,) = [row for row in one.all("tr") if row.text.strip().startswith("LM head")]
     assert [mark.text for mark in head.all("b")] == ["7168", "7168"]
     assert "‹" not in one.text
 
@@ -296,7 +296,7 @@ def test_several_are_compared_first_and_an_estimate_has_claims_and_no_count(seve
 
 
 def test_a_what_if_says_what_is_set_and_claims_no_proof(run: Runner) -> None:
-    done = run("report", "gpt2-small", "--set", "n_layers=40")
+    done = run("report", "gpt2-small", "--set", "n_layers=40", "-o", "-")
     assert done.code == 0
     text = read(done.out).text
     assert "322,900,224" in text and "n_layers 12 → 40" in text
@@ -334,7 +334,7 @@ def test_the_page_goes_to_a_file_or_to_the_screen(run: Runner, tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     assert run("report", "gpt2-small", "-o", "out.HTML") == (0, "", "")
     html = Path("out.HTML").read_text(encoding="utf-8")
-    assert run("report", "gpt2-small").out == html == report(["gpt2-small"])
+    assert run("report", "gpt2-small", "-o", "-").out == html == report(["gpt2-small"])
 
 
 @pytest.mark.parametrize(

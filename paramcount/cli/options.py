@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
@@ -136,6 +137,32 @@ def noted(table: Table, model: Model) -> Table:
     from paramcount.changing import recorded, said
 
     return table._replace(data=table.data | recorded(model), above=[*table.above, *said(model)])
+
+
+def write_named(output: str | None, models: Sequence[Model], ending: str, content: str | bytes) -> None:
+    """Write a page or a picture to the file asked for; into a directory, or if none is asked for, to a file that is named after the model."""
+    if output == "-":
+        click.echo(content, nl=False)
+    elif output is None or is_folder(output):
+        path = os.path.join(output or "", file_name(models) + ending)
+        write_whole(path, content)
+        click.echo(f"note: wrote {printable(path)}", sys.stderr)
+    else:
+        write_whole(output, content)
+
+
+def is_folder(path: str) -> bool:
+    """Whether a path names a directory: it ends in a slash, or there is one of this name."""
+    return path.endswith(("/", os.sep)) or os.path.isdir(os.path.expanduser(path))
+
+
+def file_name(models: Sequence[Model]) -> str:
+    """What a file about models is called: a model's id or the last part of its name, in letters that every file system has; of several
+    models "report"."""
+    if len(models) != 1:
+        return "report"
+    last = models[0].name.rpartition("/")[2] if models[0].reading.origin else models[0].id.rpartition("/")[2]
+    return re.sub(r"[^A-Za-z0-9_.\-]+", "-", last)[:80].strip("-.") or "model"
 
 
 class Output(NamedTuple):

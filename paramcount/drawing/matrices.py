@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-from paramcount.tracing.traces import Held, Shape
+from paramcount.tracing.traces import Held, Shape, Step
 
 
 class Matrix(NamedTuple):
@@ -56,6 +56,13 @@ def of_data(shape: Shape, step: int, *, flat: bool = False, column: bool = False
         n = shape[0] if shape else 1
         return Matrix(n if column else 1, 1 if column else n, "data", printed(shape), step, label)
     return Matrix(shape[0], times(shape[1:]), "data", printed(shape), step, label)
+
+
+def of_output(step: Step, index: int, *, column: bool = False, label: str = "") -> Matrix:
+    """What a step gives. A bias for each pair of tokens stands as the attention scores do: a matrix per head."""
+    if step.op == "lookup" and len(step.out) == 3 and step.inputs[0] == step.out[:2] and isinstance(step.out[2], int):
+        return stacked(step.out[2], step.out[:2], "data", index, label)
+    return of_data(step.out, index, column=column, label=label)
 
 
 def stacked(copies: int, shape: Shape, role: str, step: int, label: str = "", name: str = "") -> Matrix:

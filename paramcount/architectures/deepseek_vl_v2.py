@@ -1,0 +1,157 @@
+"""DeepSeek-VL2: SigLIP's vision encoder, a projector, DeepSeek-V2's layers with latent attention or, in the smallest model, plain heads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.config_keys.conditions import experts_in_every_layer, grouped_routing, one_of
+from paramcount.errors import ParamcountError, shown
+from paramcount.flow import Data, act, attend, block, given, layers, linear, norm, weigh
+from paramcount.parts.attentions import attention, fused_qkv
+from paramcount.parts.composite import with_language
+from paramcount.parts.decoders import decoder, dense_first, pre_norm, usual_layer
+from paramcount.parts.feed_forward import correction, mixture, plain_mlp, shared_experts
+from paramcount.parts.latent import latent_attention
+from paramcount.parts.vision import cut_into_patches
+from paramcount.rules import heads_fill
+from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, part_of, unvisited
+
+RELEASED = {"projector_type": "downsample_mlp_gelu", "depth": 2, "mlp_ratio": 1, "token_pooling": False}
+METHODS = ("gready", "greedy", "group_limited_greedy", "noaux_tc")  # the first is the default, spelled so
+LATENT = ("d_q_lora", "d_kv_lora", "d_nope", "d_rope", "d_v")
+
+
+def n_dense(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
+    """All layers of a model without routed experts."""
+    return c["n_layers"] if js.get("n_routed_experts") is None else min(js.get("first_k_dense_replace", 0), c["n_layers"])
+
+
+def groups_fit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    if js.get("topk_method") in METHODS[2:] and c["n_dense_layers"] < c["n_layers"]:
+        grouped_routing(None, None)(js, c)
+
+
+def as_released(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """The published code knows other projectors and separators too, which no release has."""
+    projector = js.get("projector_config")
+    for key, value in RELEASED.items():
+        found = projector.get(key, value) if isinstance(projector, Mapping) else value
+        if found != value:
+            raise ParamcountError(f"= {shown(found)} is not supported", where=f"projector_config.{key}", accepted=shown(value))
+    if js.get("tile_tag") != "2D":
+        raise ParamcountError(f"= {shown(js.get('tile_tag'))} is not supported", where="tile_tag", accepted="2D")
+
+
+class VL2Language(Sizes):
+    """The sizes of the language model."""
+
+    section: ClassVar[str | None] = "language_config"
+    conditions: ClassVar[tuple[Condition, ...]] = (experts_in_every_layer, one_of("topk_method", METHODS, METHODS[0]), groups_fit)
+
+    vocab_size: Positive = hf(absent=102400)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=30)
+    n_heads: Positive = hf(absent=32)
+    latent: Flag = hf("use_mla", absent=True)
+    n_kv_heads: Positive = hf(absent=32, null=equal_to("n_heads"))
+    d_head: Positive = derived(d_model_per_head)
+    d_q_lora: Positive | None = hf(absent=1536)
+    d_kv_lora: Positive | None = hf(absent=512)
+    d_nope: Natural = hf(absent=128)
+    d_rope: Natural = hf(absent=64)
+    d_v: Natural = hf(absent=128)
+    d_ff: Positive = hf(absent=11008)
+    n_dense_layers: Natural = derived(n_dense)
+    d_expert: Positive = hf(absent=1407)
+    n_routed_experts: Positive | None = hf(absent=None)
+    n_active_experts: Positive = hf(absent=unvisited, null=unvisited)
+    n_shared_experts: Positive | None = hf(absent=None)
+    router_bias: Flag = derived(lambda js, c: js.get("topk_method") == "noaux_tc")
+    attention_bias: Flag = hf(absent=False)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer, dense_first(c))
+
+    def idle(c) -> tuple[str, ...]:
+        return ("n_kv_heads", "d_head") if c.latent else LATENT
+
+    def check(c) -> None:
+        if not c.latent:
+            heads_fill(c)
+        elif c.d_kv_lora is None or not c.d_nope or not c.d_rope or not c.d_v:
+            raise ParamcountError("= true without the sizes of latent attention", where="use_mla", accepted="kv_lora_rank and sizes of the heads beside it")
+
+
+class VL2Vision(Sizes):
+    """The sizes of the vision encoder."""
+
+    section: ClassVar[str | None] = "vision_config"
+
+    d_model: Positive = hf("width", absent=1024)
+    n_layers: Positive = hf("layers", absent=24)
+    n_heads: Positive = hf("heads", absent=16)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = derived(lambda js, c: part_of(c["d_model"], js.get("mlp_ratio", 4)))
+    patch_size: Positive = hf("patch_size", absent=16)
+    n_patches: Natural = derived(lambda js, c: (js.get("image_size", 384) // c["patch_size"]) ** 2)
+
+    def check(c) -> None:
+        heads_fill(c)
+
+
+class DeepseekVL2(Sizes):
+    """Source: arXiv:2412.10302; modeling_deepseek_vl_v2.py, siglip_vit.py and modeling_deepseek.py of github
+    deepseek-ai/DeepSeek-VL2@ef9f91e2b642. The attention pooling behind the vision encoder is allocated and never read."""
+
+    reference: ClassVar[str] = "DeepseekVLV2ForCausalLM of deepseek-ai/deepseek-vl2"
+    unreached: ClassVar[tuple[str, ...]] = ("vision.attn_pool.",)
+    conditions: ClassVar[tuple[Condition, ...]] = (as_released,)
+
+    language: VL2Language
+    vision: VL2Vision
+    downsample_ratio: Positive = hf("projector_config.downsample_ratio", absent=2)
+
+    def forward(c, tokens: Data) -> Data:
+        vision = c.vision
+        pixels = given("pixels", "patches", 3, vision.patch_size, vision.patch_size)
+        image = block(pixels, "vision.", lambda x: vision_encoder(vision, x), part="vision")
+        image = block(image, "", lambda x: project(c, x), part="projector")
+        return with_language(c, tokens, image, head=True, prefix="language.")
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    attend = latent_attention if c.latent else attention
+    return usual_layer(c, x, (lambda h: experts(c, h)) if kind == "moe" else None, attend=attend, bias=c.attention_bias)
+
+
+def experts(c: Any, x: Data) -> Data:
+    bias = correction(c, "mlp.gate.e_score_correction_bias", role="parameter") if c.router_bias else None
+    routed = mixture(c, x, "mlp.", correct=bias)
+    return routed if c.n_shared_experts is None else routed + shared_experts(c, x, "mlp.")
+
+
+def vision_encoder(c: Any, x: Data) -> Data:
+    x = cut_into_patches(x, "patch_embed.proj", c.d_model, c.patch_size, bias=True)
+    x = weigh(x, "positions", "pos_embed", "position", 1, c.n_patches, c.d_model)
+    x = layers(x, "blocks.{layer}.", [("layer", c.n_layers)], lambda kind, x: vision_layer(c, x))
+    return norm(x, "norm", bias=True)
+
+
+def vision_layer(c: Any, x: Data) -> Data:
+    return pre_norm(
+        x,
+        lambda h: linear(attend(*fused_qkv(c, h, "attn.qkv"), cached=()), "attn.proj", "output_projection", c.d_model, bias=True),
+        lambda h: plain_mlp(h, ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True),
+        ("norm1", "norm2"),
+        bias=True,
+    )
+
+
+def project(c: Any, x: Data) -> Data:
+    """Squares of patches through two matrices; learned vectors end rows and part views."""
+    width = c.language.d_model
+    x = Data("merge", (x,), ("image", c.downsample_ratio * c.downsample_ratio * c.vision.d_model))
+    x = linear(act(linear(x, "projector.layers.0", "projector", width, bias=True), "gelu"), "projector.layers.2", "projector", width, bias=True)
+    return weigh(weigh(x, "separator", "image_newline", "projector", width), "separator", "view_seperator", "projector", width)  # spelled so
