@@ -116,6 +116,7 @@ def test_its_declaration_runs_on_symbols(name: str) -> None:
         ("step3-text", {"tie_word_embeddings": True}, -128815 * 7168),
         ("MiniCPM-V-4_5", {"query_num": 96}, 32 * 4096),
         ("MiniCPM-V-4_5", {"drop_vision_last_layer": ...}, -(4 * 1152**2 + 2 * 1152 * 4304 + 4304 + 9 * 1152)),
+        ("Kimi-VL-A3B-Instruct", {"tie_word_embeddings": True}, 0),  # the language model's own section decides
         ("MiniMax-M1-80k", {"shared_intermediate_size": 5}, 80 * (3 * 6144 * 9216 + 6144)),  # the other width is read, but for its sign
         ("MiniMax-M1-80k", {"postnorm": False}, 0),
         ("MiniMax-M1-80k", {"attn_type_list": [1] * 80}, -70 * (5 * 8192 * 6144 + 8192 - 2 * (8192 + 1024) * 6144)),
@@ -193,6 +194,7 @@ def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, An
         (config("MiniCPM-V-4_5", version="2.0"), "version"),
         (config("MiniCPM-V-4_5", vision_config=...), "vision_config"),
         (config("MiniCPM-V-4_5", hidden_size=4000), "hidden_size"),
+        (config("Kimi-VL-A3B-Instruct", vision_config={"merge_kernel_size": 2}), "vision_config.merge_kernel_size"),
         (config("Ling-lite", num_key_value_heads=...), "num_key_value_heads"),
         (config("Ling-lite", vocab_size=126080), "pad_token_id"),
         (config("Ling-mini-2.0", num_nextn_predict_layers=1), "num_nextn_predict_layers"),

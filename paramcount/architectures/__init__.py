@@ -139,6 +139,7 @@ ARCHITECTURES = {
     "jetmoe": ("jetmoe", "JetMoe"),
     "kimi_k2": ("deepseek_v3", "KimiK2"),
     "kimi_linear": ("kimi_linear", "KimiLinear"),
+    "kimi_vl": ("kimi_vl", "KimiVL"),
     "kolibri1": ("kolibri1", "Kolibri1"),
     "laguna": ("laguna", "Laguna"),
     "lfm2": ("lfm2", "Lfm2"),

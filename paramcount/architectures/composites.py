@@ -100,6 +100,7 @@ COMPOSITES = {
     "internvl": Composite("qwen2", tied=True),
     "internvl_chat": Composite("qwen2", section="llm_config", tie="never", classes=INTERNVL_LANGUAGES),
     "kimi_k25": Composite("deepseek_v3", tied=True, old="kimi_k2"),
+    "kimi_vl": Composite("deepseek_v3", tie="text", fixed=True),
     "lfm2_vl": Composite("lfm2", tied=True),
     "lighton_ocr": Composite("qwen3", tied=True, missing=LIGHTON),
     "llava": Composite("llama", tie="either", tower="clip_vision_model", no_tower=CLIP),
