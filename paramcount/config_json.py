@@ -58,7 +58,7 @@ def with_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tup
     Raises: ParamcountError if neither is supported.
     """
     given, cls = document.get("model_type"), class_of(document)
-    if not cls or given in ARCHITECTURES or given in COMPOSITES or not (given is None or isinstance(given, str)):
+    if not cls or not (given is None or isinstance(given, str)) or given in ARCHITECTURES or given in COMPOSITES:
         return document, ()
     from paramcount.architectures.classes import model_types
 
