@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from paramcount import zoo
+from paramcount.aliases import with_heading
 from paramcount.counting import counted
-from paramcount.errors import LONGEST, ParamcountError, near, quoted, shown
+from paramcount.errors import LONGEST, ParamcountError, few, near, quoted, shown
 from paramcount.names import load
 from paramcount.rules import validated
-from paramcount.sizes import SET, Origin, Sizes, inner_configs, key_of
+from paramcount.sizes import SET, USUAL, Origin, Sizes, inner_configs, key_of
 from paramcount.values import in_json, typed, written
 
 MOST_TRIED = 64  # values of one more size, where an error looks for one that would do
@@ -31,12 +32,15 @@ def what_if(spec: object, /, **changes: object) -> zoo.Model:
     Raises: ParamcountError for a size that the model has not, and for sizes that contradict each other, saying what could be.
     """
     model = load(spec)
-    sizes, wanted = model.sizes, dict(flat(changes))
-    if not wanted:
+    sizes, wanted, names = model.sizes, dict[str, object](), dict[str, str]()
+    if not any(flat(changes)):
         return model
     try:
-        for path in wanted:
-            known(sizes, path)
+        for name, value in flat(changes):
+            path = known(sizes, name)
+            if path in wanted:
+                raise ParamcountError(f"is given twice, as {names[path]} and as {quoted(name)}", where=path, accepted="every size once")
+            wanted[path], names[path] = value, quoted(name)
         config = changed(sizes, wanted)
     except ParamcountError as error:
         raise helped(error, sizes, wanted).at(model.id) from None
@@ -51,8 +55,8 @@ def what_if(spec: object, /, **changes: object) -> zoo.Model:
     if reading.origin:  # of a zoo entry nothing was read
         origin = {name: SET if name in wanted else found for name, found in reading.origin.items()}
         new._reading = reading._replace(origin=origin, notes=(*reading.notes, *staying(sizes, config, origin)))
-    names = dict.fromkeys((*model.changes, *wanted))
-    new._original, new._changes = original, {name: (at(original.sizes, name), at(config, name)) for name in names}
+    paths = dict.fromkeys((*model.changes, *wanted))
+    new._original, new._changes = original, {path: (at(original.sizes, path), at(config, path)) for path in paths}
     return new
 
 
@@ -82,14 +86,29 @@ def flat(changes: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str,
             yield f"{prefix}{name}", value
 
 
-def known(sizes: Sizes, path: str) -> None:
-    """Raises where a path leads to no size, and names those it may have meant."""
+def known(sizes: Sizes, path: str) -> str:
+    """The path of the size that a path, a key of config.json or a heading of a table means.
+
+    Raises: ParamcountError where that is none, or several, with those that may have been meant.
+    """
     name, _, rest = path.partition(".")
     if rest and name in inner_configs(type(sizes)) and getattr(sizes, name) is None:
         raise ParamcountError(f"is null: there is no {quoted(rest)} to set", where=name)
     paths = named(sizes)
-    if path not in paths and path not in inner_configs(type(sizes)):
-        raise ParamcountError(f"has no size {quoted(path)}", accepted=", ".join(paths), nearest=meant(path, sizes))
+    if path in paths or path in inner_configs(type(sizes)):
+        return path
+    found = also_called(path, sizes)
+    if len(found) == 1:
+        return found[0]
+    raise ParamcountError(f"has no size {quoted(path)}", accepted=few(paths, path[:LONGEST]), nearest=found or meant(path, sizes))
+
+
+def also_called(path: str, sizes: Sizes) -> list[str]:
+    """The sizes of one block that a key of config.json or a heading of a table means."""
+    block, _, last = path.rpartition(".")
+    within = {name.rpartition(".")[2]: name for name in named(sizes) if name.rpartition(".")[0] == block}
+    found = [name for name in within.values() if last in keys(sizes, name)]
+    return found or [within[field] for field in with_heading(last, within)] or [name for field, name in within.items() if USUAL.get(field) == last]
 
 
 def changed(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:

@@ -28,7 +28,7 @@ FLOORS = [
     ["config_keys"],
     ["parts"],
     ["architectures", "formulas"],
-    ["zoo"],
+    ["aliases", "zoo"],
     ["reading"],
     ["config_json"],
     ["config_files"],

@@ -96,8 +96,8 @@ class File(click.Path):
 def picking_options(command: F) -> F:
     """--columns and --sort of a comparison."""
     for option in (
-        click.option("--sort", metavar="COLUMN", help="Sort by a column; -COLUMN for the largest first."),
-        click.option("--columns", metavar="A,B,…", help="Pick columns, such as total,active,d_model."),
+        click.option("--sort", metavar="COLUMN", help="Sort by COLUMN; prefix with - for descending."),
+        click.option("--columns", metavar="A,B,…", help="Pick columns: names, headings or config.json keys, such as total,d_model,num_hidden_layers."),
     ):
         command = option(command)
     return command
@@ -109,7 +109,7 @@ def download_option(command: F) -> F:
 
 def set_option(command: F) -> F:
     """--set of a what-if."""
-    text = "What if: another value of a size or flag, such as n_layers=40; repeatable."
+    text = "What if: set a size, by its name, heading or config.json key, such as n_layers=40; repeatable."
     return click.option("--set", "changes", metavar="SIZE=VALUE", multiple=True, help=text)(command)
 
 
