@@ -291,7 +291,7 @@ def test_several_are_compared_first_and_an_estimate_has_claims_and_no_count(seve
     assert rows[2][1] == "671,026,404,352" and rows[4][1].startswith("~")
     articles = list(several.all("article"))
     assert [next(iter(article.all("h2"))).text for article in articles] == ["GPT-2 small", "DeepSeek-V3", "Jamba v0.1", zoo.entry("gpt-4").name]
-    assert "claims, never counts" in articles[3].text and "1.8T" in articles[3].text
+    assert "third-party estimates, not counts" in articles[3].text and "1.8T" in articles[3].text
     assert "Drawn to scale" not in articles[3].text
 
 
@@ -300,12 +300,12 @@ def test_a_what_if_says_what_is_set_and_claims_no_proof(run: Runner) -> None:
     assert done.code == 0
     text = read(done.out).text
     assert "322,900,224" in text and "n_layers 12 → 40" in text
-    assert "= published" not in text and "unverified" not in text and "Nothing was checked or published of it." in text
+    assert "= published" not in text and "unverified" not in text and "No published figure." in text
 
 
 def test_a_table_of_positions_that_is_shorter_than_the_usual_text_is_no_obstacle() -> None:
     text = read(report([{"model_type": "gpt2", "n_positions": 3}])).text
-    assert "3 tokens go through the model" in text and "not traced" not in text
+    assert "The forward pass of 3 tokens" in text and "not traced" not in text
 
 
 def test_ten_models_take_seconds() -> None:
