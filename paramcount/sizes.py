@@ -215,6 +215,8 @@ class Sizes(BaseModel):
     linear_by_component: ClassVar[bool] = True  # False if components do not tell which matrices are linear layers of the reference
     either_way: ClassVar[tuple[str, ...]] = ()  # ends of names of matrices that some writers store the other way round, all of them
     defaults: ClassVar[Mapping[str, Any]] = {}  # what absent keys mean, where an inherited field says otherwise
+    # Keys that look like sizes, that the reference's config class has or releases carry, and that no parameter depends on.
+    unused_keys: ClassVar[tuple[str, ...]] = ()
     rotated: ClassVar[str | None] = None  # the field whose width rotary positions turn
     own_layer_types: ClassVar[bool] = False  # `check` alone says which words layer_types may hold
     # {word of layer_types: {key: field}}: what per_layer_config may give layers of a kind; "" where `conditions` alone look at it.

@@ -53,6 +53,7 @@ class HYV4(Sizes):
         "sinks",
         "lm_head",
     )
+    unused_keys: ClassVar[tuple[str, ...]] = ("num_key_value_heads",)
     rotated: ClassVar[str | None] = "d_rope"
     conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), not_null("n_routed_experts"), padding_in_table(120002))
 

@@ -50,6 +50,7 @@ class Inkling2Text(InklingBody):
         "mlp_input",
         "final_input",
     )
+    unused_keys: ClassVar[tuple[str, ...]] = ("log_scaling_n_floor", "unpadded_vocab_size")
     defaults: ClassVar[Mapping[str, Any]] = {
         "d_model": 4608, "n_layers": 48, "n_heads": 48, "n_sliding_heads": 48, "n_sliding_kv_heads": 8, "window": 1024,
     }  # fmt: skip

@@ -17,6 +17,7 @@ class JetMoe(Sizes):
 
     reference: ClassVar[str] = "JetMoeForCausalLM"
     linear_by_component: ClassVar[bool] = False
+    unused_keys: ClassVar[tuple[str, ...]] = ("num_attention_heads",)
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
