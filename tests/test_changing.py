@@ -196,7 +196,7 @@ def test_nothing_that_was_said_of_the_original_is_said_of_it() -> None:
 
 
 def test_a_mapping_and_its_reading_stay_what_they_are() -> None:
-    classifier = {**TINY_OLMOE, "architectures": ["OlmoeModel"], "conv_kernel_size": 4}
+    classifier = {**TINY_OLMOE, "num_experts": 8, "num_experts_per_tok": 2, "architectures": ["OlmoeModel"], "conv_kernel_size": 4}
     model = pc.what_if(classifier, n_layers=3)
     count = pc.count(model)
     assert (count.reference, count.lm_head, count.not_counted) == ("OlmoeModel", 0, ("lm_head",))

@@ -560,10 +560,13 @@ def test_a_what_if_is_drawn(run: Runner) -> None:
     assert any(text.startswith("what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248") for text in texts)
 
 
+MISSING = "vocab_size, hidden_size, num_attention_heads, intermediate_size are missing; used the defaults of LlamaForCausalLM"
+
+
 def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "llama", "num_hidden_layers": 1, "conv_kernel_size": 3}', encoding="utf-8")
     done = run("draw", str(tmp_path / "config.json"), "-o", str(tmp_path / "out.svg"))
-    assert (done.code, done.err) == (0, "warning: ignored conv_kernel_size (looks like a size, but LlamaForCausalLM does not use it)\n")
+    assert (done.code, done.err) == (0, f"warning: ignored conv_kernel_size (looks like a size, but LlamaForCausalLM does not use it)\nwarning: {MISSING}\n")
 
 
 @pytest.mark.parametrize(

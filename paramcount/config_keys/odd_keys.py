@@ -14,6 +14,7 @@ MOST_LISTED = 5  # names in one warning, and warnings of one kind
 PLAIN = {str, int, float, bool, type(None), list}  # asking whether a value is a mapping takes longer
 MOST_CACHED = 400  # keys of a config whose suspects are worth remembering
 LONGEST_KEY = 60
+LANGUAGE_SECTIONS = ("text_config", "decoder")
 ALIKE = 0.6  # share of words that a key and the one it may stand for have in common
 
 SIZE_LIKE = re.compile(
@@ -128,9 +129,9 @@ def ignored_keys(document: Mapping[str, Any], unread: Mapping[str, Any], used: s
     found = look(readers, frozenset(used), frozenset(unread))
     if not found:
         return [], []
-    known = known_keys(readers)
+    known, by_key = known_keys(readers), {suspect.key: suspect for suspect in found}
     mistakes, repeated = [], []
-    for suspect in found:
+    for suspect in [by_key[key] for key in unread if key in by_key]:  # in the order of the file
         value = unread[suspect.key]
         if key := equal_to(suspect, value, document, known):
             repeated.append(key)
@@ -264,6 +265,14 @@ def missing_sizes(architecture: type[Sizes], fields: Sequence[str], reference: s
     are, defaults = ("is", "default") if len(keys) == 1 else ("are", "defaults")
     value = f": {key_of(architecture, fields[0]).absent:,}" if len(keys) == 1 else ""
     return (f"{listed(keys)} {are} missing; used the {defaults} of {reference}{value}",)
+
+
+def missing_sections(document: Mapping[str, Any], readers: Readers, reference: str) -> tuple[str, ...]:
+    """A warning if the section of the language model is not there. Single sizes of a section may be left out: the reference saves only
+    those that differ from its defaults."""
+    sections = [section for section in dict.fromkeys(section for section, _ in readers.pairs) if section in LANGUAGE_SECTIONS]
+    missing = [section for section in sections if document.get(section) is None]
+    return tuple(f"{section} is missing; used the defaults of {reference}" for section in missing)
 
 
 def listed(names: Sequence[str]) -> str:
