@@ -8,7 +8,7 @@ from typing import Any
 
 from paramcount.architectures import ARCHITECTURES
 from paramcount.architectures import architecture as architecture_of
-from paramcount.architectures.composites import COMPOSITES, SECTION, TOWERS, Composite, tower_named
+from paramcount.architectures.composites import COMPOSITES, TOWERS, Composite, tower_named
 from paramcount.config_keys.odd_keys import Readers, block_warnings, ignored_blocks, ignored_keys, key_warnings, missing_sections, missing_sizes
 from paramcount.config_keys.single_layers import PER_LAYER, not_declared
 from paramcount.errors import ParamcountError, near, printable, shown
@@ -207,7 +207,7 @@ def language_model(document: Mapping[str, Any], composite: Composite, cls: str) 
     head = not cls.endswith("Model")
     left_out = (*composite.beside, "projector", *([] if head else ["lm_head"]))
     reference = cls or f"{document['model_type']}, its language model as {config.reference}"
-    inside = {key: value for key, value in unread.items() if "." in key} if SECTION in document else unread  # the rest is about other parts
+    inside = {key: value for key, value in unread.items() if "." in key} if composite.section in document else unread  # the rest is about other parts
     warnings, _ = unread_warnings(document, inside, used, readers, config.reference.partition(" ")[0])
     warnings += missing_sections(document, readers, config.reference.partition(" ")[0])
     reading = Reading(reference, head, "language_model", left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread)

@@ -14,7 +14,7 @@ MOST_LISTED = 5  # names in one warning, and warnings of one kind
 PLAIN = {str, int, float, bool, type(None), list}  # asking whether a value is a mapping takes longer
 MOST_CACHED = 400  # keys of a config whose suspects are worth remembering
 LONGEST_KEY = 60
-LANGUAGE_SECTIONS = ("text_config", "decoder")
+LANGUAGE_SECTIONS = ("text_config", "llm_config", "language_config", "decoder")
 ALIKE = 0.6  # share of words that a key and the one it may stand for have in common
 
 SIZE_LIKE = re.compile(
