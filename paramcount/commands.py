@@ -14,6 +14,7 @@ COMMANDS = {
     "list": ("list_models", "The models of the zoo."),
     "report": ("report", "One HTML page: numbers, formulas, trace, drawing, sources."),
     "scan": ("scan", "Every config.json below a directory."),
+    "schema": ("schema", "Print the JSON Schema of a command's --json output."),
     "show": ("show", "One model, or a checkpoint: total, proof, components, arithmetic."),
     "trace": ("trace", "The life of a tensor: every operation in order, in shapes."),
     "verify": ("verify", "An entry against its reference and what was published; a checkpoint against its config."),

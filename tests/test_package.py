@@ -21,7 +21,7 @@ ROOT = Path(pc.__file__).parent
 # From the ground floor up; what stands on one floor may import only what stands below.
 FLOORS = [
     ["errors", "commands", "tokenizer_child"],
-    ["factoring", "flow", "sweeps", "figures", "files", "headers", "spans", "hub_urls", "strict_json", "tables", "terminal"],
+    ["factoring", "flow", "schemas", "sweeps", "figures", "files", "headers", "spans", "hub_urls", "strict_json", "tables", "terminal"],
     ["gguf_files", "latex_tables", "piecewise_json", "polynomials", "schema_errors", "strict_yaml", "text_tables", "tokenizer_files"],
     ["safetensors_files", "sizes"],
     ["rules", "values"],
