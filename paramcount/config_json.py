@@ -202,6 +202,8 @@ def language_model(document: Mapping[str, Any], composite: Composite, cls: str) 
     if cls.endswith(TASKS):
         accepted = "a class with an LM head, or one without a head"
         raise ParamcountError(f"= {printable(cls, 60)}, whose head is not declared, is not supported", where="architectures.0", accepted=accepted)
+    if composite.wraps:
+        return wrapped_language_model(document, composite, cls)
     config, registered, (_, origin, used, readers) = read_language(document)
     unread = left_unread({key: value for key, value in document.items() if key not in composite.beside}, used, readers)
     head = not cls.endswith("Model")
@@ -211,6 +213,27 @@ def language_model(document: Mapping[str, Any], composite: Composite, cls: str) 
     warnings, _ = unread_warnings(document, inside, used, readers, config.reference.partition(" ")[0])
     warnings += missing_sections(document, readers, config.reference.partition(" ")[0])
     reading = Reading(reference, head, "language_model", left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread)
+    return config, reading, registered
+
+
+def wrapped_language_model(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:
+    """The language model of a composite inside a composite: of Qwen3-Omni's thinker."""
+    where, section = composite.section, document.get(composite.section) or {}
+    if not isinstance(section, Mapping):
+        raise ParamcountError(f"= {shown(section)}", where=where, accepted="a mapping")
+    try:
+        config, reading, registered = language_model({**section, "model_type": composite.text}, COMPOSITES[composite.text], cls)
+    except ParamcountError as error:
+        raise error.inside(where) from None
+    unread = {f"{where}.{key}": value for key, value in reading.unread.items()}
+    unread |= {key: value for key, value in document.items() if key not in (where, *composite.beside)}
+    reading = reading._replace(
+        not_counted=(*reading.not_counted, *composite.beside),
+        origin={field: origin.inside(where) for field, origin in reading.origin.items()},
+        document=document,
+        used={f"{where}.{key}" for key in reading.used},
+        unread=unread,
+    )
     return config, reading, registered
 
 

@@ -365,3 +365,31 @@ def test_where_the_number_of_visited_experts_varies_active_is_the_most_and_the_l
 )
 def test_a_config_that_nobody_could_build_is_refused_at_once(document: dict[str, Any], message: str) -> None:
     assert refusal(document) == message
+
+
+THINKER = {"text_config": {"head_dim": 128, "num_hidden_layers": 48, "num_attention_heads": 32, "vocab_size": 152064}}
+
+
+def test_qwen3_omni_is_counted_as_the_language_model_of_its_thinker() -> None:
+    """Of Qwen3-Omni-30B-A3B: the layers of Qwen3-30B-A3B, and its vocabulary of 152,064. Source: arXiv:2509.17765, table 1."""
+    omni = {"model_type": "qwen3_omni_moe", "architectures": ["Qwen3OmniMoeForConditionalGeneration"], "thinker_config": THINKER}
+    model = pc.load(omni)
+    count = pc.count(omni)
+    assert count.total == pc.count("qwen3-30b-a3b").total + 2 * (152_064 - 151_936) * 2048
+    assert (count.scope, count.reference) == ("language_model", "Qwen3OmniMoeForConditionalGeneration")
+    assert count.not_counted == ("vision_config", "audio_config", "projector", "talker_config", "code2wav_config")
+    assert model.reading.origin["n_layers"].keys == ("thinker_config.text_config.num_hidden_layers",)
+    alone = pc.count({"model_type": "qwen3_omni_moe_thinker", **THINKER})
+    assert (alone.components, alone.not_counted) == (count.components, count.not_counted[:3])
+
+
+@pytest.mark.parametrize(
+    ("thinker", "message"),
+    [
+        (3, "thinker_config = 3 (accepted: a mapping)"),
+        ({"text_config": 3}, "thinker_config.text_config = 3 (accepted: a mapping)"),
+        ({"text_config": {"hidden_size": "x"}}, "thinker_config.text_config.hidden_size = the text 'x' (accepted: a whole number from 1)"),
+    ],
+)
+def test_an_error_inside_a_composite_inside_a_composite_names_the_whole_path(thinker: object, message: str) -> None:
+    assert refusal({"model_type": "qwen3_omni_moe", "thinker_config": thinker}) == message

@@ -229,6 +229,7 @@ ARCHITECTURES = {
     "qwen3_5_text": ("qwen3_5", "Qwen35"),
     "qwen3_moe": ("qwen3_moe", "Qwen3MoE"),
     "qwen3_next": ("qwen3_next", "Qwen3Next"),
+    "qwen3_omni_moe_text": ("qwen3_moe", "Qwen3OmniMoeText"),
     "qwen3_vl": ("qwen3_vl", "Qwen3VL"),
     "qwen3_vl_moe": ("qwen3_vl", "Qwen3VLMoE"),
     "qwen3_vl_moe_text": ("qwen3_vl", "Qwen3VLMoEText"),

@@ -18,6 +18,7 @@ class Composite(NamedTuple):
     text: str  # its model type, where the section names none
     section: str = "text_config"
     classes: Mapping[str, str] = {}  # {class: model type}, if the section has to name one of these classes, which decides
+    wraps: bool = False  # the section holds not a language model but another composite, `text`
     versions: Mapping[str, str] = {}  # {`version`: model type}, if that key decides
     tie: str = "top"  # whether head and table are one: "top" says it outside the section, "text" inside, "either", or it is "never" or "always"
     tied: bool = False  # `tie` where nothing says it outside
@@ -123,6 +124,8 @@ COMPOSITES = {
     "qwen3_5": Composite("qwen3_5_text", fixed=True),
     "qwen3_5_moe": Composite("qwen3_5_moe_text", fixed=True),
     "qwen3_asr": Composite("qwen3", tied=True, missing=ASR_QWEN_3 | {"tie_word_embeddings": True}, beside=AUDIO),
+    "qwen3_omni_moe": Composite("qwen3_omni_moe_thinker", section="thinker_config", wraps=True, beside=("talker_config", "code2wav_config")),
+    "qwen3_omni_moe_thinker": Composite("qwen3_omni_moe_text", fixed=True, beside=("vision_config", "audio_config")),
     "qwen3_vl": Composite("qwen3_vl_text", fixed=True),
     "qwen3_vl_moe": Composite("qwen3_vl_moe_text", fixed=True),
     "skywork_chat": Composite("qwen2", section="llm_config", tie="never", classes={"Qwen2ForCausalLM": "qwen2"}),
