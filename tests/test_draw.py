@@ -212,7 +212,7 @@ def test_the_layers_of_deepseek_v3_are_two_kinds() -> None:
     ("name", "layer", "shape"), [("jamba-v0.1", 0, "[8192, 16]"), ("mamba2", 0, "128 × [64, 128]"), ("qwen3-next-80b-a3b", 0, "32 × [128, 128]")]
 )
 def test_a_state_is_data(name: str, layer: int, shape: str) -> None:
-    (state,) = [r for r in drawing_of(name, layer).rectangles if r.label == "state"]
+    (state,) = [r for r in drawing_of(name, layer).rectangles if r.label == "recurrent state"]
     assert (state.role, state.shape) == ("data", shape)
 
 
@@ -221,7 +221,8 @@ def test_an_encoder_is_drawn_before_its_decoder_which_says_where_keys_come_from(
     assert texts.index("encoder · layers 1–5") < texts.index("decoder · layers 1–5")
     assert "cross-attention" in texts
     labels = [r.label for r in drawing_of("t5-small").rectangles]
-    assert "from the encoder" in labels
+    assert labels.count("from the encoder") == 2  # the cross-attention of the first layer and of the others
+    assert "from the projector" in [r.label for r in drawing_of("gemma3").rectangles]
 
 
 # ---- a layer

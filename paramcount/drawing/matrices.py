@@ -76,8 +76,8 @@ def of_state(shape: Shape, step: int) -> Matrix:
     while len(shape) > 2 and shape[0] == 1:
         shape = shape[1:]
     if len(shape) == 3 and isinstance(shape[0], int):
-        return stacked(shape[0], shape[1:], "data", step, "state")
-    return Matrix(shape[0], times(shape[1:]), "data", printed(shape), step, "state")
+        return stacked(shape[0], shape[1:], "data", step, "recurrent state")
+    return Matrix(shape[0], times(shape[1:]), "data", printed(shape), step, "recurrent state")
 
 
 def of_weight(held: Held, step: int, op: str, label: str = "") -> Matrix:

@@ -186,7 +186,8 @@ def with_origin(item: Item, steps: Sequence[Step], origins: Mapping[int, str]) -
 
 def origins(found: Sequence[Section], steps: Sequence[Step], section: Section, before: Section | None) -> dict[int, str]:
     """Where the data come from that a section reads from outside; nothing of those that an arrow brings from the section `before`."""
-    known = before.ends if before else ()
+    first = steps[section.indices[0]].reads[:1]
+    known = before.ends if before and set(first) & set(before.ends) else ()
     parts = count_parts(found)
     return {
         i: f"from {origin(other, steps, section, parts)}"
