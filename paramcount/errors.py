@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 LONGEST = 200
+MOST_SUGGESTED = 5
 
 
 class ParamcountError(ValueError):
@@ -17,7 +18,7 @@ class ParamcountError(ValueError):
     """
 
     def __init__(self, found: str, *, where: str = "", accepted: str = "", nearest: Iterable[str] = ()) -> None:
-        self.found, self.where, self.accepted, self.nearest = found, where, accepted, tuple(nearest)
+        self.found, self.where, self.accepted, self.nearest = found, where, accepted, tuple(nearest)[:MOST_SUGGESTED]
         message = f"{where}{' ' if found.startswith('= ') else ': '}{found}" if where else found
         if accepted:
             message += f" (accepted: {accepted})"
@@ -52,7 +53,9 @@ def printable(text: object, longest: int = LONGEST) -> str:
         line = f"a value of type {type(text).__name__}"
     if len(line) > 2 * longest:
         line = line[:longest] + line[-longest:]
-    escaped = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode("ascii") for c in line)
+    escaped = line
+    if not line.isprintable():
+        escaped = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode("ascii") for c in line)
     return escaped if len(escaped) <= longest else f"{escaped[: longest // 2 - 1]}…{escaped[-(longest // 2) :]}"
 
 
@@ -65,6 +68,21 @@ def near(word: object, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
     from difflib import get_close_matches  # only when something is already wrong
 
     return tuple(get_close_matches(printable(word), list(known), n=most, cutoff=0.6))
+
+
+def few(known: Iterable[str], word: object = "") -> str:
+    """Names in a list, of a long one the five nearest to a word and how many there are.
+
+    >>> few(["a", "b"]), few(["n_heads", "n_layers", "d_model", "d_ff", "d_head", "tied", "window"], "n_head")
+    ('a, b', 'n_heads, d_head, n_layers, tied, window, … 7 in all')
+    """
+    from difflib import SequenceMatcher  # only when something is already wrong
+
+    names, typed = list(dict.fromkeys(known)), printable(word)
+    if len(names) <= MOST_SUGGESTED:
+        return ", ".join(names)
+    nearest = sorted(names, key=lambda name: -SequenceMatcher(None, typed, name).ratio())[:MOST_SUGGESTED]
+    return f"{', '.join(nearest)}, … {len(names)} in all"
 
 
 def quoted(text: str) -> str:

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import paramcount as pc
 from paramcount import zoo
@@ -31,7 +29,6 @@ from tests.running import Runner
 DATA = Path(__file__).parent / "data"
 CLAIMS = DATA / "claims"
 SEEDS = CLAIMS / "seed_tables.csv"
-EXAMPLES = int(os.environ.get("EXAMPLES", "200"))
 
 
 def cell(model: str, column: str, claim: str) -> Cell:
@@ -692,38 +689,6 @@ def test_what_is_no_table_is_refused_in_one_line_with_its_place(data: bytes, mes
         from_bytes(data, "f")
     assert str(caught.value) == message
     assert_one_line(message)
-
-
-SCRAPS = st.sampled_from(
-    [*"|,;\t\n\"'-:()[]<>*`\\#~≈+/ ", "\r\n", "|-|-|\n", "model", "params", "gpt2-small", "layers", "7B", "1e9", "N/A", "🙂", "\ufeff", "2 of 8", "top-"]
-)
-
-
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(SCRAPS, max_size=60).map("".join), st.booleans())
-def test_whatever_a_file_holds_there_is_an_audit_or_one_line(text: str, with_head: bool) -> None:
-    data = (f"model,params,heads\ngpt2,124M,12\n{text}" if with_head else text).encode()
-    try:
-        (table, *_) = from_bytes(data, "f").claims
-        rows = [dict(zip((heading.text or str(i) for i, heading in enumerate(table.headings)), line.cells)) for line in table.lines]
-        json.dumps(pc.audit(rows).to_dict())
-    except pc.ParamcountError as error:
-        assert_one_line(str(error))
-
-
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(st.text(max_size=60) | st.lists(SCRAPS, max_size=20).map("".join), st.sampled_from([text for texts in HEADINGS.values() for text in texts]))
-def test_whatever_a_cell_holds_it_is_read_or_refused(text: str, heading: str) -> None:
-    if understood(heading).kind not in (None, "model"):
-        assert_one_line(said_of(text, heading))
-
-
-def said_of(text: str, heading: str) -> str:
-    """What a cell claims, or why it cannot be read."""
-    try:
-        return ", ".join(claim.kind for claim in read(text, understood(heading)))
-    except Unread as reason:
-        return str(reason)
 
 
 # ---- what is printed

@@ -49,13 +49,14 @@ def test_a_wrong_option_is_refused(args: list[str], message: str, capsys: pytest
 
 
 @pytest.mark.parametrize("option", ["--columns", "--sort"])
-@pytest.mark.parametrize(("name", "nearest"), [("totl", "total"), ("-totl", "total"), ("n_head", "n_heads"), ("total,d_modle", "d_model"), ("\x1b", "")])
+@pytest.mark.parametrize(("name", "nearest"), [("totl", "total"), ("-totl", "total"), ("n_haeds", "n_heads"), ("total,d_modle", "d_model"), ("\x1b", "")])
 def test_an_unknown_column_is_refused_with_the_nearest(option: str, name: str, nearest: str, capsys: pytest.CaptureFixture[str]) -> None:
     message = command_refusal(capsys, "compare", "gpt2-small", f"{option}={name}", "-o", "out.csv")
     word = name.split(",")[-1].removeprefix("-" if option == "--sort" else "")
     assert message.startswith("unknown column '")
     assert word.replace("\x1b", "x1b") in message
-    assert "(accepted: id, total, active, non_embedding, " in message
+    assert "… 49 in all)" in message
+    assert message.partition("(accepted: ")[2].count(", ") == 5
     assert f"did you mean {nearest}" in message if nearest else "did you mean" not in message
 
 
@@ -149,3 +150,30 @@ def test_the_module_is_the_command() -> None:
     done = run("gpt2-small", "--csv", code="import runpy; runpy.run_module('paramcount', run_name='__main__')")
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == run("gpt2-small", "--csv").stdout
+
+
+# ---- other names of columns
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("num_hidden_layers", "n_layers"), ("hidden_size", "d_model"), ("n_embd", "d_model"), ("KV heads", "n_kv_heads"), ("layers", "n_layers"), ("Total", "total"),
+        ("num_local_experts", "n_routed_experts"), ("max_position_embeddings", "context_length"), ("tie_word_embeddings", "tied"), ("BF16", "bytes_bf16"),
+    ],
+)  # fmt: skip
+def test_a_key_of_config_json_and_a_heading_name_a_column(name: str, column: str, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = []
+    for word in (name, column):
+        with pytest.raises(SystemExit) as leaving:
+            main(["compare", "gpt2-small", "mixtral-8x7b", "--csv", "--columns", word, f"--sort=-{word}"])
+        assert leaving.value.code == 0
+        printed.append(capsys.readouterr())
+    assert printed[0] == printed[1]
+    assert printed[0].out.startswith(f"id,{column}\n")
+    assert printed[0].err == ""
+
+
+def test_no_error_has_more_than_five_suggestions() -> None:
+    error = pc.ParamcountError("x", nearest=[f"n_{i}" for i in range(9)])
+    assert error.nearest == ("n_0", "n_1", "n_2", "n_3", "n_4")

@@ -31,7 +31,7 @@ STACKED = [id for id in IDS if "n_layers" in type(zoo.entry(id).sizes).model_fie
 LISTED = [id for id in STACKED if "layer_types" in type(zoo.entry(id).sizes).model_fields]
 OTHERS = [id for id in STACKED if id not in LISTED]
 LLAMA_LAYER = 4096 * 4096 + 2 * 1024 * 4096 + 4096 * 4096 + 3 * 14336 * 4096 + 2 * 4096
-WITHOUT_A_MODEL = {"architectures", "audit", "list", "scan"}
+WITHOUT_A_MODEL = {"help", "architectures", "audit", "list", "scan"}
 TINY_OLMOE = {"model_type": "olmoe", "hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
 COMPOSITE = {"model_type": "llava", "text_config": {"model_type": "llama", "num_hidden_layers": 4}, "vision_config": {"model_type": "clip_vision_model"}}
 
@@ -196,7 +196,7 @@ def test_nothing_that_was_said_of_the_original_is_said_of_it() -> None:
 
 
 def test_a_mapping_and_its_reading_stay_what_they_are() -> None:
-    classifier = {**TINY_OLMOE, "architectures": ["OlmoeModel"], "conv_kernel_size": 4}
+    classifier = {**TINY_OLMOE, "num_experts": 8, "num_experts_per_tok": 2, "architectures": ["OlmoeModel"], "conv_kernel_size": 4}
     model = pc.what_if(classifier, n_layers=3)
     count = pc.count(model)
     assert (count.reference, count.lm_head, count.not_counted) == ("OlmoeModel", 0, ("lm_head",))
@@ -253,11 +253,6 @@ def test_a_list_that_names_every_layer_has_to_be_changed_with_their_number(id: s
     ("spec", "name", "nearest"),
     [
         ("llama-3.1-8b", "n_laiers", "n_layers"),
-        ("llama-3.1-8b", "num_hidden_layers", "n_layers"),
-        ("llama-3.1-8b", "hidden_size", "d_model"),
-        ("mixtral-8x7b", "intermediate_size", "d_expert"),  # as that architecture reads it
-        ("mixtral-8x7b", "num_local_experts", "n_routed_experts"),
-        ("gpt2-small", "n_embd", "d_model"),
         (COMPOSITE, "text_config.num_hidden_layers", "language.n_layers or vision.n_layers"),
         (COMPOSITE, "n_layers", "language.n_layers or vision.n_layers"),
         (COMPOSITE, "language.n_laiers", "language.n_layers"),
@@ -267,6 +262,27 @@ def test_an_unknown_size_is_refused_with_the_one_that_is_meant(spec: object, nam
     message = refused(spec, **{name: 3})
     assert f": has no size '{name}' (accepted: " in message
     assert f"; did you mean {nearest}" in message
+
+
+@pytest.mark.parametrize(
+    ("id", "name", "size"),
+    [
+        ("llama-3.1-8b", "num_hidden_layers", "n_layers"), ("llama-3.1-8b", "hidden_size", "d_model"), ("llama-3.1-8b", "KV heads", "n_kv_heads"),
+        ("mixtral-8x7b", "intermediate_size", "d_expert"),  # as that architecture reads it
+        ("mixtral-8x7b", "num_local_experts", "n_routed_experts"), ("gpt2-small", "n_embd", "d_model"), ("gpt2-small", "hidden_size", "d_model"),
+        ("gpt2-small", "layers", "n_layers"), ("llama-3.2-11b-vision", "vision.hidden_size", "vision.d_model"),
+    ],
+)  # fmt: skip
+def test_a_key_of_config_json_and_a_heading_name_a_size(id: str, name: str, size: str) -> None:
+    value: object = pc.load(id).sizes
+    for field in size.split("."):
+        value = getattr(value, field)
+    assert dict(pc.what_if(id, **{name: value}).changes) == {size: (value, value)}
+
+
+def test_a_size_that_is_set_by_two_names_is_refused() -> None:
+    expected = "gpt2-small: n_layers: is given twice, as 'n_layers' and as 'n_layer' (accepted: every size once)"
+    assert refused("gpt2-small", n_layers=3, n_layer=4) == expected
 
 
 def test_a_size_of_what_is_no_config_is_refused() -> None:
@@ -318,7 +334,7 @@ def test_values_are_typed_as_in_yaml() -> None:
         (["n_layers=" + "[" * 40], "--set n_layers = '[[[[["),
         (["n_layers=" + "9" * 200], "--set n_layers = '9999"),
         (["\x1b[2J=1"], r"gpt2-small: has no size '\x1b[2J' (accepted: vocab_size, "),
-        (["n_kv_heads=4"], "gpt2-small: has no size 'n_kv_heads' (accepted: vocab_size, n_positions, d_model, n_layers, n_heads, d_head, d_ff, tie_word_embeddings); "
+        (["n_kv_heads=4"], "gpt2-small: has no size 'n_kv_heads' (accepted: n_heads, d_head, n_layers, n_positions, d_model, … 8 in all); "
          "did you mean n_heads or d_head?"),
     ],
 )  # fmt: skip
@@ -412,7 +428,7 @@ def test_a_comparison_of_mixtures_tells_what_is_active_too(run: Runner) -> None:
 def test_a_comparison_names_the_model_that_lacks_the_size(run: Runner) -> None:
     done = run("compare", "llama-3.1-8b", "gpt2-small", "--set", "n_kv_heads=4")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("paramcount: gpt2-small: has no size 'n_kv_heads' (accepted: vocab_size, n_positions, ")
+    assert done.err.startswith("paramcount: gpt2-small: has no size 'n_kv_heads' (accepted: n_heads, d_head, ")
     assert "gpt-4: is an estimate" in run("compare", "gpt", "--estimates", "--set", "n_layers=3").err
 
 

@@ -141,6 +141,11 @@ def test_a_path_that_is_too_long_is_refused(path: str) -> None:
     assert refusal(path).endswith(": cannot be read: File name too long")
 
 
+@pytest.mark.parametrize("value", [[], {}, 7, True])
+def test_a_model_type_that_is_not_a_string_is_refused_beside_any_class(value: Any) -> None:
+    assert refusal({"model_type": value, "architectures": ["BartForCausalLM"]}).startswith("model_type = ")
+
+
 @pytest.mark.parametrize("key", [1, 0, None, ("a",), 1.5])
 def test_a_key_that_is_not_a_string_is_refused(key: Any) -> None:
     assert refusal({"model_type": "llama", key: 2}).endswith("is not a string (accepted: the keys of a config.json)")

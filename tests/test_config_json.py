@@ -13,6 +13,7 @@ from paramcount.cli import main
 from tests.refusing import refusal
 from tests.test_config_files import QWEN, TOTAL
 
+DATA = Path(__file__).parent / "data"
 HEAD = 151_936 * 4096  # of QWEN
 
 
@@ -153,6 +154,117 @@ def test_an_unread_key_that_looks_like_a_size_is_a_warning(tmp_path: Path, capsy
     assert lines(capsys, "compare", str(path), "--csv")[1] == f"warning: {path}: {warning}\n"
 
 
+LLAMA = {
+    "model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 100, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "intermediate_size": 128, "tie_word_embeddings": False, "attention_bias": False,
+}  # fmt: skip
+
+
+def without(key: str) -> dict[str, Any]:
+    return {name: value for name, value in LLAMA.items() if name != key}
+
+
+@pytest.mark.parametrize(
+    ("typed", "value", "meant"),
+    [
+        ("hiden_size", 32, "hidden_size"),
+        ("hidden_dim", 32, "hidden_size"),
+        ("HIDDEN_SIZE", 32, "hidden_size"),
+        ("hiddenSize", 32, "hidden_size"),
+        ("numLayers", 3, "num_hidden_layers"),
+        ("num_layer", "8", "num_hidden_layers"),
+        ("n_layer", 8.0, "num_hidden_layers"),
+        ("num_heads", [8, 8], "num_attention_heads"),
+        ("ffn_dim", 32, "intermediate_size"),
+        ("tie_word_embedding", True, "tie_word_embeddings"),
+        ("tie-word-embeddings", True, "tie_word_embeddings"),
+        ("attention_biass", True, "attention_bias"),
+    ],
+)
+def test_a_misspelt_key_is_a_warning_that_names_the_one_that_was_meant(typed: str, value: object, meant: str) -> None:
+    """LlamaConfig has the keys that are meant and ignores the ones that are typed."""
+    count = pc.count({**without(meant), typed: value})
+    assert count.total == pc.count(without(meant)).total
+    looks = "LlamaForCausalLM does not use it" if "bias" in typed or "tie" in typed else "looks like a size, but LlamaForCausalLM does not use it"
+    assert count.warnings[0] == f"ignored {typed} ({looks}); did you mean {meant}?"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hidden_dropout", 0.1),
+        ("num_layer", None),
+        ("num_layer", "auto"),
+        ("n_layer", 2),
+        ("num_mtp", 1),
+        ("rope_scaling", {"factor": 2.0}),
+        ("use_cache", True),
+    ],
+)
+def test_other_unread_keys_are_no_warning(key: str, value: object) -> None:
+    """`n_layer` repeats num_hidden_layers under an older name."""
+    assert pc.count({**LLAMA, key: value}).warnings == ()
+
+
+def test_sizes_that_a_config_does_not_give_are_one_warning() -> None:
+    """LlamaConfig's defaults are those of Llama 7B: 6,738,415,616 parameters."""
+    count = pc.count({"model_type": "llama", "hiden_size": 2048})
+    assert count.total == 6_738_415_616
+    assert count.warnings == (
+        "ignored hiden_size (looks like a size, but LlamaForCausalLM does not use it); did you mean hidden_size?",
+        "vocab_size, hidden_size, num_hidden_layers, num_attention_heads, intermediate_size are missing; used the defaults of LlamaForCausalLM",
+    )
+    (warning,) = pc.count({"model_type": "qwen3"}).warnings
+    assert warning.endswith("num_key_value_heads and 2 more are missing; used the defaults of Qwen3ForCausalLM")
+    assert pc.count(without("hidden_size")).warnings == ("hidden_size is missing; used the default of LlamaForCausalLM: 4,096",)
+    assert pc.count({**LLAMA, "head_dim": None, "num_key_value_heads": None}).warnings == ()
+
+
+def test_a_section_may_leave_sizes_to_its_defaults_but_is_missed_as_a_whole() -> None:
+    """The reference saves only what differs from the defaults in a section: LLaVA 1.5's text_config has no hidden_size."""
+    assert pc.count({"model_type": "gemma3", "text_config": {"num_hidden_layers": 2}, "vision_config": {"num_hidden_layers": 2}}).warnings == ()
+    warnings = pc.count({"model_type": "gemma3", "hidden_size": 64}).warnings
+    assert warnings == (
+        "ignored hidden_size (looks like a size, but Gemma3ForConditionalGeneration does not use it); did you mean text_config.hidden_size?",
+        "text_config is missing; used the defaults of Gemma3ForConditionalGeneration",
+    )
+    misspelt = {"model_type": "gemma3", "text_config": {"hiden_size": 64}}
+    assert pc.count(misspelt).warnings == (
+        "ignored text_config.hiden_size (looks like a size, but Gemma3ForConditionalGeneration does not use it); did you mean text_config.hidden_size?",
+    )
+
+
+def test_a_block_with_sizes_on_a_flat_type_is_a_warning() -> None:
+    """LlamaConfig keeps llm_config as an attribute that nothing reads."""
+    count = pc.count({**LLAMA, "llm_config": {"hidden_size": 1024}})
+    assert (count.total, count.warnings) == (
+        pc.count(LLAMA).total,
+        ("ignored llm_config (a block with hidden_size, but LlamaForCausalLM reads it at the top level)",),
+    )
+
+
+def test_a_warning_is_bounded_and_printable() -> None:
+    """A config of 100,000 keys that look like sizes, with terminal escapes in them."""
+    count = pc.count(LLAMA | {f"num_\x1b[31m{i}" + "x" * 300: 7 for i in range(20_000)} | {f"n_{i}_config": {"hidden_size": 7} for i in range(200)})
+    assert len(count.warnings) <= 8
+    assert sum(map(len, count.warnings)) < 2000
+    assert all(text.isprintable() for text in count.warnings)
+    assert "and 19,995 more" in count.warnings[0]
+
+
+REAL = sorted([*DATA.glob("truth/*.json"), *DATA.glob("config_truth/*.json")])
+KNOWN_WARNINGS = {
+    # sizes of sliding layers that the reference does not read
+    "MiMo-V2-Flash": "ignored swa_num_key_value_heads (looks like a size, but MiMoV2FlashForCausalLM does not use it)",
+}
+
+
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
+def test_a_released_config_has_no_warnings(path: Path) -> None:
+    config = json.loads(path.read_text(encoding="utf-8"))["config"]
+    assert pc.load(config).reading.warnings == tuple(text for name, text in KNOWN_WARNINGS.items() if name == path.stem)
+
+
 @pytest.mark.parametrize("command", ["show", "compare", "explain", "trace", "why", "verify"])
 def test_every_command_prints_warnings_on_stderr_or_in_its_json(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.json"
@@ -253,3 +365,31 @@ def test_where_the_number_of_visited_experts_varies_active_is_the_most_and_the_l
 )
 def test_a_config_that_nobody_could_build_is_refused_at_once(document: dict[str, Any], message: str) -> None:
     assert refusal(document) == message
+
+
+THINKER = {"text_config": {"head_dim": 128, "num_hidden_layers": 48, "num_attention_heads": 32, "vocab_size": 152064}}
+
+
+def test_qwen3_omni_is_counted_as_the_language_model_of_its_thinker() -> None:
+    """Of Qwen3-Omni-30B-A3B: the layers of Qwen3-30B-A3B, and its vocabulary of 152,064. Source: arXiv:2509.17765, table 1."""
+    omni = {"model_type": "qwen3_omni_moe", "architectures": ["Qwen3OmniMoeForConditionalGeneration"], "thinker_config": THINKER}
+    model = pc.load(omni)
+    count = pc.count(omni)
+    assert count.total == pc.count("qwen3-30b-a3b").total + 2 * (152_064 - 151_936) * 2048
+    assert (count.scope, count.reference) == ("language_model", "Qwen3OmniMoeForConditionalGeneration")
+    assert count.not_counted == ("vision_config", "audio_config", "projector", "talker_config", "code2wav_config")
+    assert model.reading.origin["n_layers"].keys == ("thinker_config.text_config.num_hidden_layers",)
+    alone = pc.count({"model_type": "qwen3_omni_moe_thinker", **THINKER})
+    assert (alone.components, alone.not_counted) == (count.components, count.not_counted[:3])
+
+
+@pytest.mark.parametrize(
+    ("thinker", "message"),
+    [
+        (3, "thinker_config = 3 (accepted: a mapping)"),
+        ({"text_config": 3}, "thinker_config.text_config = 3 (accepted: a mapping)"),
+        ({"text_config": {"hidden_size": "x"}}, "thinker_config.text_config.hidden_size = the text 'x' (accepted: a whole number from 1)"),
+    ],
+)
+def test_an_error_inside_a_composite_inside_a_composite_names_the_whole_path(thinker: object, message: str) -> None:
+    assert refusal({"model_type": "qwen3_omni_moe", "thinker_config": thinker}) == message

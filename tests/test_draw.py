@@ -94,6 +94,7 @@ def test_a_block_of_gpt2_shows_the_products_of_the_textbook() -> None:
         *("12 × [64, 1024]", "12 × [1024, 1024]", "12 × [1024, 1024]"),  # Kᵀ, QKᵀ, its softmax
         *(head, heads, x),  # V, heads side by side, the output
         *(x, "[1024, 3072]", x),
+        x,  # their sum
     ]
     assert [sign.text for sign in drawing.signs] == ["+", "+"]
     assert [text.text for text in drawing.texts if text.role == "note"] == ["mask", "softmax", "gelu"]
@@ -104,19 +105,20 @@ def test_the_whole_of_gpt2_begins_with_the_tables_and_ends_with_the_next_word() 
     first, *_, last = drawing.rectangles
     assert (first.label, first.shape, first.role) == ("token ids", "[1024]", "data")
     assert (last.shape, last.role) == ("[50257]", "data")
-    assert weights(drawing)[:2] == [("token table", "[50257, 768]"), ("position table", "[1024, 768]")]
-    assert weights(drawing)[-1] == ("output head", "[768, 50257]")
-    assert {"12 ×", "layers 0–11", "last row", "tied to wte.weight"} <= {text.text for text in drawing.texts}
+    assert weights(drawing)[:2] == [("token embedding", "[50257, 768]"), ("position embedding", "[1024, 768]")]
+    assert weights(drawing)[-1] == ("LM head", "[768, 50257]")
+    assert {"12 ×", "layers 0–11", "last position", "tied to wte.weight"} <= {text.text for text in drawing.texts}
 
 
 def test_attention_shows_queries_meeting_keys_and_what_the_mask_leaves() -> None:
     drawing = drawing_of("llama-3.1-8b", 0)
     by_label = {r.label: r for r in drawing.rectangles}
-    assert [(by_label[name].copies, by_label[name].shape) for name in ("Q", "K", "V", "Kᵀ", "QKᵀ")] == [
+    assert [(by_label[name].copies, by_label[name].shape) for name in ("Q", "K", "V", "Kᵀ", "attention scores", "attention weights")] == [
         (32, "32 × [1024, 128]"),
         (8, "8 × [1024, 128]"),
         (8, "8 × [1024, 128]"),
         (8, "8 × [128, 1024]"),
+        (32, "32 × [1024, 1024]"),
         (32, "32 × [1024, 1024]"),
     ]
     (masked,) = [r for r in drawing.rectangles if r.mask]
@@ -128,16 +130,16 @@ def test_attention_shows_queries_meeting_keys_and_what_the_mask_leaves() -> None
 def test_a_window_is_a_band_below_the_diagonal() -> None:
     """gpt-oss: every other layer sees the last 128 tokens."""
     sliding, full = (next(r for r in drawing_of("gpt-oss-20b", layer).rectangles if r.mask) for layer in (0, 1))
-    assert (sliding.window, sliding.label) == (128, "window 128")
-    assert (full.window, full.label) == (None, "")
+    assert (sliding.window, sliding.label) == (128, "attention weights, window 128")
+    assert (full.window, full.label) == (None, "attention weights")
 
 
 @pytest.mark.parametrize(
     ("name", "layer", "said", "behind", "dark"),
     [
-        ("mixtral-8x7b", 0, "2 of 8 experts a token", 7, 1),
-        ("deepseek-v3", 3, "8 of 256 experts a token", 11, 7),
-        ("jamba-v0.1", 1, "2 of 16 experts a token", 11, 1),
+        ("mixtral-8x7b", 0, "8 experts, 2 active per token", 7, 1),
+        ("deepseek-v3", 3, "256 experts, 8 active per token (first 12 shown)", 11, 7),
+        ("jamba-v0.1", 1, "16 experts, 2 active per token (first 12 shown)", 11, 1),
     ],
 )
 def test_experts_stand_behind_one_another_and_the_visited_are_dark(name: str, layer: int, said: str, behind: int, dark: int) -> None:
@@ -147,6 +149,55 @@ def test_experts_stand_behind_one_another_and_the_visited_are_dark(name: str, la
     assert said in {text.text for text in drawing.texts}
     assert "router" in {label for label, _ in weights(drawing)}
     assert "Σ" in {sign.text for sign in drawing.signs}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mixtral-8x7b", "32 × 8 experts, 2 active per token"),
+        ("deepseek-v3", "58 × 256 experts, 8 active per token (first 12 shown)"),
+        ("jamba-v0.1", "16 × 16 experts, 2 active per token (first 12 shown)"),
+    ],
+)
+def test_experts_say_of_how_many_layers_they_are(name: str, expected: str) -> None:
+    """config.json of DeepSeek-V3: 61 layers, first_k_dense_replace 3, n_routed_experts 256; of Jamba: 32 layers, expert_layer_period 2."""
+    assert expected in {text.text for text in drawing_of(name).texts}
+
+
+def test_patches_of_an_image_have_an_embedding_of_their_own() -> None:
+    """Gemma 3: SigLIP's convolution over patches of 14 or 16 pixels is no table of tokens."""
+    labels = [label for label, _ in weights(drawing_of("gemma3"))]
+    assert (labels.count("patch embedding"), labels.count("token embedding")) == (1, 1)
+
+
+def test_relative_positions_are_added_to_the_attention_scores() -> None:
+    """T5: `scores += position_bias` before the softmax; the bias is [heads, queries, keys] and made of positions alone."""
+    drawing = drawing_of("t5-small")
+    steps = trace_of(model("t5-small"), drawing).steps
+    added = [i for i, step in enumerate(steps) if step.op == "relative bias"]
+    signs = {sign.step: sign.text for sign in drawing.signs}
+    drawn_signs = [i for i in added if i in signs]
+    assert [signs[i] for i in drawn_signs] == ["+"] * 4  # self-attention of the first and the other layers, encoder and decoder
+    for i in drawn_signs:
+        sources = sorted(steps[arrow.start].op for arrow in drawing.arrows if arrow.end == i)
+        assert sources in (["QKᵀ", "lookup"], ["QKᵀ", "relative bias"], ["QKᵀ"])
+    tables = [r for r in drawing.rectangles if r.label == "relative position bias"]
+    assert [(r.role, r.shape) for r in tables] == [("weight", "[32, 8]")] * 2
+    biases = [r.shape for r in drawing.rectangles if r.role == "data" and steps[r.step].op == "lookup" and steps[r.step].text == "relative position bias"]
+    assert set(biases) == {"8 × [1024, 1024]"}
+    distances = [i for i, step in enumerate(steps) if step.op == "distances"]
+    assert [arrow for arrow in drawing.arrows if arrow.end in distances] == []
+
+
+@pytest.mark.parametrize("name", ["gemma3", "gemma-3-1b", "t5-small", "bart", "deepseek-v3"])
+def test_no_section_ends_in_the_air(name: str) -> None:
+    """What an arrow does not carry on ends in data."""
+    drawing = drawing_of(name)
+    starts = {arrow.points[0] for arrow in drawing.arrows}
+    boxes = [r.box for r in drawing.rectangles] + [sign.box for sign in drawing.signs] + [frame.box for frame in drawing.frames if frame.role == "expert"]
+    ends = [arrow.points[-1] for arrow in drawing.arrows if not arrow.head] + [(sign.x + sign.radius, sign.y) for sign in drawing.signs]
+    touches = [(x, y) for x, y in ends if any(a - 1 <= x <= c - 1 and b - 1 <= y <= d + 1 for a, b, c, d in boxes)]
+    assert [end for end in ends if end not in starts and end not in touches] == []
 
 
 def test_the_layers_of_deepseek_v3_are_two_kinds() -> None:
@@ -162,7 +213,7 @@ def test_the_layers_of_deepseek_v3_are_two_kinds() -> None:
     ("name", "layer", "shape"), [("jamba-v0.1", 0, "[8192, 16]"), ("mamba2", 0, "128 × [64, 128]"), ("qwen3-next-80b-a3b", 0, "32 × [128, 128]")]
 )
 def test_a_state_is_data(name: str, layer: int, shape: str) -> None:
-    (state,) = [r for r in drawing_of(name, layer).rectangles if r.label == "state"]
+    (state,) = [r for r in drawing_of(name, layer).rectangles if r.label == "recurrent state"]
     assert (state.role, state.shape) == ("data", shape)
 
 
@@ -171,7 +222,8 @@ def test_an_encoder_is_drawn_before_its_decoder_which_says_where_keys_come_from(
     assert texts.index("encoder · layers 1–5") < texts.index("decoder · layers 1–5")
     assert "cross-attention" in texts
     labels = [r.label for r in drawing_of("t5-small").rectangles]
-    assert "from the encoder" in labels
+    assert labels.count("from the encoder") == 2  # the cross-attention of the first layer and of the others
+    assert "from the projector" in [r.label for r in drawing_of("gemma3").rectangles]
 
 
 # ---- a layer
@@ -311,10 +363,10 @@ def test_a_changed_declaration_is_a_changed_picture(monkeypatch: pytest.MonkeyPa
 
 def test_what_does_not_fit_is_broken_and_the_legend_says_so() -> None:
     drawing = drawing_of("llama-3.1-8b")
-    assert {r.label for r in drawing.rectangles if r.broken and r.role == "weight"} == {"token table", "output head"}
+    assert {r.label for r in drawing.rectangles if r.broken and r.role == "weight"} == {"token embedding", "LM head"}
     legend = [text.text for text in drawing.texts if text.role == "legend"]
-    assert legend[:3] == ["data", "weights", f"5,000 numbers (1 px = {drawing.scale} numbers)"]
-    assert {"longer than drawn", "thinner than 2 px, drawn 2 px", "of more than 12 equal ones 12 are drawn"} <= set(legend)
+    assert legend[:3] == ["data", "weights", f"5,000 elements (1 px = {drawing.scale} elements)"]
+    assert {"longer than drawn", "thinner than 2 px, drawn as 2 px", "first 12 shown"} <= set(legend)
     (rule,) = [frame for frame in drawing.frames if frame.role == "rule"]
     assert rule.width == pytest.approx(5000 / drawing.scale, abs=1 / 128)
     few = [text.text for text in drawing_of("gpt2-small", 0).texts if text.role == "legend"]
@@ -360,7 +412,7 @@ def test_a_small_model_is_drawn_larger_than_it_is() -> None:
     drawing = draw(config, tokens=6)
     assert drawing.scale < 1
     assert_to_scale(drawing)
-    assert any("px = 1 number)" in text.text for text in drawing.texts)
+    assert any("px = 1 element)" in text.text for text in drawing.texts)
 
 
 def test_tokens_are_as_many_as_the_model_takes_up_to_1024() -> None:
@@ -510,16 +562,18 @@ def test_a_what_if_is_drawn(run: Runner) -> None:
     assert any(text.startswith("what if n_layers 32 → 40: 8,030,261,248 + 1,744,896,000 = 9,775,157,248") for text in texts)
 
 
+MISSING = "vocab_size, hidden_size, num_attention_heads, intermediate_size are missing; used the defaults of LlamaForCausalLM"
+
+
 def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "llama", "num_hidden_layers": 1, "conv_kernel_size": 3}', encoding="utf-8")
     done = run("draw", str(tmp_path / "config.json"), "-o", str(tmp_path / "out.svg"))
-    assert (done.code, done.err) == (0, "warning: ignored conv_kernel_size (looks like a size, but LlamaForCausalLM does not use it)\n")
+    assert (done.code, done.err) == (0, f"warning: ignored conv_kernel_size (looks like a size, but LlamaForCausalLM does not use it)\nwarning: {MISSING}\n")
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["gpt2-small"], "-o: names no file to draw into (accepted: a FILE that ends in .svg, .html or .png)"),
         (["gpt2-small", "-o", "x.pdf"], "-o: no drawing has the ending '.pdf' (accepted: .svg, .html, .htm, .png)"),
         (["gpt2-small", "-o", "x.sgv"], "-o: no drawing has the ending '.sgv' (accepted: .svg, .html, .htm, .png); did you mean .svg?"),
         (["gpt2-small", "-o", "x"], "-o: no drawing has the ending 'none' (accepted: .svg, .html, .htm, .png)"),
@@ -529,7 +583,7 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
         (["gpt2-small", "-o", "x.svg", "--layer", "first"], "Invalid value for '--layer': 'first' is not a valid integer."),
         (["gpt2-small", "-o", "x.svg", "--tokens", "0"], "tokens = 0 (accepted: a whole number from 1 to 1,000,000,000)"),
         (["gpt2-small", "-o", "x.svg", "--tokens", "-5"], "tokens = -5 (accepted: a whole number from 1 to 1,000,000,000)"),
-        (["gpt2-small", "-o", "x.svg", "--tokens", "1025"], "gpt2-small: 1,025 tokens, the position table has 1,024 rows (accepted: at most 1,024)"),
+        (["gpt2-small", "-o", "x.svg", "--tokens", "1025"], "gpt2-small: 1,025 tokens, but the position embedding has 1,024 positions (accepted: at most 1,024)"),
         (["gpt2-smal", "-o", "x.svg"], "unknown model 'gpt2-smal' (accepted: what `paramcount list` names, or a path such as ./model.yaml); did you mean gpt2-small or gpt-3-small or gpt2-xl?"),
         (["gpt2-small", "gpt2-xl", "-o", "x.svg"], "Got unexpected extra argument (gpt2-xl)"),
         (["gpt2-small", "-o", "x.svg", "--set", "n_layers=0"], "gpt2-small: n_layers = 0 (accepted: a whole number from 1)"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import paramcount as pc
+from paramcount.huggingface import locate as config_files
 from tests.refusing import assert_one_line
 from tests.test_config_files import QWEN, TOTAL
 
@@ -75,10 +77,10 @@ def hub() -> Iterator[str]:
     server.server_close()
 
 
-def run(hub: str, home: Path, *args: str) -> subprocess.CompletedProcess[str]:
+def run(hub: str, home: Path, *args: str, wait: int = 30) -> subprocess.CompletedProcess[str]:
     """A process of its own: the Hub's library reads its address as it is imported."""
     environment = {**os.environ, "HF_ENDPOINT": hub, "HF_HOME": str(home), "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_ETAG_TIMEOUT": "1"}
-    code = "import paramcount.huggingface.locate as f; f.PATIENCE = 1\nimport time; time.sleep = lambda _: None\nfrom paramcount.cli import main; main()"
+    code = f"import paramcount.huggingface.locate as f; f.PATIENCE = 1; f.LONGEST_WAIT = {wait}\nimport time; time.sleep = lambda _: None\nfrom paramcount.cli import main; main()"
     return subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, env=environment, timeout=120, check=False)
 
 
@@ -98,6 +100,15 @@ def test_nothing_is_fetched_without_being_asked(hub: str, tmp_path: Path) -> Non
     assert (done.returncode, asked) == (2, [])
 
 
+def error_of(stderr: str, address: str) -> str:
+    """The one line of an error, behind a note where it took longer than a second."""
+    *notes, message = stderr.splitlines()
+    assert [note.partition(f"{address}, at most ")[0] for note in notes] in ([], ["note: waiting for "])
+    assert message.startswith(("paramcount: ", "error: "))
+    assert_one_line(message)
+    return message
+
+
 @pytest.mark.parametrize(
     ("kind", "problem"),
     [
@@ -115,11 +126,9 @@ def test_nothing_is_fetched_without_being_asked(hub: str, tmp_path: Path) -> Non
 def test_what_the_hub_answers_badly_is_one_line(hub: str, tmp_path: Path, kind: str, problem: str) -> None:
     done = run(hub, tmp_path, f"{kind}/x", "--download")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("paramcount: ")
-    assert_one_line(done.stderr.strip())
-    assert problem in done.stderr
-    assert problem == "is not JSON" or f"{kind}/x on the Hub" in done.stderr
+    message = error_of(done.stderr, hub)
+    assert problem in message
+    assert problem == "is not JSON" or f"{kind}/x on the Hub" in message
 
 
 def test_a_missing_extra_is_named_with_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,3 +136,26 @@ def test_a_missing_extra_is_named_with_its_install_line(monkeypatch: pytest.Monk
     with pytest.raises(pc.ParamcountError) as caught:
         pc.count("nobody/nothing", download=True)
     assert str(caught.value) == "--download needs the [hub] extra (accepted: pip install 'paramcount[hub]')"
+
+
+def test_a_server_that_stays_silent_is_given_up_with_a_sign_of_life_before(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        done = run(address, tmp_path, "good/x", "--download", wait=3)
+    assert (done.returncode, done.stdout) == (2, "")
+    note, _ = done.stderr.splitlines()
+    assert note == f"note: waiting for {address}, at most 3 seconds"
+    assert "good/x on the Hub: no answer within 3 seconds" in error_of(done.stderr, address)
+
+
+def test_no_download_waits_longer_than_half_a_minute() -> None:
+    assert config_files.LONGEST_WAIT <= 30
+
+
+def test_a_damaged_cache_is_fetched_anew(hub: str, tmp_path: Path) -> None:
+    (tmp_path / "hub/models--good--x/snapshots").mkdir(parents=True)
+    (tmp_path / "hub/models--good--x/refs").mkdir()
+    (tmp_path / "hub/models--good--x/refs/main").write_text("c" * 40, encoding="utf-8")
+    assert "names the revision" in run(hub, tmp_path, "good/x").stderr
+    done = run(hub, tmp_path, "good/x", "--download", "--json")
+    assert (done.returncode, json.loads(done.stdout)["total"]) == (0, TOTAL)

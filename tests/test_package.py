@@ -22,7 +22,7 @@ ROOT = Path(pc.__file__).parent
 # From the ground up: a package or a module of the root imports only from levels below its own.
 LEVELS = [
     ["errors"],
-    ["flow", "formats", "output", "symbolic"],
+    ["flow", "formats", "output", "schemas", "symbolic"],
     ["gpt2", "sizes"],
     ["counting", "parts"],
     ["architectures", "formulas"],

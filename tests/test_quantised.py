@@ -19,9 +19,9 @@ from paramcount.api import count
 from paramcount.checkpoints.checkpoint import Checkpoint, Held
 from paramcount.checkpoints.opening.locate import opened
 from paramcount.checkpoints.packed.foreign import MARKS
-from paramcount.checkpoints.packed.packing import size_of
 from paramcount.checkpoints.packed.quantised import Unpacked, unpacked
-from paramcount.counting.quantisation import SCHEMES, scales_of
+from paramcount.counting.quantisation.packing import size_of
+from paramcount.counting.quantisation.scales import SCHEMES, scales_of
 from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError
 from paramcount.formats.gguf import BLOCKS
@@ -241,7 +241,7 @@ def released(id: str, method: str, values: str, scale: str, ends: tuple[str, str
 
 
 def test_the_scales_of_deepseek_v3_are_those_of_its_release() -> None:
-    """45,808 of its 92,052 tensors; published by the release: 40,838,232 scales and 702,264 of the MTP layer (see paramcount.counting.quantisation)."""
+    """45,808 of its 92,052 tensors; published by the release: 40,838,232 scales and 702,264 of the MTP layer (see paramcount.counting.quantisation.scales)."""
     tensors = released("deepseek-v3", "fp8", "F8_E4M3", "F32")
     found = read(tensors, {"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3", "activation_scheme": "dynamic"})
     assert (found.scheme, found.faults) == ("FP8 in blocks of 128 × 128", ())

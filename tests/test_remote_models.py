@@ -114,6 +114,9 @@ def test_its_declaration_runs_on_symbols(name: str) -> None:
         ("step3-text", {"moe_layers_enum": ...}, 0),
         ("step3-text", {"moe_layers_enum": list(range(5, 60))}, 3 * 7168 * (18432 - 49 * 5120) - 48 * 7168),
         ("step3-text", {"tie_word_embeddings": True}, -128815 * 7168),
+        ("MiniCPM-V-4_5", {"query_num": 96}, 32 * 4096),
+        ("MiniCPM-V-4_5", {"drop_vision_last_layer": ...}, -(4 * 1152**2 + 2 * 1152 * 4304 + 4304 + 9 * 1152)),
+        ("Kimi-VL-A3B-Instruct", {"tie_word_embeddings": True}, 0),  # the language model's own section decides
         ("MiniMax-M1-80k", {"shared_intermediate_size": 5}, 80 * (3 * 6144 * 9216 + 6144)),  # the other width is read, but for its sign
         ("MiniMax-M1-80k", {"postnorm": False}, 0),
         ("MiniMax-M1-80k", {"attn_type_list": [1] * 80}, -70 * (5 * 8192 * 6144 + 8192 - 2 * (8192 + 1024) * 6144)),
@@ -187,6 +190,11 @@ def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, An
         (vl2(num_experts_per_tok=None), "num_experts_per_tok"),
         (vl2(topk_method="best"), "topk_method"),
         (vl2(moe_layer_freq=2), "moe_layer_freq"),
+        (config("MiniCPM-V-4_5", version=...), "version"),
+        (config("MiniCPM-V-4_5", version="2.0"), "version"),
+        (config("MiniCPM-V-4_5", vision_config=...), "vision_config"),
+        (config("MiniCPM-V-4_5", hidden_size=4000), "hidden_size"),
+        (config("Kimi-VL-A3B-Instruct", vision_config={"merge_kernel_size": 2}), "vision_config.merge_kernel_size"),
         (config("Ling-lite", num_key_value_heads=...), "num_key_value_heads"),
         (config("Ling-lite", vocab_size=126080), "pad_token_id"),
         (config("Ling-mini-2.0", num_nextn_predict_layers=1), "num_nextn_predict_layers"),

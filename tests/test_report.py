@@ -261,9 +261,9 @@ def test_the_formulas_sum_to_the_total_and_the_visits_to_what_is_active(one: Nod
 
 def test_the_trace_marks_the_widths_that_meet_and_names_the_weights(one: Node) -> None:
     rows = table_of(one, "The forward pass in shapes")
-    assert ["output head", "[7168] · [7168, 129280] = [129280]", "lm_head.weight"] in rows
+    assert ["LM head", "[7168] · [7168, 129280] = [129280]", "lm_head.weight"] in rows
     assert ["58 × moe model.layers.{layer}   3–60"] in rows
-    (head,) = [row for row in one.all("tr") if row.text.strip().startswith("output head")]
+    (head,) = [row for row in one.all("tr") if row.text.strip().startswith("LM head")]
     assert [mark.text for mark in head.all("b")] == ["7168", "7168"]
     assert "‹" not in one.text
 
@@ -298,21 +298,21 @@ def test_several_are_compared_first_and_an_estimate_has_claims_and_no_count(seve
     assert rows[2][1] == "671,026,404,352" and rows[4][1].startswith("~")
     articles = list(several.all("article"))
     assert [next(iter(article.all("h2"))).text for article in articles] == ["GPT-2 small", "DeepSeek-V3", "Jamba v0.1", zoo.entry("gpt-4").name]
-    assert "claims, never counts" in articles[3].text and "1.8T" in articles[3].text
+    assert "third-party estimates, not counts" in articles[3].text and "1.8T" in articles[3].text
     assert "Drawn to scale" not in articles[3].text
 
 
 def test_a_what_if_says_what_is_set_and_claims_no_proof(run: Runner) -> None:
-    done = run("report", "gpt2-small", "--set", "n_layers=40")
+    done = run("report", "gpt2-small", "--set", "n_layers=40", "-o", "-")
     assert done.code == 0
     text = read(done.out).text
     assert "322,900,224" in text and "n_layers 12 → 40" in text
-    assert "= published" not in text and "unverified" not in text and "Nothing was checked or published of it." in text
+    assert "= published" not in text and "unverified" not in text and "No published figure." in text
 
 
 def test_a_table_of_positions_that_is_shorter_than_the_usual_text_is_no_obstacle() -> None:
     text = read(report([{"model_type": "gpt2", "n_positions": 3}])).text
-    assert "3 tokens go through the model" in text and "not traced" not in text
+    assert "The forward pass of 3 tokens" in text and "not traced" not in text
 
 
 def test_ten_models_take_seconds() -> None:
@@ -341,7 +341,7 @@ def test_the_page_goes_to_a_file_or_to_the_screen(run: Runner, tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     assert run("report", "gpt2-small", "-o", "out.HTML") == (0, "", "")
     html = Path("out.HTML").read_text(encoding="utf-8")
-    assert run("report", "gpt2-small").out == html == report(["gpt2-small"])
+    assert run("report", "gpt2-small", "-o", "-").out == html == report(["gpt2-small"])
 
 
 @pytest.mark.parametrize(

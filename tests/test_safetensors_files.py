@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import struct
 import subprocess
 import sys
@@ -20,12 +19,11 @@ from safetensors import SafetensorError
 from paramcount.errors import ParamcountError
 from paramcount.formats import piecewise_json
 from paramcount.formats import safetensors as safetensors_files
-from paramcount.formats.safetensors import BITS, NUMPY, array, bits, read_header, tensors_of
+from paramcount.formats.safetensors import BITS, NUMPY, array, bits, read_header
 from paramcount.formats.tensor_entries import LARGEST_HEADER, Stored
-from tests.refusing import refused_by, unless_refused
+from tests.refusing import refused_by
 
 deserialize: Any = safetensors.deserialize
-EXAMPLES = int(os.environ.get("EXAMPLES", "200"))
 LIBRARY_TYPES = {
     "F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "I16": np.int16, "I8": np.int8,
     "U64": np.uint64, "U32": np.uint32, "U16": np.uint16, "U8": np.uint8,
@@ -52,6 +50,14 @@ def file(tmp_path: Path) -> Path:
 
 
 # ---- what the format's library writes
+
+
+def second_opinion(data: bytes) -> dict[str, tuple[str, tuple[int, ...], bytes]] | None:
+    """What the library finds; None where it refuses."""
+    try:
+        return {name: (found["dtype"], tuple(found["shape"]), bytes(found["data"])) for name, found in deserialize(data)}
+    except SafetensorError:
+        return None
 
 
 @pytest.mark.parametrize("dtype", LIBRARY_TYPES)
@@ -360,104 +366,3 @@ def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(file: Path, mon
     file.write_bytes(made({"a": entry(0, 4)}, bytes(4)))
     monkeypatch.setattr(safetensors_files, "_header_length", lambda *_: 1000)
     assert refusal(file) == "became shorter while it was read (accepted: a safetensors file)"
-
-
-# ---- mutated files, with the library as the second opinion
-
-SCRAPS = (
-    b"", b" ", b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b"\0", b"\x1b", b"\xff", b"\xed\xa0\x80", b"0", b"1", b"-1", b"4", b"24", b"1.0", b"1e3", b"01", b"true", b"null",
-    b"NaN", b"9223372036854775807", b"2305843009213693951", b"18446744073709551615", b"18446744073709551616", b'"F32"', b'"BF16"', b'"F4"', b'"U8"', b'"x"', b'"shape"', b'"dtype"', b'"data_offsets"',
-    b'"__metadata__"', b"[0,0]", b"[[]]", b"{}", b'{"a":"b"}', b'"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},', b"\\u0061", b"\\ud800", b"a" * 5000,
-)  # fmt: skip
-VALID = [
-    made({"a": entry(0, 24, shape=[2, 3]), "b": entry(24, 26, "BF16"), "c": entry(26, 26, "I8", [0, 7]), "d": entry(26, 34, "I64", [])}, bytes(range(34))),
-    made({"__metadata__": {"format": "pt", "k": "{\u00e9}"}, "h.0.ln_1.weight": entry(4, 8), "wte": entry(0, 4)}, bytes(8)),
-    made('{"x" : {"shape":[ 3 ,2],"data_offsets":[0, 6],"dtype":"U8"} }  ', b"abcdef"),
-    made({str(i): entry(4 * i, 4 * i + 4) for i in range(9)}, bytes(36)),
-]
-
-
-def spoilt(rng: random.Random) -> bytes:
-    """A valid file with pieces of its header exchanged, cut, doubled or moved; mostly with a length and values that fit again."""
-    whole = rng.choice(VALID)
-    length = int.from_bytes(whole[:8], "little")
-    header, data = whole[8 : 8 + length], whole[8 + length :]
-    for _ in range(rng.randint(1, 3)):
-        start = rng.randint(0, len(header))
-        stop = min(len(header), start + rng.choice((0, 0, 1, 1, 2, 5, 20)))
-        match rng.randint(0, 5):
-            case 0:
-                header = header[:start] + header[stop:]
-            case 1:
-                header = header[:start] + 2 * header[start:stop] + header[stop:]
-            case 2:
-                header = header[:start] + bytes([rng.randrange(256)]) + header[start + 1 :]
-            case 3:
-                places = [i for i, c in enumerate(header) if chr(c).isdigit()] or [0]
-                start = rng.choice(places)
-                header = header[:start] + rng.choice(SCRAPS) + header[start + 1 :]
-            case _:
-                header = header[:start] + rng.choice(SCRAPS) + header[stop:]
-    length = rng.choice((len(header),) * 12 + (length, rng.getrandbits(64), len(header) + 8, 2**63))
-    data = rng.choice((data,) * 8 + (data[:-1], data + b"\0", b""))
-    whole = length.to_bytes(8, "little") + header + data
-    return whole if rng.random() < 0.9 else whole[: rng.randint(0, len(whole))]
-
-
-def found_in(data: bytes) -> object:
-    """What a header says, or how it is refused."""
-    try:
-        return tensors_of(data[8:].decode("utf-8", "replace"))
-    except ParamcountError as error:
-        return str(error)
-
-
-@pytest.mark.parametrize("i", range(3))
-def test_headers_as_writers_write_them_are_read_at_once_and_alike(i: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = random.Random(i)  # noqa: S311  the same inputs every time
-    datas = [*VALID, *(made(header) for header, _, _ in WRONG), *(spoilt(rng) for _ in range(EXAMPLES))]
-    at_once = [found_in(data[: 8 + int.from_bytes(data[:8], "little")]) for data in datas]
-    monkeypatch.setattr(safetensors_files, "_usual", lambda *_: None)
-    assert at_once == [found_in(data[: 8 + int.from_bytes(data[:8], "little")]) for data in datas]
-
-
-def second_opinion(data: bytes) -> dict[str, tuple[str, tuple[int, ...], bytes]] | None:
-    """What the library finds; None where it refuses."""
-    try:
-        return {name: (found["dtype"], tuple(found["shape"]), bytes(found["data"])) for name, found in deserialize(data)}
-    except SafetensorError:
-        return None
-
-
-def compared(data: bytes, file: Path) -> str:
-    """Whether a file was read or refused. What is read, the library reads alike; any exception but our own goes through."""
-    file.write_bytes(data)
-    header = unless_refused(read_header, file)
-    if header is None:
-        return "refused"
-    found = {name: (t.dtype, t.shape, data[header.begins + t.start : header.begins + t.stop]) for name, t in header.tensors.items()}
-    assert found == second_opinion(data), data
-    for name, (dtype, _, stored) in found.items():
-        if dtype in NUMPY:
-            assert bits(header, name).tobytes() == stored
-    return "read"
-
-
-@pytest.mark.parametrize("data", VALID, ids=range(len(VALID)))
-def test_a_valid_file_is_read_as_the_library_reads_it(data: bytes, file: Path) -> None:
-    assert compared(data, file) == "read"
-
-
-def test_spoilt_files_are_refused_or_read_as_the_library_reads_them(file: Path) -> None:
-    rng = random.Random(EXAMPLES)  # noqa: S311 not for secrets
-    verdicts = [compared(spoilt(rng), file) for _ in range(10 * EXAMPLES)]
-    assert {"refused", "read"} == set(verdicts)
-
-
-def test_spoilt_texts_of_headers_are_tensors_or_refused() -> None:
-    rng = random.Random(EXAMPLES)  # noqa: S311 not for secrets
-    for _ in range(10 * EXAMPLES):
-        text = "".join(rng.choice(SCRAPS[:40]).decode("utf-8", "replace") for _ in range(rng.randint(1, 12)))
-        if found := unless_refused(tensors_of, "{" + text):
-            tensors, metadata, end = found
-            assert end >= 0 and isinstance(tensors, dict) and isinstance(metadata, dict)

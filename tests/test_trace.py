@@ -35,7 +35,7 @@ def test_the_walk_through_gpt2_is_that_of_the_paper(run: Runner) -> None:
     out = run("trace", "gpt2-small", "--tokens", "5", "--pad", "1024").out
     for line in (
         "token ids            [5]",
-        "token table          [5] in [50257, 768] → [5, 768]",
+        "token embedding      [5] in [50257, 768] → [5, 768]",
         "pad                  [5, 768] → [1024, 768]",
         "12 × layer           h.{layer}   0–11",
         "queries            12 × [1024, ‹768›] · [‹768›, 64] = [1024, 64] → [1024, 768]",
@@ -43,9 +43,9 @@ def test_the_walk_through_gpt2_is_that_of_the_paper(run: Runner) -> None:
         "softmax            [12, 1024, 1024]",
         "up                 [1024, ‹768›] · [‹768›, 3072] = [1024, 3072]",
         "down               [1024, ‹3072›] · [‹3072›, 768] = [1024, 768]",
-        "last row             [1024, 768] → [768]; row 5 of 1,024",
-        "output head          [‹768›] · [‹768›, 50257] = [50257]; tied to wte.weight",
-        "attention patterns 150,994,944 numbers = 12 × [12, 1024, 1024]",
+        "last position        [1024, 768] → [768]; position 5 of 1,024",
+        "LM head              [‹768›] · [‹768›, 50257] = [50257]; tied to wte.weight",
+        "attention scores: 150,994,944 elements = 12 × [12, 1024, 1024]",
     ):
         assert line in out
 
@@ -129,9 +129,9 @@ def test_numbers_in_the_patterns_sum_up(id: str) -> None:
     [
         (["--tokens", "0"], "tokens = 0 (accepted: a whole number from 1 to 1,000,000,000)"),
         (["--tokens", "-3"], "tokens = -3 (accepted: a whole number from 1 to 1,000,000,000)"),
-        (["--tokens", "1025"], "gpt2-small: 1,025 tokens, the position table has 1,024 rows (accepted: at most 1,024)"),
-        (["--tokens", "5", "--pad", "1025"], "gpt2-small: 1,025 tokens, the position table has 1,024 rows (accepted: at most 1,024)"),
-        (["--decode", "--past", "1024"], "gpt2-small: 1,025 tokens, the position table has 1,024 rows (accepted: at most 1,024)"),
+        (["--tokens", "1025"], "gpt2-small: 1,025 tokens, but the position embedding has 1,024 positions (accepted: at most 1,024)"),
+        (["--tokens", "5", "--pad", "1025"], "gpt2-small: 1,025 tokens, but the position embedding has 1,024 positions (accepted: at most 1,024)"),
+        (["--decode", "--past", "1024"], "gpt2-small: 1,025 tokens, but the position embedding has 1,024 positions (accepted: at most 1,024)"),
         (["--tokens", "6", "--pad", "5"], "pad = 5 is less than tokens = 6 (accepted: from 6)"),
         (["--batch", "0"], "batch = 0 (accepted: a whole number from 1 to 1,000,000,000)"),
         (["--decode"], "--decode: stands alone (accepted: --decode --past N, or neither)"),
@@ -175,7 +175,7 @@ def test_weights_of_another_architecture_are_refused(capsys: pytest.CaptureFixtu
 def test_more_tokens_than_the_context_that_was_published_are_a_warning(run: Runner) -> None:
     done = run("trace", "llama-3.1-8b", "--tokens", "131073")
     assert done.code == 0
-    assert done.err == "warning: 131,073 tokens, the published context length is 131,072\n"
+    assert done.err == "warning: 131,073 tokens exceed the published context length of 131,072\n"
 
 
 def test_a_what_if_says_what_was_changed(run: Runner) -> None:

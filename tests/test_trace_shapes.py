@@ -71,8 +71,8 @@ def test_five_tokens_go_through_gpt2_as_the_paper_has_it() -> None:
     found = trace("gpt2-small", tokens=5, pad=1024)
     expected: list[tuple[str, list[Shape], Shape, int]] = [  # what it is, what goes in and is multiplied with, what comes out, how many side by side
         ("token ids", [], (5,), 1),
-        ("token table", [(5,), (50257, 768)], (5, 768), 1),
-        ("position table", [(5,), (1024, 768)], (5, 768), 1),
+        ("token embedding", [(5,), (50257, 768)], (5, 768), 1),
+        ("position embedding", [(5,), (1024, 768)], (5, 768), 1),
         ("add", [(5, 768), (5, 768)], (5, 768), 1),
         ("pad", [(5, 768)], (1024, 768), 1),
         ("norm", [(1024, 768), (768,), (768,)], (1024, 768), 1),
@@ -92,15 +92,15 @@ def test_five_tokens_go_through_gpt2_as_the_paper_has_it() -> None:
         ("down", [(1024, 3072), (3072, 768), (768,)], (1024, 768), 1),
         ("add", [(1024, 768), (1024, 768)], (1024, 768), 1),
         ("norm", [(1024, 768), (768,), (768,)], (1024, 768), 1),
-        ("last row", [(1024, 768)], (768,), 1),
-        ("output head", [(768,), (768, 50257)], (50257,), 1),
+        ("last position", [(1024, 768)], (768,), 1),
+        ("LM head", [(768,), (768, 50257)], (50257,), 1),
     ]
     assert [(step.text, [*step.inputs, *(held.shape for held in step.weights)], step.out, step.heads) for step in found.steps] == expected
     assert {under.copies for step in found.steps for under in step.under} == {12}
     products = {step.text: step.product for step in found.steps if step.product}
     assert products["queries"] == products["keys"] == products["values"] == ((1024, 768), (768, 64), (1024, 64))
     assert (products["QKᵀ"], products["· V"]) == (((1024, 64), (64, 1024), (1024, 1024)), ((1024, 1024), (1024, 64), (1024, 64)))
-    assert found.steps[-2].note == "row 5 of 1,024"
+    assert found.steps[-2].note == "position 5 of 1,024"
     assert found.pattern == 12 * 12 * 1024**2
     assert found.cached_elements == 12 * 2 * 5 * 768  # of the five tokens, not of the zeros
 
@@ -118,7 +118,7 @@ def test_several_tokens_behind_a_window_see_their_own_windows() -> None:
     """Three tokens after nine, each in a window of five: keys of the four before the first, and of the three."""
     found = trace({"model_type": "mistral", "num_hidden_layers": 1, "sliding_window": 5}, tokens=3, past=9)
     assert [step.out for step in by_op(found, "QKᵀ")] == [(32, 3, 4 + 3)]
-    assert [step.note for step in by_op(found, "mask")] == ["each token sees itself and those before it, at most 5"]
+    assert [step.note for step in by_op(found, "mask")] == ["each token attends to itself and earlier tokens, at most 5"]
     assert [kept.shapes for kept in found.cache] == [((4, 8, 128), (4, 8, 128))]
 
 
@@ -138,7 +138,7 @@ def test_a_kind_of_layer_reads_the_layer_before_its_first_one() -> None:
     first = {step.under[0].kind: i for i, step in reversed(list(enumerate(found.steps))) if step.under}
     read = {kind: found.steps[found.steps[i].reads[0]] for kind, i in first.items()}
     assert {kind: step.under[0].kind if step.under else step.text for kind, step in read.items()} == {
-        "mamba dense": "token table",
+        "mamba dense": "token embedding",
         "mamba moe": "mamba dense",
         "attention dense": "mamba moe",
     }
@@ -178,7 +178,7 @@ def test_a_bidirectional_window_reaches_both_ways() -> None:
     """As far as sliding_window says: T5Gemma's encoder, transformers' create_bidirectional_sliding_window_mask."""
     config = next(case["config"] for case in CASES["t5gemma"] if "total" in case)
     notes = {step.note for step in by_op(trace_model(names.load(config), TraceOptions(5)), "mask") if step.part == "encoder"}
-    assert notes == {f"each token sees those up to {config['encoder']['sliding_window']} places away"}
+    assert notes == {f"each token attends to tokens up to {config['encoder']['sliding_window']} positions away"}
 
 
 def test_scores_get_their_biases_between_queries_and_keys_and_the_mask() -> None:
@@ -193,7 +193,7 @@ def test_scores_get_their_biases_between_queries_and_keys_and_the_mask() -> None
 
 
 def test_a_window_that_a_config_asks_for_and_no_field_knows_is_a_warning() -> None:
-    warning = "use_sliding_window = true is not described: every layer is traced as looking back on the whole text"
+    warning = "use_sliding_window = true is not described: every layer is traced with full attention"
     assert trace({"model_type": "qwen2", "use_sliding_window": True}).warnings == (warning,)
     assert trace({"model_type": "qwen2"}).warnings == trace("mistral-7b-v0.1").warnings == ()
 
@@ -262,7 +262,7 @@ def test_what_is_no_number_of_tokens_is_refused(name: str, wrong: object) -> Non
 
 
 def test_a_model_that_reads_a_text_at_once_cannot_decode() -> None:
-    with pytest.raises(ParamcountError, match="reads a text at once and keeps nothing of it"):
+    with pytest.raises(ParamcountError, match="has no KV cache, because it reads all tokens at once"):
         trace({"model_type": "bert", "architectures": ["BertForMaskedLM"]}, past=3)
 
 
@@ -271,9 +271,9 @@ def test_a_model_that_reads_a_text_at_once_cannot_decode() -> None:
     [
         ({"tokens": 6, "pad": 5}, "pad = 5 is less than tokens = 6"),
         ({"pad": 9, "past": 4}, "pad: beside past"),
-        ({"tokens": 1025}, "1,025 tokens, the position table has 1,024 rows"),
-        ({"pad": 1025}, "1,025 tokens, the position table has 1,024 rows"),
-        ({"past": 1024}, "1,025 tokens, the position table has 1,024 rows"),
+        ({"tokens": 1025}, "1,025 tokens, but the position embedding has 1,024 positions"),
+        ({"pad": 1025}, "1,025 tokens, but the position embedding has 1,024 positions"),
+        ({"past": 1024}, "1,025 tokens, but the position embedding has 1,024 positions"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(asked: dict[str, Any], message: str) -> None:

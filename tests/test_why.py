@@ -12,7 +12,7 @@ import pytest
 
 import paramcount as pc
 from paramcount import zoo
-from paramcount.counting.quantisation import SCHEMES
+from paramcount.counting.quantisation.scales import SCHEMES
 from paramcount.explaining.causes import candidates, stand_together
 from paramcount.explaining.why import Account, Why, terms
 from paramcount.output.numbers import fits, parse

@@ -21,6 +21,17 @@ class Afmoe(Sizes):
     """Source: arXiv:2602.17004. `scaled_embedding`: a token's row is multiplied by the root of d_model."""
 
     reference: ClassVar[str] = "AfmoeForCausalLM"
+    linear_routers: ClassVar[tuple[str, ...]] = (".router.gate.weight",)
+    float32_if_float16: ClassVar[tuple[str, ...]] = (
+        "input_layernorm",
+        "post_attention_layernorm",
+        "pre_mlp_layernorm",
+        "post_mlp_layernorm",
+        "q_norm",
+        "k_norm",
+        "norm",
+        "expert_bias",
+    )
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), even_where_rotated("sliding_attention", named=True))
 
     vocab_size: Positive = hf(absent=200192)

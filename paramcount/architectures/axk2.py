@@ -29,6 +29,7 @@ class AXK2(DeepseekV32):
     """Source: modeling_axk2.py of the reference. `d_norm_gate`: the waist of a norm's gate."""
 
     reference: ClassVar[str] = "AXK2ForCausalLM"
+    float32_if_float16: ClassVar[tuple[str, ...]] = ("indexer.weights_proj",)
     conditions: ClassVar[tuple[Condition, ...]] = (
         groups_are_sound,
         grouped_routing(None, None, optional=True),

@@ -39,6 +39,7 @@ class BailingHybrid(Sizes):
     """Source: modeling_bailing_hybrid.py of the reference. The head is never tied, whatever tie_word_embeddings says."""
 
     reference: ClassVar[str] = "BailingHybridForCausalLM"
+    float32: ClassVar[tuple[str, ...]] = ("e_score_correction_bias", "conv1d", "dt_bias", "A_log")
     conditions: ClassVar[tuple[Condition, ...]] = (
         groups_fit,
         heads_stay_whole,

@@ -36,6 +36,7 @@ class Beam(Sizes):
     """Source: modeling_beam.py of the reference."""
 
     reference: ClassVar[str] = "BeamForCausalLM"
+    float32: ClassVar[tuple[str, ...]] = ("e_score_correction_bias", "mlp.gate.weight")
     conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(8, 4), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=151936)

@@ -20,6 +20,7 @@ class BigBird(Bert):
     """Source: arXiv:2007.14062, section 2."""
 
     reference: ClassVar[str] = "BigBirdForMaskedLM"
+    unused_keys: ClassVar[tuple[str, ...]] = ("block_size", "num_random_blocks")
     same: ClassVar[tuple[str, ...]] = ("BigBirdForCausalLM",)
     conditions: ClassVar[tuple[Condition, ...]] = (
         memory_needs_a_decoder,

@@ -20,6 +20,7 @@ class BigBirdPegasus(Seq2Seq):
     """Source: arXiv:2007.14062, section 4; modeling_bigbird_pegasus.py of the reference."""
 
     reference: ClassVar[str] = "BigBirdPegasusForConditionalGeneration"
+    unused_keys: ClassVar[tuple[str, ...]] = ("block_size", "num_random_blocks")
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0), ATTENTION)
     defaults: ClassVar = {"vocab_size": 96103, "n_encoder_layers": 16, "n_decoder_layers": 16, "n_positions": 4096}
 

@@ -72,6 +72,10 @@ class Blt(Sizes):
     """Source: arXiv:2412.09871, section 3. The patcher is frozen; with another patching_mode than entropy nothing reaches it."""
 
     reference: ClassVar[str] = "BltForCausalLM"
+    linear_by_component: ClassVar[bool] = False
+    unused_keys: ClassVar[tuple[str, ...]] = (
+        "patch_size", "decoder_config.head_dim", "encoder_config.head_dim", "global_config.head_dim", "patcher_config.head_dim",
+    )  # fmt: skip
     unreached: ClassVar[tuple[str, ...]] = ("patcher.",)
 
     vocab_size: Positive = hf(absent=260)

@@ -21,6 +21,7 @@ SHARED = {
     "MllamaForCausalLM": "mllama_text_model",
     "Qwen2VLForConditionalGeneration": "qwen2_vl",
     "Qwen2_5_VLForConditionalGeneration": "qwen2_5_vl",
+    "Qwen3OmniMoeThinkerForConditionalGeneration": "qwen3_omni_moe_thinker",
     "Qwen3VLForConditionalGeneration": "qwen3_vl",
     "Qwen3VLMoeForConditionalGeneration": "qwen3_vl_moe",
     "Qwen3_5ForCausalLM": "qwen3_5_text",

@@ -27,6 +27,7 @@ class Dbrx(Sizes):
     """Source: modeling_dbrx.py of the reference."""
 
     reference: ClassVar[str] = "DbrxForCausalLM"
+    linear_routers: ClassVar[tuple[str, ...]] = (".router.layer.weight",)
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (can_run,)
 

@@ -19,6 +19,7 @@ class DeepseekV32(Sizes):
     """Source: arXiv:2512.02556, section 2.1. `n_chosen`: how many tokens a token looks at."""
 
     reference: ClassVar[str] = "DeepseekV32ForCausalLM"
+    float32_if_float16: ClassVar[tuple[str, ...]] = ("indexer.weights_proj",)
     rotated: ClassVar[str | None] = "d_rope"
     conditions: ClassVar[tuple[Condition, ...]] = (
         grouped_routing(8, 4),

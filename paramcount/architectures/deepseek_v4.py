@@ -75,6 +75,27 @@ class DeepseekV4(Sizes):
     """Source: arXiv:2606.19348, section 2. Layers with a window alone rotate `d_rope` of a head, the others `d_far_rope`."""
 
     reference: ClassVar[str] = "DeepseekV4ForCausalLM"
+    linear_by_component: ClassVar[bool] = False
+    float32_if_float16: ClassVar[tuple[str, ...]] = (
+        "self_attn.compressor.kv_proj",
+        "self_attn.compressor.gate_proj",
+        "self_attn.compressor.indexer.kv_proj",
+        "self_attn.compressor.indexer.gate_proj",
+        "self_attn.compressor.indexer.scorer.weights_proj",
+    )
+    float32: ClassVar[tuple[str, ...]] = (
+        "attn_hc",
+        "ffn_hc",
+        "hc_head",
+        "sinks",
+        "position_bias",
+        "e_score_correction_bias",
+        "q_a_norm",
+        "kv_norm",
+        "input_layernorm",
+        "post_attention_layernorm",
+        "norm",
+    )
     own_layer_types: ClassVar[bool] = True
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), not_null("n_routed_experts", "moe_intermediate_size"))
 

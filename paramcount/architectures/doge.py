@@ -23,6 +23,7 @@ class Doge(Sizes):
     """Source: modeling_doge.py of the reference. `n_keys`: rows, and columns, of the square that the experts stand in."""
 
     reference: ClassVar[str] = "DogeForCausalLM"
+    linear_routers: ClassVar[tuple[str, ...]] = (".router_gate.weight",)
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 

@@ -75,6 +75,7 @@ class Dots3Note(Sizes):
     a config.json gives in keys that begin with swa_, or in per_layer_config, beside which those count for nothing."""
 
     reference: ClassVar[str] = "Dots3NoteForCausalLM"
+    linear_by_component: ClassVar[bool] = False
     base_model: ClassVar[str | None] = "Dots3NoteTextModel"
     layered: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "sliding_attention": sizes_of_attention("n_sliding_heads", "d_sliding_"),

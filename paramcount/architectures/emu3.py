@@ -37,3 +37,4 @@ class Emu3TextOf(Emu3Text):
     """The language model of a config that says how images become tokens too."""
 
     section: ClassVar[str | None] = "text_config"
+    unused_keys: ClassVar[tuple[str, ...]] = ("/vq_config",)

@@ -30,6 +30,7 @@ class Ernie45Moe(Sizes):
     """Source: modeling_ernie4_5_moe.py of the reference."""
 
     reference: ClassVar[str] = "Ernie4_5_MoeForCausalLM"
+    float32: ClassVar[tuple[str, ...]] = ("gate.weight", "moe_statics")
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
 

@@ -57,6 +57,7 @@ class Falcon(Sizes):
     """Source: arXiv:2311.16867."""
 
     reference: ClassVar[str] = "FalconForCausalLM"
+    linear_by_component: ClassVar[bool] = False
     conditions: ClassVar[tuple[Condition, ...]] = (not_null("hidden_size"),)
 
     vocab_size: Positive = hf(absent=65024)

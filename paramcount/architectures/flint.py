@@ -31,6 +31,7 @@ class Flint(Sizes):
     """Source: modeling_flint.py of the reference."""
 
     reference: ClassVar[str] = "FlintForCausalLM"
+    float32: ClassVar[tuple[str, ...]] = ("gate.weight", "sinks")
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), even_where_rotated("sliding_attention", named=True))
 
     vocab_size: Positive = hf(absent=150144)

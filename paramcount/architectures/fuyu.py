@@ -36,6 +36,7 @@ class Fuyu(Persimmon):
     """Source: modeling_fuyu.py of the reference."""
 
     reference: ClassVar[str] = "FuyuForCausalLM"
+    unused_keys: ClassVar[tuple[str, ...]] = ("image_size",)
     conditions: ClassVar[tuple[Condition, ...]] = (of_persimmon,)
 
     vocab_size: Positive = hf("text_config.vocab_size", absent=flat("vocab_size", 262144))

@@ -73,6 +73,7 @@ class Gemma3nText(Sizes):
     """Source: modeling_gemma3n.py of the reference; AltUp arXiv:2301.13310, Laurel arXiv:2411.07501."""
 
     reference: ClassVar[str] = "Gemma3nForCausalLM"
+    linear_by_component: ClassVar[bool] = False
     base_model: ClassVar[str | None] = "Gemma3nTextModel"
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_both, active_stream_exists)

@@ -20,6 +20,7 @@ class Gemma4Vision(Sizes):
     """The vision tower: patches with a place across and a place down."""
 
     section: ClassVar[str | None] = "vision_config"
+    unused_keys: ClassVar[tuple[str, ...]] = ("pooling_kernel_size",)
 
     d_model: Positive = hf(absent=768)
     n_layers: Positive = hf(absent=16)

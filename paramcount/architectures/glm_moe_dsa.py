@@ -34,6 +34,7 @@ class GlmMoeDsa(DeepseekV32):
     """Source: arXiv:2602.15763. `reusing_layers`: the layers that have no indexer of their own."""
 
     reference: ClassVar[str] = "GlmMoeDsaForCausalLM"
+    float32_if_float16: ClassVar[tuple[str, ...]] = ("indexer.weights_proj",)
     conditions: ClassVar[tuple[Condition, ...]] = (
         grouped_routing(1, 1),
         latent_heads_stay_whole(64, masked=True),

@@ -17,6 +17,7 @@ class GptOss(Sizes):
     """Source: arXiv:2508.10925, section 2."""
 
     reference: ClassVar[str] = "GptOssForCausalLM"
+    float32_if_float16: ClassVar[tuple[str, ...]] = ("post_attention_layernorm", "input_layernorm", "norm")
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 

@@ -30,6 +30,7 @@ class HrmText(Sizes):
     """Source: modeling_hrm_text.py of the reference; arXiv:2506.21734, section 2. `n_layers`: of one stack."""
 
     reference: ClassVar[str] = "HrmTextForCausalLM"
+    linear_by_component: ClassVar[bool] = False
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), not_null("num_hidden_layers"))
 

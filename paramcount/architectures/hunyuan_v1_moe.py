@@ -29,6 +29,7 @@ class HunYuanMoEV1(Sizes):
     """Source: modeling_hunyuan_v1_moe.py of the reference."""
 
     reference: ClassVar[str] = "HunYuanMoEV1ForCausalLM"
+    linear_routers: ClassVar[tuple[str, ...]] = (".gate.wg.weight",)
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
 

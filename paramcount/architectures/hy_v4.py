@@ -40,6 +40,20 @@ class HYV4(Sizes):
     """Source: modeling_hy_v4.py of the reference."""
 
     reference: ClassVar[str] = "HYV4ForCausalLM"
+    float32: ClassVar[tuple[str, ...]] = (
+        "e_score_correction_bias",
+        "fn",
+        "scale",
+        "base",
+        "hc_fn",
+        "hc_scale",
+        "hc_base",
+        "weights_proj",
+        "k_norm",
+        "sinks",
+        "lm_head",
+    )
+    unused_keys: ClassVar[tuple[str, ...]] = ("num_key_value_heads",)
     rotated: ClassVar[str | None] = "d_rope"
     conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(1, 1), not_null("n_routed_experts"), padding_in_table(120002))
 

@@ -38,6 +38,19 @@ class Inkling2Text(InklingBody):
 
     reference: ClassVar[str] = "Inkling2ForCausalLM"
     base_model: ClassVar[str | None] = "Inkling2TextModel"
+    linear_by_component: ClassVar[bool] = False
+    float32: ClassVar[tuple[str, ...]] = (
+        "e_score_correction_bias",
+        "mlp.gate.weight",
+        "post_attention_convolution",
+        "post_mlp_convolution",
+        "k_sconv.conv1d",
+        "v_sconv.conv1d",
+        "attention_input",
+        "mlp_input",
+        "final_input",
+    )
+    unused_keys: ClassVar[tuple[str, ...]] = ("log_scaling_n_floor", "unpadded_vocab_size")
     defaults: ClassVar[Mapping[str, Any]] = {
         "d_model": 4608, "n_layers": 48, "n_heads": 48, "n_sliding_heads": 48, "n_sliding_kv_heads": 8, "window": 1024,
     }  # fmt: skip

@@ -69,6 +69,8 @@ class InklingText(InklingBody):
 
     reference: ClassVar[str] = "InklingForCausalLM"
     base_model: ClassVar[str | None] = "InklingTextModel"
+    float32: ClassVar[tuple[str, ...]] = ("attn_sconv", "mlp_sconv", "k_sconv", "v_sconv", "e_score_correction_bias", "gate.global_scale")
+    unused_keys: ClassVar[tuple[str, ...]] = ("logits_mup_width_multiplier",)
 
     d_ff: Positive = derived(lambda js, c: widths(js, c)[0])
     dense_layers: Indices = derived(dense_by_type(lambda js, c: tuple(range(min(whole(js, "dense_mlp_idx", 0), c["n_layers"])))))

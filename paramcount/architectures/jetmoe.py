@@ -16,6 +16,8 @@ class JetMoe(Sizes):
     """Source: arXiv:2404.07413, section 2. Each attention expert has n_kv_heads query heads."""
 
     reference: ClassVar[str] = "JetMoeForCausalLM"
+    linear_by_component: ClassVar[bool] = False
+    unused_keys: ClassVar[tuple[str, ...]] = ("num_attention_heads",)
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 

@@ -43,6 +43,7 @@ class Lfm2(Sizes):
     """Source: modeling_lfm2.py of the reference."""
 
     reference: ClassVar[str] = "Lfm2ForCausalLM"
+    unused_keys: ClassVar[tuple[str, ...]] = ("block_dim", "conv_dim", "conv_dim_out")
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
 

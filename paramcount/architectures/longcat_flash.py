@@ -51,6 +51,8 @@ class LongcatFlash(Sizes):
     counted, as nothing can read them (tests/oracle/flaws.py)."""
 
     reference: ClassVar[str] = "LongcatFlashForCausalLM"
+    linear_by_component: ClassVar[bool] = False
+    float32_if_float16: ClassVar[tuple[str, ...]] = ("classifier.weight",)
     rotated: ClassVar[str | None] = "d_rope"
     conditions: ClassVar[tuple[Condition, ...]] = (heads_are_rotated_whole, latent_heads_stay_whole(None), padding_in_table(None))
 

@@ -17,6 +17,8 @@ class LongT5(T5):
     """Source: arXiv:2112.07916, section 3."""
 
     reference: ClassVar[str] = "LongT5ForConditionalGeneration"
+    linear_by_component: ClassVar[bool] = False
+    unused_keys: ClassVar[tuple[str, ...]] = ("global_block_size",)
 
     encoder_attention: Word = hf("encoder_attention_type", absent="local")
     radius: Positive = hf("local_radius", absent=127)

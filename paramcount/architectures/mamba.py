@@ -17,6 +17,7 @@ class Mamba(Sizes):
     """Source: arXiv:2312.00752, section 3.4."""
 
     reference: ClassVar[str] = "MambaForCausalLM"
+    unused_keys: ClassVar[tuple[str, ...]] = ("pad_vocab_size_multiple",)
     conditions: ClassVar[tuple[Condition, ...]] = (no_key("layer_types"),)
 
     vocab_size: Positive = hf(absent=50280)

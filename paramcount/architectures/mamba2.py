@@ -15,6 +15,7 @@ class Mamba2(Sizes):
     """Source: arXiv:2405.21060, section 7."""
 
     reference: ClassVar[str] = "Mamba2ForCausalLM"
+    unused_keys: ClassVar[tuple[str, ...]] = ("time_step_rank",)
     conditions: ClassVar[tuple[Condition, ...]] = (no_key("layer_types"), lambda js, c: fills(c, expanded("expand")(js, c)))
 
     vocab_size: Positive = hf(absent=32768)

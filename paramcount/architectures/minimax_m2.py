@@ -26,6 +26,7 @@ class MiniMaxM2(Sizes):
     """Source: modeling_minimax_m2.py of the reference. In the released files w1 is the gate, w3 up and w2 down."""
 
     reference: ClassVar[str] = "MiniMaxM2ForCausalLM"
+    unused_keys: ClassVar[tuple[str, ...]] = ("num_mtp_modules",)
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
 
     vocab_size: Positive = hf(absent=200064)

@@ -45,6 +45,7 @@ class MiniMaxM3Text(Sizes):
 
     reference: ClassVar[str] = "MiniMaxM3VLForCausalLM"
     base_model: ClassVar[str | None] = "MiniMaxM3VLTextModel"
+    unused_keys: ClassVar[tuple[str, ...]] = ("rotary_dim",)
     conditions: ClassVar[tuple[Condition, ...]] = (not_null("num_local_experts"), padding_in_table(None))
 
     vocab_size: Positive = hf(absent=200064)

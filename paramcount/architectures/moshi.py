@@ -34,6 +34,8 @@ class Moshi(Sizes):
     is never tied."""
 
     reference: ClassVar[str] = "MoshiForCausalLM"
+    unused_keys: ClassVar[tuple[str, ...]] = ("depth_decoder_config",)
+    larger: ClassVar[tuple[str, ...]] = ("MoshiForConditionalGeneration",)
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (codebooks_are_there, padding_in_table(None, more=1))
 

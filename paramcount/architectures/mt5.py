@@ -13,6 +13,7 @@ class MT5(T5):
     """Source: arXiv:2010.11934, section 3.2. As with T5, the released files hold a head of its own."""
 
     reference: ClassVar[str] = "MT5ForConditionalGeneration"
+    float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
     defaults: ClassVar[dict[str, Any]] = {"vocab_size": 250112, "n_layers": 8, "n_heads": 6, "d_ff": 1024}
 
     n_decoder_layers: Positive = hf("num_decoder_layers", absent=decoder_layers(8), null=ABSENT)
@@ -26,6 +27,7 @@ class MT5Encoder(MT5):
 
     reference: ClassVar[str] = "MT5EncoderModel"
     conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
+    float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
 
     def forward(c, tokens: Data) -> Data:
         return encoder(c, tokens)

@@ -16,6 +16,7 @@ class NanoChat(Sizes):
     """Source: modeling_nanochat.py of the reference."""
 
     reference: ClassVar[str] = "NanoChatForCausalLM"
+    linear_by_component: ClassVar[bool] = False
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(1),)
 

@@ -44,6 +44,7 @@ class NemotronH(Sizes):
     """Source: arXiv:2504.03624, section 2."""
 
     reference: ClassVar[str] = "NemotronHForCausalLM"
+    unused_keys: ClassVar[tuple[str, ...]] = ("num_hidden_layers", "time_step_rank")
     own_layer_types: ClassVar[bool] = True  # it has words of its own
     conditions: ClassVar[tuple[Condition, ...]] = (
         pattern_is_known,
@@ -80,7 +81,7 @@ class NemotronH(Sizes):
         return decoder(c, tokens, layer, kinds, prefix="backbone.", names=("embeddings", "layers", "norm_f"))
 
     def idle(c) -> tuple[str, ...]:
-        return (*hybrid_idle(c.layer_types), *(() if "moe" in c.layer_types else ("n_active_experts",)))
+        return (*hybrid_idle(c.layer_types), *(() if "moe" in c.layer_types else ("n_routed_experts", "n_active_experts", "d_expert", "d_shared_expert")))
 
     def check(c) -> None:
         one_of_each(c, "layer_types", "n_layers", KINDS)

@@ -15,6 +15,7 @@ class Olmo(Sizes):
     """Source: arXiv:2402.00838, section 2.1."""
 
     reference: ClassVar[str] = "OlmoForCausalLM"
+    linear_by_component: ClassVar[bool] = False
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(1),)
 

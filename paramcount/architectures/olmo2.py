@@ -17,6 +17,7 @@ class Olmo2(Olmo):
     """Source: arXiv:2501.00656, section 2."""
 
     reference: ClassVar[str] = "Olmo2ForCausalLM"
+    linear_by_component: ClassVar[bool] = True
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer)

@@ -23,6 +23,7 @@ from paramcount.sizes.layer_types import whole
 class Phi4Vision(SiglipVision):
     """The vision tower: SigLIP's, always with its pooling head, whose vector nothing reads."""
 
+    unused_keys: ClassVar[tuple[str, ...]] = ("crop_size",)
     conditions: ClassVar[tuple[Condition, ...]] = ()
     defaults: ClassVar[Mapping[str, Any]] = {"d_model": 1152, "n_layers": 27, "n_heads": 16, "d_ff": 4304, "patch_size": 14}
 
@@ -56,6 +57,7 @@ class Phi4Audio(Sizes):
     """The speech tower: a Conformer, arXiv:2005.08100, behind convolutions that halve time and frequency."""
 
     section: ClassVar[str | None] = "audio_config"
+    unused_keys: ClassVar[tuple[str, ...]] = ("nemo_final_size",)
     conditions: ClassVar[tuple[Condition, ...]] = (one_width,)
 
     d_model: Positive = hf(absent=1024)

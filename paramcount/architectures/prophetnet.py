@@ -35,6 +35,7 @@ class ProphetNet(Sizes):
     """Source: arXiv:2001.04063, section 3."""
 
     reference: ClassVar[str] = "ProphetNetForConditionalGeneration"
+    linear_by_component: ClassVar[bool] = False
     unreached: ClassVar[tuple[str, ...]] = ("word_embeddings.weight",)  # where tables are not tied nothing looks into it
     conditions: ClassVar[tuple[Condition, ...]] = (*CONDITIONS, looks_at_the_encoder)
 
@@ -79,6 +80,7 @@ class ProphetNetDecoder(Sizes):
     """Source: arXiv:2001.04063, section 3."""
 
     reference: ClassVar[str] = "ProphetNetForCausalLM"
+    linear_by_component: ClassVar[bool] = False
     unreached: ClassVar[tuple[str, ...]] = ProphetNet.unreached
     conditions: ClassVar[tuple[Condition, ...]] = CONDITIONS
 

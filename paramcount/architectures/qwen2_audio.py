@@ -55,6 +55,7 @@ class Voxtral(Sizes):
     """Source: arXiv:2507.13264, section 2."""
 
     reference: ClassVar[str] = "VoxtralForConditionalGeneration"
+    float32: ClassVar[tuple[str, ...]] = ("embed_positions",)
 
     language: SerializeAsAny[Sizes]
     audio: VoxtralEars

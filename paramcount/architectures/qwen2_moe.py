@@ -22,6 +22,7 @@ class Qwen2MoE(Sizes):
     """Source: arXiv:2407.10671, section 2.2.2. `d_shared_expert` is a width of its own, not a number of experts."""
 
     reference: ClassVar[str] = "Qwen2MoeForCausalLM"
+    linear_routers: ClassVar[tuple[str, ...]] = (".shared_expert_gate.weight",)
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (attention_words("full_attention", "sliding_attention"), window_is_given, padding_in_table(None))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.flow import Data
@@ -38,3 +39,13 @@ class Qwen3MoE(Sizes):
 
 def layer(c: Any, kind: str, x: Data) -> Data:
     return usual_layer(c, x, (lambda h: mixture(c, h, "mlp.")) if kind == "moe" else None, bias=c.attention_bias, qk_norm=True)
+
+
+class Qwen3OmniMoeText(Qwen3MoE):
+    """The language model of Qwen3-Omni's thinker. Source: arXiv:2509.17765, section 2."""
+
+    reference: ClassVar[str] = "Qwen3OmniMoeThinkerForConditionalGeneration"
+    base_model: ClassVar[str | None] = "Qwen3OmniMoeThinkerTextModel"
+    defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 3584, "n_layers": 28, "n_heads": 28, "d_ff": 18944}
+
+    n_routed_experts: Positive = hf("num_experts", absent=128)

@@ -37,6 +37,7 @@ class GatedDeltaHybrid(Sizes):
     """
 
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None),)
+    linear_routers: ClassVar[tuple[str, ...]] = (".shared_expert_gate.weight",)
 
     vocab_size: Positive = hf(absent=248320)
     d_model: Positive = hf(absent=4096)

@@ -15,6 +15,7 @@ class Rwkv(Sizes):
     """Source: arXiv:2305.13048, section 3."""
 
     reference: ClassVar[str] = "RwkvForCausalLM"
+    float32_if_float16: ClassVar[tuple[str, ...]] = ("time_decay", "time_first")
 
     vocab_size: Positive = hf(absent=50277)
     d_model: Positive = hf(absent=4096)

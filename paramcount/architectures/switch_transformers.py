@@ -32,6 +32,7 @@ class SwitchTransformers(T5):
     """Source: arXiv:2101.03961, section 2."""
 
     reference: ClassVar[str] = "SwitchTransformersForConditionalGeneration"
+    linear_by_component: ClassVar[bool] = False
     unreached: ClassVar[tuple[str, ...]] = ("shared.weight",)  # where it is not tied to them, nothing looks into it
     defaults: ClassVar[dict[str, Any]] = {"d_model": 768, "n_layers": 12, "n_heads": 12}
 

@@ -42,6 +42,7 @@ class T5(Sizes):
 
     reference: ClassVar[str] = "T5ForConditionalGeneration"
     conditions: ClassVar[tuple[Condition, ...]] = BUCKETS
+    float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
 
     vocab_size: Positive = hf(absent=32128)
     d_model: Positive = hf("hidden_size", "d_model", absent=512)
@@ -64,6 +65,7 @@ class T5Encoder(T5):
 
     conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
     reference: ClassVar[str] = "T5EncoderModel"
+    float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
 
     def forward(c, tokens: Data) -> Data:
         return encoder(c, tokens)

@@ -25,6 +25,7 @@ class T5Gemma(Gemma2Layers):
 
     reference: ClassVar[str] = "T5GemmaForConditionalGeneration"
     section: ClassVar[str | None] = "decoder"
+    unused_keys: ClassVar[tuple[str, ...]] = ("cross_attention_hidden_size",)
 
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True)
     encoder: T5GemmaEncoder

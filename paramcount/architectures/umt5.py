@@ -14,6 +14,7 @@ class UMT5(MT5):
     """Source: arXiv:2304.09151. As with mT5, the released files hold a head of its own."""
 
     reference: ClassVar[str] = "UMT5ForConditionalGeneration"
+    float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
 
     scaled: Flag = derived(lambda js, c: True)
     tie_word_embeddings: Flag = derived(lambda js, c: True)
@@ -27,6 +28,7 @@ class UMT5Encoder(UMT5):
 
     reference: ClassVar[str] = "UMT5EncoderModel"
     conditions: ClassVar[tuple[Condition, ...]] = BUCKETS_OF_AN_ENCODER
+    float32_if_float16: ClassVar[tuple[str, ...]] = ("wo",)
 
     def forward(c, tokens: Data) -> Data:
         return encoder(c, tokens, table_each=True)

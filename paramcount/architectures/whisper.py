@@ -31,6 +31,7 @@ class Whisper(Sizes):
 
     reference: ClassVar[str] = "WhisperForConditionalGeneration"
     conditions: ClassVar[tuple[Condition, ...]] = ASKED
+    unused_keys: ClassVar[tuple[str, ...]] = ("classifier_proj_size", "median_filter_width")
 
     vocab_size: Positive = hf(absent=51865)
     d_model: Positive = hf("hidden_size", "d_model", absent=384)

@@ -56,6 +56,7 @@ class Zamba(Sizes):
     """Source: arXiv:2405.16712, section 2."""
 
     reference: ClassVar[str] = "ZambaForCausalLM"
+    linear_by_component: ClassVar[bool] = False
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), widened, null_counts("layer_types"), null_counts("head_dim", "hybrid"))
 
     vocab_size: Positive = hf(absent=32000)

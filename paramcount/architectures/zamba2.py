@@ -50,6 +50,8 @@ class Zamba2(Sizes):
     """Source: arXiv:2411.15242, section 2."""
 
     reference: ClassVar[str] = "Zamba2ForCausalLM"
+    linear_by_component: ClassVar[bool] = False
+    unused_keys: ClassVar[tuple[str, ...]] = ("kv_channels", "num_query_groups")
     rotated: ClassVar[str | None] = "d_head"
     conditions: ClassVar[tuple[Condition, ...]] = (
         padding_in_table(0),

@@ -30,6 +30,7 @@ class Zaya(Sizes):
     """Source: modeling_zaya.py of the reference; attention arXiv:2510.04476."""
 
     reference: ClassVar[str] = "ZayaForCausalLM"
+    linear_by_component: ClassVar[bool] = False
     conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
 
     vocab_size: Positive = hf(absent=262272)

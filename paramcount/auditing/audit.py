@@ -75,7 +75,7 @@ class Row:
     cells: tuple[Cell, ...]
     doubts: tuple[Doubt, ...]  # what does not go together, whatever the model
 
-    @property
+    @cached_property
     def verdict(self) -> str:
         """wrong where a cell is or where the claims contradict each other, else the least certain of what could be checked."""
         impossible = any(doubt.grade == "impossible" for doubt in self.doubts)
@@ -158,7 +158,7 @@ def row(table: Table, line: Line, patience: Iterator[int]) -> Row:
     columns = [(text, heading) for text, heading in zip(line.cells, table.headings) if heading.kind not in (None, "model")]
     found = [(printable(text.strip(), LONGEST), heading, claims_of(text, heading)) for text, heading in columns]
     id, note, own = entry_of(name, [text for text, heading in columns if heading.kind == "total"])
-    model = zoo.entry(id) if id else None
+    model = entry(id) if id else None
     if name and not id and next(patience, None) is not None:
         note = unknown(name)
     cells: list[Cell] = []
@@ -175,9 +175,15 @@ def row(table: Table, line: Line, patience: Iterator[int]) -> Row:
     return Row(table.place, line.number, name, id, note, tuple(cells), doubts(said, has_experts(id)))
 
 
+@lru_cache(maxsize=1024)
+def entry(id: str) -> zoo.Model:
+    """A zoo entry; a table may name it in every line."""
+    return zoo.entry(id)
+
+
 def has_experts(id: str | None) -> bool | None:
     """Whether a model of the zoo is a mixture of experts; None of what nobody knows."""
-    return None if id is None or zoo.entry(id).estimate else bool(truths(id)["n_routed_experts"].value)
+    return None if id is None or entry(id).estimate else bool(truths(id)["n_routed_experts"].value)
 
 
 def claims_of(text: str, heading: Heading) -> tuple[Claim, ...] | str:
@@ -209,6 +215,7 @@ def entry_of(name: str, sizes: Iterable[str]) -> tuple[str | None, str, bool]:
     return None, NOT_THERE, False
 
 
+@lru_cache(maxsize=4096)
 def known(name: str) -> str | None:
     """The zoo id that a name is a spelling of."""
     return spellings().get(folded(name[:LONGEST]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from paramcount.auditing.headings import BINARY, COUNTS, DECIMAL, UNITS, Heading, words_of
@@ -135,6 +136,7 @@ def has_decimal_commas(texts: Iterable[str]) -> bool:
     return any(comma for comma, _ in found) and not any(point for _, point in found)
 
 
+@lru_cache(maxsize=4096)  # each cell is asked for several times, one after the other
 def cleaned(text: str) -> str:
     """A cell without markup, footnotes and the blanks around it."""
     plain = LINK.sub(r"\1", text)

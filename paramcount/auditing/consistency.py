@@ -34,7 +34,9 @@ class Row(NamedTuple):
 
     def exact(self, name: str) -> int | None:
         """A size that is claimed exactly."""
-        least, most = self.ranges.get(name, (Fraction(0), Fraction(0)))
+        if name not in self.ranges:
+            return None
+        least, most = self.ranges[name]
         return int(least) if most == least + 1 else None
 
 

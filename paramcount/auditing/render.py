@@ -18,7 +18,7 @@ COLOURS = {"right": "green", "rounded": "green", "wrong": "red", "not checkable"
 def table(audit: Audit, format: str) -> Table:
     """The table for one of the formats."""
     made = for_people(audit) if format == "table" else for_programs(audit) if format == "csv" else for_documents(audit)
-    return made._replace(data=audit.to_dict(), below=below(audit))
+    return made._replace(data=audit.to_dict() if format == "json" else None, below=below(audit))
 
 
 def below(audit: Audit) -> list[str]:

@@ -16,9 +16,10 @@ from typing import NamedTuple
 from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.checkpoints.folding import key
 from paramcount.checkpoints.matching import Matches
-from paramcount.checkpoints.packed.configs import Said, said_of
-from paramcount.checkpoints.packed.packing import FP8_BLOCK, Packing, size_of
+from paramcount.checkpoints.packed.configs import said_of
 from paramcount.checkpoints.packed.quantised import Unpacked
+from paramcount.counting.quantisation.configs import Said
+from paramcount.counting.quantisation.packing import FP8_BLOCK, Packing, size_of
 from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError
 

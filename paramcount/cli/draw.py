@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import File, collect_messages, download_option, load_changed, model_argument, print_messages, set_option
-from paramcount.errors import ParamcountError
-from paramcount.output.tables import write_whole
+from paramcount.cli.options import File, collect_messages, download_option, is_folder, load_changed, model_argument, print_messages, set_option, write_named
 
 
 @click.command("draw", epilog="Example: paramcount draw gpt2-small -o gpt2.svg")
 @model_argument
-@click.option("-o", "output", metavar="FILE", type=File(), help="Write to FILE: .svg, .html or .png (with the [plot] extra); - is SVG on the screen.")
+@click.option("-o", "--output", "output", metavar="FILE", type=File(), help="Write to FILE: .svg, .html or .png, or into a directory; default: MODEL.svg here.")
 @click.option("--layer", type=int, metavar="N", help="One layer alone, counted from 0, of the decoder where there are several stacks.")
 @click.option("--tokens", type=int, metavar="N", help="How many go in at once: 1,024, or as many as the model takes.")
 @set_option
@@ -24,13 +22,7 @@ def command(name: str, output: str | None, layer: int | None, tokens: int | None
     from paramcount.drawing.pictures import draw_model
     from paramcount.drawing.render import file_of, format_of
 
-    if output is None:
-        raise ParamcountError("names no file to draw into", where="-o", accepted="a FILE that ends in .svg, .html or .png")
-    format = "svg" if output == "-" else format_of(output)
+    format = "svg" if output in (None, "-") or is_folder(str(output)) else format_of(str(output))
     model = load_changed(name, changes, download)
     print_messages(collect_messages([name], [model]))
-    content = file_of(draw_model(model, tokens=tokens, layer=layer), format)
-    if output == "-":
-        click.echo(content, nl=False)
-    else:
-        write_whole(output, content)
+    write_named(output, [model], ".svg", file_of(draw_model(model, tokens=tokens, layer=layer), format))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
@@ -95,8 +96,8 @@ class File(click.Path):
 def picking_options(command: F) -> F:
     """--columns and --sort of a comparison."""
     for option in (
-        click.option("--sort", metavar="COLUMN", help="Sort by a column; -COLUMN for the largest first."),
-        click.option("--columns", metavar="A,B,…", help="Pick columns, such as total,active,d_model."),
+        click.option("--sort", metavar="COLUMN", help="Sort by COLUMN; prefix with - for descending."),
+        click.option("--columns", metavar="A,B,…", help="Pick columns: names, headings or config.json keys, such as total,d_model,num_hidden_layers."),
     ):
         command = option(command)
     return command
@@ -108,7 +109,7 @@ def download_option(command: F) -> F:
 
 def set_option(command: F) -> F:
     """--set of a what-if."""
-    text = "What if: another value of a size or flag, such as n_layers=40; repeatable."
+    text = "What if: set a size, by its name, heading or config.json key, such as n_layers=40; repeatable."
     return click.option("--set", "changes", metavar="SIZE=VALUE", multiple=True, help=text)(command)
 
 
@@ -136,6 +137,32 @@ def noted(table: Table, model: Model) -> Table:
     from paramcount.zoo.what_if import recorded, said
 
     return table._replace(data=table.data | recorded(model), above=[*table.above, *said(model)])
+
+
+def write_named(output: str | None, models: Sequence[Model], ending: str, content: str | bytes) -> None:
+    """Write a page or a picture to the file asked for; into a directory, or if none is asked for, to a file that is named after the model."""
+    if output == "-":
+        click.echo(content, nl=False)
+    elif output is None or is_folder(output):
+        path = os.path.join(output or "", file_name(models) + ending)
+        write_whole(path, content)
+        click.echo(f"note: wrote {printable(path)}", sys.stderr)
+    else:
+        write_whole(output, content)
+
+
+def is_folder(path: str) -> bool:
+    """Whether a path names a directory: it ends in a slash, or there is one of this name."""
+    return path.endswith(("/", os.sep)) or os.path.isdir(os.path.expanduser(path))
+
+
+def file_name(models: Sequence[Model]) -> str:
+    """What a file about models is called: a model's id or the last part of its name, in letters that every file system has; of several
+    models "report"."""
+    if len(models) != 1:
+        return "report"
+    last = models[0].name.rpartition("/")[2] if models[0].reading.origin else models[0].id.rpartition("/")[2]
+    return re.sub(r"[^A-Za-z0-9_.\-]+", "-", last)[:80].strip("-.") or "model"
 
 
 class Output(NamedTuple):

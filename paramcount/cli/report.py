@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import File, changed, collect_messages, download_option, models_argument, print_messages, set_option
+from paramcount.cli.options import File, changed, collect_messages, download_option, is_folder, models_argument, print_messages, set_option, write_named
 
 
 @click.command("report", epilog="Example: paramcount report gpt2-small llama-3.1-8b -o report.html")
 @models_argument()
-@click.option("-o", "output", metavar="FILE", type=File(), help="Write to FILE.html.")
+@click.option("-o", "--output", "output", metavar="FILE", type=File(), help="Write to FILE.html or into a directory; default: MODEL.html here.")
 @click.option("--estimates", is_flag=True, help="With models of which there are only claims.")
 @set_option
 @download_option
@@ -20,16 +20,11 @@ def command(names: tuple[str, ...], output: str | None, estimates: bool, changes
     """
     from paramcount.cli.compare import quiet_plots
     from paramcount.drawing.report import check_ending, render_page
-    from paramcount.output.tables import write_whole
     from paramcount.zoo.names import select
 
-    if output not in (None, "-"):
-        check_ending(str(output))
+    if output is not None and output != "-" and not is_folder(output):
+        check_ending(output)
     models = [changed(model, changes) for model in select(names, estimates=estimates, download=download)]
     print_messages(collect_messages(names, models, with_ids=True))
     quiet_plots()
-    html = render_page(models)
-    if output in (None, "-"):
-        click.echo(html, nl=False)
-    else:
-        write_whole(str(output), html)
+    write_named(output, models, ".html", render_page(models))

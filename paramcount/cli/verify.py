@@ -8,8 +8,20 @@ import sys
 import click
 
 from paramcount.cli.checkpoints import names_checkpoint, read_checkpoint
-from paramcount.cli.options import File, Messages, Output, collect_messages, emit, load_changed, model_argument, noted, output_options, set_option
-from paramcount.counting.count import SCHEMA_VERSION
+from paramcount.cli.options import (
+    File,
+    Messages,
+    Output,
+    collect_messages,
+    download_option,
+    emit,
+    load_changed,
+    model_argument,
+    noted,
+    output_options,
+    set_option,
+)
+from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, printable
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model, count_model
@@ -21,8 +33,9 @@ from paramcount.zoo.names import is_path
 @model_argument
 @click.argument("checkpoint", required=False, type=File())
 @set_option
+@download_option
 @output_options
-def command(name: str, checkpoint: str | None, changes: tuple[str, ...], output: Output) -> None:
+def command(name: str, checkpoint: str | None, changes: tuple[str, ...], download: bool, output: Output) -> None:
     """An entry's count against the reference's and every published figure; with CHECKPOINT, the model against files on disk.
 
     CHECKPOINT is a .safetensors or .gguf file, an index (model.safetensors.index.json, pytorch_model.bin.index.json), a directory of
@@ -31,7 +44,7 @@ def command(name: str, checkpoint: str | None, changes: tuple[str, ...], output:
 
     Nothing was checked or published of a what-if: GPT-2's NumPy pass alone can run it.
     """
-    model = load_changed(name, changes)
+    model = load_changed(name, changes, download)
     messages = collect_messages([name], [model])
     if checkpoint is None and names_checkpoint(name, with_config=True):
         checkpoint = name

@@ -13,6 +13,7 @@ from paramcount.counting.sum_weights import sums as summed
 from paramcount.counting.tensors import TOWERS, Tensor, list_tensors, place
 
 if TYPE_CHECKING:
+    from paramcount.counting.quantisation.storage import Storage
     from paramcount.sizes import Sizes
 
 SCHEMA_VERSION = 2
@@ -51,6 +52,7 @@ class Count:
     not_counted: tuple[str, ...] = ()
     release: Mapping[str, int] = field(default_factory=dict)  # what the released files hold, item by item; empty where nobody said
     quantisation: str | None = None  # of the released files
+    storage: Storage | None = None  # how quantised weights are stored; None if nothing says so
     warnings: tuple[str, ...] = ()  # the count may not be what was meant: a key that looks like a size is ignored, for example
     notes: tuple[str, ...] = ()  # harmless, but worth knowing
     architecture: str = ""
@@ -106,6 +108,11 @@ class Count:
         """Bytes of the weights at 2 bytes each."""
         return 2 * self.total
 
+    @property
+    def stored_bytes(self) -> int | None:
+        """Bytes of a quantised model as stored, with scales and buffers; None if nothing says how it is quantised, or nobody knows."""
+        return self.storage.bytes if self.storage else None
+
     @cached_property
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors of the reference implementation and, part mtp, of the layers beside it."""
@@ -122,6 +129,8 @@ class Count:
         return {
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in names},
+            "stored_bytes": self.stored_bytes,
+            "quantization": {name: value for name, value in self.storage._asdict().items() if name != "bytes"} if self.storage else None,
             "not_counted": list(self.not_counted),
             "warnings": list(self.warnings),
             "notes": list(self.notes),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from paramcount.drawing.items import Item
 from paramcount.drawing.layout import in_rows, laid, spread
-from paramcount.drawing.sections import Band, Section, heading
+from paramcount.drawing.sections import Band, Section, heading, is_linked
 from paramcount.drawing.shapes import Arrow, Frame, Group, Point, Text, text_width
 from paramcount.tracing.trace import Step
 
@@ -25,8 +25,6 @@ class Standing(NamedTuple):
     way_in: Point
     way_out: Point
     right: float  # where its last row ends
-    first: int  # the step whose data come in
-    last: tuple[int, ...]  # the steps whose data leave
 
 
 def row_of(band: Band, scale: float) -> tuple[Group, Point, Point]:
@@ -69,9 +67,7 @@ def standing(section: Section, bands: Sequence[Band], steps: Sequence[Step], sca
         box = group.box
         frame = Frame(0, frame_top, box[2] + PAD, box[3] + PAD - frame_top, "layer")
         group = Group(frames=(frame,)).with_(group)
-    first, last = bands[0].items[0], bands[-1].items[-1]
-    from_before = first.kind == "source" and bool(steps[first.step].reads or steps[first.step].weights)  # no input of the model
-    return Standing(group, ways[0][0], ways[-1][1], right, first.step if from_before else -1, (last.step, *section.ends))
+    return Standing(group, ways[0][0], ways[-1][1], right)
 
 
 def back(start: Point, end: Point, right: float, between: float, left: float, step: int) -> Arrow:
@@ -84,16 +80,16 @@ def assembled(sections: Sequence[tuple[Section, Sequence[Band]]], steps: Sequenc
     """All sections one below another."""
     group, y = Group(), 0.0
     before: tuple[Standing, float] | None = None
-    for section, bands in sections:
+    for (section, bands), previous in zip(sections, [None, *sections]):
         one = standing(section, bands, steps, scale, parts, layer)
         left = 0.0 if section.layers else PAD
         here = one.group.moved(left, y)
-        if before and one.first in before[0].last:
+        if before and previous and is_linked(previous, bands, steps):
             out = before[0].way_out
             shift = 0.0 if before[0].group.frames and before[0].group.frames[0].role == "layer" else PAD
             start = (out[0] + shift, out[1] + before[1])
             end = (one.way_in[0] + left, one.way_in[1] + y)
-            arrow = back(start, end, before[0].right + shift, y - BETWEEN / 2, -TURN, one.first)
+            arrow = back(start, end, before[0].right + shift, y - BETWEEN / 2, -TURN, bands[0].items[0].step)
             group = group.with_(Group(arrows=(arrow,)))
         group = group.with_(here)
         before = one, y

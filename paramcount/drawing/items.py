@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from paramcount.drawing.matrices import Matrix, alike, below, of_data, of_state, of_weight, printed, stacked, width
+from paramcount.drawing.matrices import Matrix, alike, below, of_data, of_output, of_state, of_weight, printed, stacked, width
 from paramcount.tracing.trace import Product, Shape, Step
 
-SIGNS = {"add": "+", "multiply": "×", "subtract": "−", "scale": "×"}
+SIGNS = {"add": "+", "multiply": "×", "subtract": "−", "scale": "×", "relative bias": "+"}
+FROM_LENGTHS = ("distances",)  # made of positions: of what they read, only the length counts
 OUTSIDE = -1  # a step that is none: where data enter a body
 JOINS = ("join", "beside", "append")
 SILENT = ("to heads", "to groups", "reshape", "flatten")  # the same numbers, cut otherwise
@@ -29,7 +30,8 @@ class Item(NamedTuple):
     words: tuple[str, ...] = ()
     operand: int | None = None  # the step that gives `right`, where that is data
     body: tuple[Item, ...] = ()  # of one expert
-    experts: tuple[int, int] = (0, 0)  # visited, of how many
+    experts: tuple[int, int] = (0, 0)  # active for one token, of how many
+    layers: int = 1  # that have as many experts
     note: str = ""  # what it is tied to
     left: str = ""  # of a product: the shape of what comes in
 
@@ -64,10 +66,11 @@ class Reader:
             if not self.inside and any(under.axis == "expert" for under in self.steps[i].under):
                 done |= self.experts(at)
                 continue
-            for j in self.steps[i].reads:
+            for j in () if self.steps[i].op in FROM_LENGTHS else self.steps[i].reads:
                 if j not in self.within and self.source_of(j) not in self.owner:
-                    shape = self.steps[i].inputs[0] if self.inside else self.steps[j].out
-                    self.add(Item("source", j, (OUTSIDE,) if self.inside else (), of_data(shape, j, column=self.is_column(j))))
+                    column = self.is_column(j)
+                    out = of_data(self.steps[i].inputs[0], j, column=column) if self.inside else of_output(self.steps[j], j, column=column)
+                    self.add(Item("source", j, (OUTSIDE,) if self.inside else (), out))
             self.take(i)
         items = named(self.items, self.owner)
         read = {step for item in items for step in item.reads}
@@ -102,8 +105,7 @@ class Reader:
         elif step.weights and (step.op == "linear" or over_patches(step)):
             self.matrix(i)
         elif step.op == "lookup" and step.weights:
-            out = of_data(step.out, i)
-            self.add(Item("lookup", i, step.reads, out, of_weight(step.weights[0], i, step.op, step.text), note=tie(step)))
+            self.add(Item("lookup", i, step.reads, of_output(step, i), of_weight(step.weights[0], i, step.op, step.text), note=tie(step)))
         elif step.op == "mask":
             self.add(Item("words", i, step.reads, words=("mask",)))
         elif step.op == "softmax" and self.masks(i):
@@ -119,17 +121,18 @@ class Reader:
         """What is neither a product nor drawn in a way of its own: small where it keeps the shape."""
         step = self.steps[i]
         weights = tuple(of_weight(held, i, step.op) for held in step.weights)
-        keeps = bool(step.reads) and bool(step.inputs) and alike(step.inputs[0], step.out)
+        reads = () if step.op in FROM_LENGTHS else step.reads
+        keeps = bool(reads) and bool(step.inputs) and alike(step.inputs[0], step.out)
         text = () if step.op == "split" else (step.text,)
         out = None if keeps else of_data(step.out, i, column=self.is_column(i))
         state = of_state(self.states[i], i) if i in self.states else None
         if weights or state:
             out = of_data(step.out, i, flat=True) if state and out is None else out
-            self.add(Item("operation", i, step.reads, out, weights=weights, state=state, words=text))
+            self.add(Item("operation", i, reads, out, weights=weights, state=state, words=text))
         elif out is not None:
             joined = step.op in JOINS
             label = "" if joined else " ".join(text)
-            self.add(Item("box" if step.reads else "source", i, step.reads, out._replace(label=label), words=("‖",) if joined else ()))
+            self.add(Item("box" if step.reads else "source", i, reads, out._replace(label=label), words=("‖",) if joined else ()))
         else:
             self.small(i, text)
 
@@ -191,7 +194,7 @@ class Reader:
         copies = given[-2] if len(given) > 2 and isinstance(given[-2], int) else 1
         scores = step.op == "QKᵀ"
         right = stacked(copies, product.right, "data", i, "Kᵀ" if scores else "V")
-        out = stacked(step.heads, product.out, "data", i, "QKᵀ") if scores else of_data(step.out, i, flat=True)
+        out = stacked(step.heads, product.out, "data", i, "attention scores") if scores else of_data(step.out, i, flat=True)
         self.add(Item("product", i, step.reads, out, right, operand=step.reads[-1], left=printed(product.left)))
 
     # ---- softmax, state, experts
@@ -206,12 +209,12 @@ class Reader:
         before = self.owner[step.reads[0]]
         weights = tuple(of_weight(held, i, step.op) for held in step.weights)
         self.items[before] = self.items[before]._replace(kind="operation" if weights else "words", words=("mask", "softmax"), weights=weights)
-        out = stacked(step.heads, step.out[-2:], "data", i)
+        out = stacked(step.heads, step.out[-2:], "data", i, "attention weights")
         if masking.mask:
             causal, window = masking.mask
             out = out._replace(mask="causal" if causal else "near", window=window)
             if window is not None and isinstance(out.cols, int) and window < out.cols:
-                out = out._replace(label=f"window {window:,}")
+                out = out._replace(label=f"attention weights, window {window:,}")
         self.add(Item("box", i, step.reads, out))
 
     def turned(self, i: int) -> tuple[Item, list[int]] | None:

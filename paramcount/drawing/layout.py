@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from paramcount.drawing.items import OUTSIDE, Item
-from paramcount.drawing.matrices import of_data
+from paramcount.drawing.matrices import of_output
 from paramcount.drawing.pieces import JOINT, SMALL, Piece, piece
 from paramcount.drawing.route import Lines, Port
 from paramcount.drawing.shapes import CARD, Arrow, Frame, Group, Point, Text
@@ -149,9 +149,9 @@ def ports(end: Piece, x: float, y: float, edge: Edge) -> list[Port]:
         return [Port(*at(end.operand, x, y), "below")]
     way = Port(*at(end.way_in, x, y), "left")
     if end.item.kind == "sign" or (end.item.kind == "box" and len(end.item.reads) > 1):
-        return [way, Port(x + JOINT, y + JOINT, "below"), Port(x + JOINT, y - JOINT, "above")]
+        return [way, Port(x + end.joint, y + JOINT, "below"), Port(x + end.joint, y - JOINT, "above")]
     if end.item.kind == "words":
-        return [way, Port(x + end.width / 2, y, "below")]
+        return [way, Port(x + end.joint, y, "below")]
     return [way]
 
 
@@ -163,7 +163,7 @@ def composite(item: Item, scale: float) -> Piece:
     cards = max(min(count, SHOWN) - 1, 0)
     shift = PAD - left
     frame = Frame(0, top - PAD, right - left + 2 * PAD, bottom - top + 2 * PAD, "expert", cards, max(min(visited, cards + 1) - 1, 0))
-    heading = Text(frame.width / 2, frame.box[1] - 6, f"{visited:,} of {count:,} experts a token", SMALL + 1, role="name")
+    heading = Text(frame.width / 2, frame.box[1] - 6, describe_experts(item), SMALL + 1, role="name")
     way_in = (0.0, inner.way_in[1])
     ending = (inner.way_out[0] + shift, inner.way_out[1])
     lines = (
@@ -172,6 +172,18 @@ def composite(item: Item, scale: float) -> Piece:
     )
     group = inner.group.moved(shift, 0).with_(Group(frames=(frame,), texts=(heading,), arrows=lines))
     return Piece(item, group, frame.box[2], way_in, (frame.width + CARD * cards, ending[1]))
+
+
+def describe_experts(item: Item) -> str:
+    """How many experts the one that is drawn stands for.
+
+    >>> describe_experts(Item("experts", 0, (), experts=(8, 256), layers=58))
+    '58 × 256 experts, 8 active per token (first 12 shown)'
+    """
+    active, count = item.experts
+    layers = f"{item.layers:,} × " if item.layers > 1 else ""
+    shown = f" (first {SHOWN} shown)" if count > SHOWN else ""
+    return f"{layers}{count:,} experts, {active:,} active per token{shown}"
 
 
 # ---- rows
@@ -187,10 +199,10 @@ def in_rows(items: Sequence[Item], steps: Sequence[Step], scale: float) -> Itera
     cuts = [i for i, right in enumerate(rights[:-1]) if right in ends]
     cut = min(cuts, key=lambda i: (len(crossing(items, i)), -rights[i]))
     main, *others = sorted(crossing(items, cut), key=lambda step: (step != items[cut].step, step))
-    rest = [Item("source", main, (), of_data(steps[main].out, main)), *items[cut + 1 :]]
+    rest = [Item("source", main, (), of_output(steps[main], main)), *items[cut + 1 :]]
     for step in others:
         at = next(i for i, item in enumerate(rest) if step in item.reads)
-        rest.insert(at, Item("source", step, (), of_data(steps[step].out, step, label="from above")))
+        rest.insert(at, Item("source", step, (), of_output(steps[step], step, label="from above")))
     yield tuple(items[: cut + 1])
     yield from in_rows(rest, steps, scale)
 

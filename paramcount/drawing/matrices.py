@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-from paramcount.tracing.trace import Held, Shape
+from paramcount.tracing.trace import Held, Shape, Step
 
 
 class Matrix(NamedTuple):
@@ -58,6 +58,13 @@ def of_data(shape: Shape, step: int, *, flat: bool = False, column: bool = False
     return Matrix(shape[0], times(shape[1:]), "data", printed(shape), step, label)
 
 
+def of_output(step: Step, index: int, *, column: bool = False, label: str = "") -> Matrix:
+    """What a step gives. A bias for each pair of tokens stands as the attention scores do: a matrix per head."""
+    if step.op == "lookup" and len(step.out) == 3 and step.inputs[0] == step.out[:2] and isinstance(step.out[2], int):
+        return stacked(step.out[2], step.out[:2], "data", index, label)
+    return of_data(step.out, index, column=column, label=label)
+
+
 def stacked(copies: int, shape: Shape, role: str, step: int, label: str = "", name: str = "") -> Matrix:
     """Equal ones behind one another."""
     one = Matrix(shape[0], shape[1], role, "", step, label, name, copies)
@@ -69,8 +76,8 @@ def of_state(shape: Shape, step: int) -> Matrix:
     while len(shape) > 2 and shape[0] == 1:
         shape = shape[1:]
     if len(shape) == 3 and isinstance(shape[0], int):
-        return stacked(shape[0], shape[1:], "data", step, "state")
-    return Matrix(shape[0], times(shape[1:]), "data", printed(shape), step, "state")
+        return stacked(shape[0], shape[1:], "data", step, "recurrent state")
+    return Matrix(shape[0], times(shape[1:]), "data", printed(shape), step, "recurrent state")
 
 
 def of_weight(held: Held, step: int, op: str, label: str = "") -> Matrix:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from paramcount.drawing.assemble import assembled, breadth, everything
 from paramcount.drawing.items import Item
 from paramcount.drawing.pieces import CARDS, LONGEST, THINNEST
-from paramcount.drawing.sections import Band, Section, bands, of_layer, origins, sections, states
+from paramcount.drawing.sections import Band, Section, bands, count_parts, end_in_data, is_linked, of_layer, origins, sections, states
 from paramcount.drawing.shapes import Box, Drawing, Frame, Group, Text, snap
 from paramcount.errors import ParamcountError, printable, shown
 from paramcount.tracing.run import trace_model
@@ -41,7 +41,7 @@ def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = N
     if layer is None and len(found) > MOST:
         raise ParamcountError(f"{len(found):,} kinds of layers in one drawing", where=model.id, accepted=f"at most {MOST}, or a layer of them")
     rows = rows_of(trace, found, found if layer is None else of_layer(found, layer, model.id), layer)
-    parts = len({section.part for section in found if section.layers and section.part != "cross_attention"})
+    parts = count_parts(found)
     scale = fitted(rows)
     items = [item for _, in_section in rows for band in in_section for item in everything(band.items)]
     colours = {n: i for i, n in enumerate(inner_sizes(items)[:COLOURS])}
@@ -64,15 +64,20 @@ def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = N
 
 
 def rows_of(trace: Trace, found: Sequence[Section], chosen: Sequence[Section], layer: int | None) -> Rows:
-    """The chosen sections with what stands in them; those in which nothing stands left out."""
-    rows = []
+    """The chosen sections with what stands in them; those in which nothing stands left out. What no arrow leads on from ends in data."""
+    rows: Rows = []
     carried = states(trace)
     for section, before in zip(chosen, [None, *chosen]):
         known = origins(found, trace.steps, section, before)
         if layer and layer > min(first for other in found if other.part == section.part for first, _ in other.runs):
             known |= dict.fromkeys(trace.steps[section.indices[0]].reads[:1], f"from layer {layer - 1:,}")
-        rows.append((section, bands(trace, section, carried, known)))
-    return [(section, in_section) for section, in_section in rows if in_section]
+        rows.append((section, bands(trace, section, carried, known, layers=section.times if layer is None else 1)))
+    rows = [(section, in_section) for section, in_section in rows if in_section]
+    following = [in_section for _, in_section in rows[1:]]
+    return [
+        (section, in_section if after and is_linked((section, in_section), after, trace.steps) else end_in_data(in_section, trace.steps))
+        for (section, in_section), after in zip(rows, [*following, None])
+    ]
 
 
 def usual(model: Model) -> int:
@@ -133,17 +138,17 @@ def header(model: Model, trace: Trace) -> Group:
 def legend(body: Group, scale: float, coloured: bool) -> Group:
     """What the colours and marks mean, and the scale as a rule to measure by."""
     n = next((n for k in range(12) for n in (10**k, 2 * 10**k, 5 * 10**k) if n / scale >= 60), 1)
-    per = f"1 px = {scale:g} number{'s' if scale > 1 else ''}" if scale >= 1 else f"{1 / scale:g} px = 1 number"
+    per = f"1 px = {scale:g} element{'s' if scale > 1 else ''}" if scale >= 1 else f"{1 / scale:g} px = 1 element"
     marks = body.rectangles
     entries = [
         ("data", 16.0, "data", True),
         ("weight", 16.0, "weights", True),
-        ("rule", snap(n / scale), f"{n:,} numbers ({per})", True),
-        ("edges", 16.0, "edges of one colour are equally long: there the matrices of a product match", coloured),
+        ("rule", snap(n / scale), f"{n:,} elements ({per})", True),
+        ("edges", 16.0, "same colour = same dimension", coloured),
         ("break", 20.0, "longer than drawn", any(r.broken for r in marks)),
-        ("thin", THINNEST, f"thinner than {THINNEST:g} px, drawn {THINNEST:g} px", any(r.thin for r in marks)),
-        ("unknown", 16.0, "not known beforehand how many", any(r.unknown for r in marks)),
-        ("stack", 16.0, f"of more than {CARDS} equal ones {CARDS} are drawn", any(r.copies > CARDS for r in marks)),
+        ("thin", THINNEST, f"thinner than {THINNEST:g} px, drawn as {THINNEST:g} px", any(r.thin for r in marks)),
+        ("unknown", 16.0, "size depends on the input", any(r.unknown for r in marks)),
+        ("stack", 16.0, f"first {CARDS} shown", any(r.copies > CARDS for r in marks)),
     ]
     frames, texts = [], []
     for i, (role, width, text, _) in enumerate(entry for entry in entries if entry[-1]):

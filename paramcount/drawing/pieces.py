@@ -17,6 +17,7 @@ SMALL, NAME = 10.0, 11.0  # sizes of text
 LINE = 12.0  # from one line to the next
 NEAR = 4.0  # between a rectangle and what is written at it
 JOINT = 8.0  # radius of a sign
+RESULT = 22.0  # from a small operation to the data that leave it
 WRAP = 64.0  # labels may be as wide as their rectangle, or as this
 
 
@@ -29,6 +30,7 @@ class Piece(NamedTuple):
     way_in: Point
     way_out: Point
     operand: Point | None = None  # where the right operand comes in from below
+    joint: float = JOINT  # how far to the right further data come in from below or above
 
 
 def length(n: int | str, scale: float) -> tuple[float, str]:
@@ -139,9 +141,9 @@ def piece(item: Item, scale: float) -> Piece:
         case Item(kind="box" | "source", out=Matrix() as out):
             return box(item, out, scale)
         case Item(kind="words"):
-            return words(item)
+            return with_result(words(item), scale)
         case Item(kind="sign"):
-            return sign(item)
+            return with_result(sign(item), scale)
         case _:
             return operation(item, scale)
 
@@ -194,7 +196,20 @@ def words(item: Item) -> Piece:
     line = Arrow(((-width / 2, 0), (width / 2, 0)), item.step, item.step, head=False)
     row = Row()
     row.put(Group(texts=texts, arrows=(line,)))
-    return Piece(item, row.group, row.x, (0, 0), (row.x, 0))
+    return Piece(item, row.group, row.x, (0, 0), (row.x, 0), joint=row.x / 2)
+
+
+def with_result(done: Piece, scale: float) -> Piece:
+    """A small operation with the data that leave it, if these are to be seen."""
+    out = done.item.out
+    if out is None:
+        return done
+    row = Row()
+    row.put(done.group)
+    at = row.put(cell(out, scale), RESULT)
+    front = rectangle(out, scale)
+    arrow = Arrow((done.way_out, (at + front.x, 0.0)), done.item.step, done.item.step)
+    return done._replace(group=row.group.with_(Group(arrows=(arrow,))), width=row.x, way_out=(at + front.box[2], 0.0))
 
 
 def sign(item: Item) -> Piece:

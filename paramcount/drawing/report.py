@@ -65,6 +65,7 @@ class Chapter:
     overview: Table | None = None
     beside: Sequence[str] = ()
     drawing: Markup | None = None
+    drawing_width: str = ""  # pixels, as CSS has them
     undrawn: str = ""  # why there is no drawing
     explanation: Explanation | None = None
     trace: Trace | None = None
@@ -128,7 +129,8 @@ def chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Chapter
         published=publications(model, count),
     )
     try:
-        found = replace(found, drawing=safe(draw_model(model).svg(id=f"{anchor}-drawing")))
+        drawing = draw_model(model)
+        found = replace(found, drawing=safe(drawing.svg(id=f"{anchor}-drawing")), drawing_width=f"{drawing.width:.0f}")
     except ParamcountError as error:
         found = replace(found, undrawn=f"not drawn: {error}")
     try:

@@ -8,14 +8,14 @@ from math import prod
 from typing import NamedTuple
 
 from paramcount.drawing.items import Item, flow
-from paramcount.drawing.matrices import of_data
+from paramcount.drawing.matrices import of_output
 from paramcount.errors import ParamcountError
 from paramcount.output.ranges import joined, spelled
 from paramcount.tracing.trace import Shape, Step, Trace, Under
 
 SPAN = 5  # so many runs of layers are written out
-PARTS = {"vision": "vision tower", "audio": "audio tower", "cross_attention": "cross-attention"}
-SILENT = ("layer", "", "True", "False", "None")  # words of kinds that say nothing by themselves
+PARTS = {"vision": "vision encoder", "audio": "audio encoder", "cross_attention": "cross-attention"}
+SILENT = ("layer", "first", "", "True", "False", "None")  # words of kinds that say nothing by themselves
 
 
 class Section(NamedTuple):
@@ -112,8 +112,8 @@ def called(section: Section, steps: Sequence[Step], parts: int = 1) -> str:
     ops = {steps[i].op for i in section.indices}
     held = {weight.component for i in section.indices for weight in steps[i].weights}
     purpose = "output" if "lm_head" in held or "last row" in ops else "embedding" if "lookup" in ops else ""
-    if section.part == "decoder" or parts == 1:
-        return purpose or (name if parts > 1 else "")
+    if parts == 1:
+        return purpose
     return f"{name} {purpose}".strip()
 
 
@@ -137,6 +137,23 @@ def states(trace: Trace) -> dict[int, Shape]:
 # ---- bands
 
 
+def is_linked(before: tuple[Section, Sequence[Band]], after: Sequence[Band], steps: Sequence[Step]) -> bool:
+    """Whether the data with which a section ends are those with which the next begins."""
+    section, bands = before
+    first = after[0].items[0]
+    given = first.kind == "source" and bool(steps[first.step].reads or steps[first.step].weights)  # no input of the model
+    return given and first.step in (bands[-1].items[-1].step, *section.ends)
+
+
+def end_in_data(bands: Sequence[Band], steps: Sequence[Step]) -> list[Band]:
+    """Bands the last of which ends in data that are drawn, if they were not."""
+    *others, last = bands
+    item = last.items[-1]
+    if item.out is None and item.kind in ("words", "sign", "operation"):
+        last = last._replace(items=(*last.items[:-1], item._replace(out=of_output(steps[item.step], item.step))))
+    return [*others, last]
+
+
 class Band(NamedTuple):
     """What stands in one row of the picture."""
 
@@ -144,14 +161,17 @@ class Band(NamedTuple):
     items: tuple[Item, ...]
 
 
-def bands(trace: Trace, section: Section, carried: Mapping[int, Shape], origins: Mapping[int, str]) -> list[Band]:
-    """A section in rows: a new one behind each sum through which everything goes. `origins`: where steps outside come from, for people."""
-    items = [with_origin(item, trace.steps, origins) for item in flow(trace.steps, section.indices, states=carried)]
+def bands(trace: Trace, section: Section, carried: Mapping[int, Shape], origins: Mapping[int, str], *, layers: int = 1) -> list[Band]:
+    """A section in rows: a new one after each sum through which everything goes.
+
+    `origins`: where steps outside come from, in words. `layers`: how many are drawn as this one.
+    """
+    items = [with_origin(item, trace.steps, origins)._replace(layers=layers) for item in flow(trace.steps, section.indices, states=carried)]
     found: list[list[Item]] = [[]]
     for i, item in enumerate(items):
         found[-1].append(item)
         if item.kind == "sign" and item.words == ("+",) and heavy(found[-1]) and heavy(items[i + 1 :]) and only_gate(items, i):
-            found.append([Item("source", item.step, (), of_data(trace.steps[item.step].out, item.step))])
+            found.append([Item("source", item.step, (), of_output(trace.steps[item.step], item.step))])
     return [Band(name_of(band, trace.steps), tuple(band)) for band in found if band]
 
 
@@ -166,17 +186,29 @@ def with_origin(item: Item, steps: Sequence[Step], origins: Mapping[int, str]) -
 
 def origins(found: Sequence[Section], steps: Sequence[Step], section: Section, before: Section | None) -> dict[int, str]:
     """Where the data come from that a section reads from outside; nothing of those that an arrow brings from the section `before`."""
-    known = before.ends if before else ()
+    first = steps[section.indices[0]].reads[:1]
+    known = before.ends if before and set(first) & set(before.ends) else ()
+    parts = count_parts(found)
     return {
-        i: f"from {origin(other, steps, section)}" for other in found if other is not section for covered in other.covers for i in covered if i not in known
+        i: f"from {origin(other, steps, section, parts)}"
+        for other in found
+        if other is not section
+        for covered in other.covers
+        for i in covered
+        if i not in known
     }
 
 
-def origin(other: Section, steps: Sequence[Step], section: Section) -> str:
-    """A section for people who read another: behind a stack, its last layer."""
+def count_parts(found: Sequence[Section]) -> int:
+    """How many stacks of layers a model has that are parts of their own, such as an encoder beside a decoder."""
+    return len({section.part for section in found if section.layers and section.part != "cross_attention"})
+
+
+def origin(other: Section, steps: Sequence[Step], section: Section, parts: int) -> str:
+    """What a section is called in another that reads from it: after a stack, its last layer."""
     if other.layers and other.part == section.part:
         return "other layers" if section.layers else f"layer {sum(other.runs[-1]) - 1:,}"
-    return f"the {called(other, steps, 2)}"
+    return f"the {called(other, steps, parts) or called(other, steps, 2)}"
 
 
 def heavy(items: Sequence[Item]) -> bool:

@@ -8,7 +8,7 @@ from math import prod
 from typing import NamedTuple
 
 from paramcount.counting.arithmetic import as_sum
-from paramcount.counting.quantisation import Scheme, blocks, scales_of
+from paramcount.counting.quantisation.scales import Scheme, blocks, scales_of
 from paramcount.counting.tensors import TOWERS, Tensor, component
 from paramcount.flow import Repeat
 

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from paramcount.counting.count import Count
-from paramcount.counting.quantisation import scheme_of
+from paramcount.counting.quantisation.scales import scheme_of
 from paramcount.errors import ParamcountError, shown
 from paramcount.explaining.causes import Candidate, Cause, candidates, stand_together, visited
 from paramcount.output.numbers import Figure, fits, parse
@@ -148,7 +148,7 @@ def causes_of(model: Model, count: Count, base: str, *, files: bool) -> list[Can
     """What may explain a difference from this count. To what one token uses, nothing belongs that only files hold."""
     if base == "active":
         return candidates([visited(tensor) for tensor in count.tensors], files=False)
-    return candidates(count.tensors, scheme_of(model), files=files)
+    return candidates(count.tensors, scheme_of(model.release.quantisation if model.release else None, model.reading.unread), files=files)
 
 
 class Sum(NamedTuple):

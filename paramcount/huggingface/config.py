@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from paramcount.architectures import ARCHITECTURES
 from paramcount.architectures import architecture as architecture_of
 from paramcount.errors import ParamcountError, near, printable, shown
-from paramcount.huggingface.fields import left_unread, read, read_language, unread_warnings
+from paramcount.huggingface.fields import default_sizes, left_unread, read, read_language
 from paramcount.huggingface.multimodal import COMPOSITES, TOWERS, Composite, tower_named
+from paramcount.huggingface.odd_keys import Readers, block_warnings, ignored_blocks, ignored_keys, key_warnings, missing_sections, missing_sizes
 from paramcount.huggingface.reading import Reading
 from paramcount.sizes import LARGEST, Origin, Sizes
 from paramcount.sizes.rules import validated
@@ -69,7 +70,7 @@ def with_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tup
     Raises: ParamcountError if neither is supported.
     """
     given, cls = document.get("model_type"), class_of(document)
-    if not cls or given in ARCHITECTURES or given in COMPOSITES or not (given is None or isinstance(given, str)):
+    if not cls or not (given is None or isinstance(given, str)) or given in ARCHITECTURES or given in COMPOSITES:
         return document, ()
     from paramcount.architectures.classes import model_types
 
@@ -172,8 +173,8 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     """The sizes of everything the class named first has but heads that are no language model's, their reading, the architecture."""
     architecture, registered, cls = declared(document)
     refuse_undeclared_class(str(document["model_type"]), cls, architecture)
-    values, origin, used, sections = read(architecture, document)
-    unread = left_unread(document, used, sections)
+    values, origin, used, readers = read(architecture, document)
+    unread = left_unread(document, used, readers)
     try:
         config = validated(architecture, values)
     except ParamcountError as error:
@@ -185,9 +186,24 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     if not head:
         reference, left_out = cls, ("lm_head",)
     untraced = ("use_sliding_window = true",) if document.get("use_sliding_window") is True and "window" not in architecture.model_fields else ()
-    warnings = unread_warnings(unread, own)
+    warnings, repeated = unread_warnings(document, unread, used, readers, own)
+    if not architecture.section and (missing := default_sizes(architecture, origin, used.union(repeated))):
+        idle = config.idle()
+        warnings += missing_sizes(architecture, [field for field in missing if field not in idle], own)
+    warnings += missing_sections(document, readers, own)
     reading = Reading(reference, head, not_counted=left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread, untraced=untraced)
     return config, reading, registered
+
+
+def unread_warnings(
+    document: Mapping[str, Any], unread: Mapping[str, Any], used: set[str], readers: Readers, reference: str
+) -> tuple[tuple[str, ...], list[str]]:
+    """Warnings about keys that nothing reads, and the known keys whose value one of them repeats."""
+    mistakes, repeated = ignored_keys(document, unread, used, readers)
+    blocks = ignored_blocks(unread, readers)
+    if not mistakes and not blocks:
+        return (), repeated
+    return (*key_warnings(mistakes, document, reference), *block_warnings(blocks, readers, reference)), repeated
 
 
 def language_model(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:
@@ -195,13 +211,38 @@ def language_model(document: Mapping[str, Any], composite: Composite, cls: str) 
     if cls.endswith(TASKS):
         accepted = "a class with an LM head, or one without a head"
         raise ParamcountError(f"= {printable(cls, 60)}, whose head is not declared, is not supported", where="architectures.0", accepted=accepted)
-    config, registered, (_, origin, used, sections) = read_language(document)
-    unread = left_unread({key: value for key, value in document.items() if key not in composite.beside}, used, sections)
+    if composite.wraps:
+        return wrapped_language_model(document, composite, cls)
+    config, registered, (_, origin, used, readers) = read_language(document)
+    unread = left_unread({key: value for key, value in document.items() if key not in composite.beside}, used, readers)
     head = not cls.endswith("Model")
     left_out = (*composite.beside, "projector", *([] if head else ["lm_head"]))
     reference = cls or f"{document['model_type']}, its language model as {config.reference}"
-    warnings = unread_warnings(unread, config.reference.partition(" ")[0])
+    inside = {key: value for key, value in unread.items() if "." in key} if composite.section in document else unread  # the rest is about other parts
+    warnings, _ = unread_warnings(document, inside, used, readers, config.reference.partition(" ")[0])
+    warnings += missing_sections(document, readers, config.reference.partition(" ")[0])
     reading = Reading(reference, head, "language_model", left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread)
+    return config, reading, registered
+
+
+def wrapped_language_model(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:
+    """The language model of a composite inside a composite: of Qwen3-Omni's thinker."""
+    where, section = composite.section, document.get(composite.section) or {}
+    if not isinstance(section, Mapping):
+        raise ParamcountError(f"= {shown(section)}", where=where, accepted="a mapping")
+    try:
+        config, reading, registered = language_model({**section, "model_type": composite.text}, COMPOSITES[composite.text], cls)
+    except ParamcountError as error:
+        raise error.inside(where) from None
+    unread = {f"{where}.{key}": value for key, value in reading.unread.items()}
+    unread |= {key: value for key, value in document.items() if key not in (where, *composite.beside)}
+    reading = reading._replace(
+        not_counted=(*reading.not_counted, *composite.beside),
+        origin={field: origin.inside(where) for field, origin in reading.origin.items()},
+        document=document,
+        used={f"{where}.{key}" for key in reading.used},
+        unread=unread,
+    )
     return config, reading, registered
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Set
 from functools import cache
 from typing import Any, NamedTuple
 
 from pydantic.fields import FieldInfo
 
 from paramcount.architectures import architecture as architecture_of
-from paramcount.errors import ParamcountError, near, printable, shown
+from paramcount.errors import ParamcountError, near, shown
 from paramcount.huggingface.multimodal import COMPOSITES, language_config, tower_config
+from paramcount.huggingface.odd_keys import Readers
 from paramcount.sizes import ABSENT, DEFAULT, LARGEST, NULL, REQUIRED, Condition, Derivation, Origin, Sizes, Tower, inner_configs, key_of
 from paramcount.sizes.rules import validated
 from paramcount.sizes.single_layers import PER_LAYER, by_kind, not_declared
@@ -31,7 +31,6 @@ LAYER_TYPES = (
 
 
 TIE = "tie_word_embeddings"
-MOST_LISTED = 5  # keys that one warning names
 
 
 class Values(NamedTuple):
@@ -40,25 +39,13 @@ class Values(NamedTuple):
     values: dict[str, Any]  # {field: value}
     origin: dict[str, Origin]
     used: set[str]  # keys that a field was read or derived from
-    sections: set[str]
+    readers: Readers  # the architectures that read, and where
 
     def inside(self, section: str) -> Values:
         """The same, if all of it stands in a section."""
         origin = {field: origin.inside(section) for field, origin in self.origin.items()}
-        return Values(self.values, origin, {f"{section}.{key}" for key in self.used}, {section})
-
-
-@cache
-def like_a_size(key: str) -> bool:
-    return bool(SIZE_LIKE.search(key)) and not HARMLESS.search(key)
-
-
-SIZE_LIKE = re.compile(
-    r"(^|_)(n|num|dim|dims|size|rank|ranks|width|layers?|heads?|experts?|hidden|inner|inter|ffn|kernel|channels?|state|groups?|embd?|vocab|lora)(_|$)|^d_"
-)
-HARMLESS = re.compile(
-    r"_base$|^scale_|window|token|position|^num_labels$|^num_return|beam|^max_|chunk|dropout|_range$|initializer|^n_ctx$|_act$|activation|batch|group_size|topk|top_k"
-)
+        pairs = tuple((f"{section}.{inner}" if inner else section, architecture) for inner, architecture in self.readers.pairs)
+        return Values(self.values, origin, {f"{section}.{key}" for key in self.used}, Readers(pairs))
 
 
 @cache
@@ -165,8 +152,10 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
     """
     config = without_replaced(architecture, section_of(document, architecture.section))
     start = f"{architecture.section}." if architecture.section else ""
-    done = Values({}, {}, set(), {architecture.section} if architecture.section else set())
-    values, origin, used, sections = done
+    values: dict[str, Any] = {}
+    origin: dict[str, Origin] = {}
+    used: set[str] = set()
+    pairs: tuple[tuple[str, type[Sizes]], ...] = ((architecture.section or "", architecture),)
     watched = Watched(config)
     whole = Watched(document)
     for field, spellings, absent, null, at_most, least, inner, optional, at_root in fields(architecture):
@@ -184,7 +173,7 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
                 values[field] = within.values
             origin.update((f"{field}.{name}", key) for name, key in within.origin.items())
             used |= within.used
-            sections |= within.sections
+            pairs += within.readers.pairs
             continue
         for name in spellings:
             value = found(document, name[1:]) if name[0] == "/" else found(config, name)
@@ -215,15 +204,15 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
             values[field] = worked_out(absent, source, values, field)
             looked_at = tuple(above + key for key in dict.fromkeys(source.seen) if dict.__contains__(source, key))
             origin[field] = Origin("derived", looked_at)
-            used.update(looked_at)
+            used.update([above + key for key in source.seen] if above else source.seen)
     for field, (value, where) in sizes_of_single_layers(architecture, document, config, values).items():
         values[field], origin[field] = value, Origin("read", (start + where,)) if where else Origin("derived", (start + PER_LAYER,))
         used.add(start + PER_LAYER)
     watched.seen = []
     for condition in architecture.conditions if architecture.own_layer_types else (layer_types_fit, *architecture.conditions):
         worked_out(condition, watched, values, "config.json")
-    used.update(start + key for key in watched.seen)
-    return done
+    used.update([start + key for key in watched.seen] if start else watched.seen)
+    return Values(values, origin, used, Readers(pairs))
 
 
 def common_keys(architecture: type[Sizes]) -> dict[str, str]:
@@ -287,14 +276,15 @@ def read_tower(document: Mapping[str, Any]) -> tuple[Sizes, Values]:
     within = read(tower, {section_name: section})
     sizes = validated(tower, within.values)
     if document.get(section_name) is None:
-        within = Values(within.values, dict.fromkeys(within.origin, DEFAULT), set(), set())
+        within = Values(within.values, dict.fromkeys(within.origin, DEFAULT), set(), within.readers)
     within.used.add(f"{section_name}.model_type")
     return sizes, within
 
 
-def left_unread(document: Mapping[str, Any], used: set[str], sections: set[str]) -> dict[str, Any]:
+def left_unread(document: Mapping[str, Any], used: set[str], readers: Readers) -> dict[str, Any]:
     """{key: value} of what no field was read or derived from, inside the sections that were read too."""
     unread: dict[str, Any] = {}
+    sections = {section for section, _ in readers.pairs if section}
     roots = {key.partition(".")[0] for key in used}
     for key, value in document.items():
         if key in sections and isinstance(value, Mapping):
@@ -315,16 +305,12 @@ def worked_out(derivation: Derivation | Condition, config: Watched, values: Mapp
         raise ParamcountError(f"cannot be worked out from {looked_at}", where=field, accepted="a config that the reference can build") from None
 
 
-def unread_warnings(unread: Mapping[str, Any], reference: str) -> tuple[str, ...]:
-    """A warning about unread keys that look like sizes. `reference`: the class that does not use them."""
-    odd = [key for key, value in unread.items() if type(value) is int and value > 1 and like_a_size(key.rpartition(".")[2])]
-    if not odd:
-        return ()
-    looks = "looks like a size" if len(odd) == 1 else "look like sizes"
-    return (f"ignored {listed(odd)} ({looks}, but {reference} does not use {'it' if len(odd) == 1 else 'them'})",)
+def default_sizes(architecture: type[Sizes], origin: Mapping[str, Origin], used: Set[str]) -> list[str]:
+    """Fields of sizes that every model has and that no key of a config gives, null neither."""
+    return [field.name for field in core_sizes(architecture) if origin[field.name] is DEFAULT and used.isdisjoint(field.spellings)]
 
 
-def listed(keys: Sequence[str]) -> str:
-    """Keys of a file in one line, a long list cut: "a, b and 3 more"."""
-    names = ", ".join(printable(key, 60) for key in keys[:MOST_LISTED])
-    return f"{names} and {len(keys) - MOST_LISTED:,} more" if len(keys) > MOST_LISTED else names
+@cache
+def core_sizes(architecture: type[Sizes]) -> tuple[Field, ...]:
+    """The fields that hold a whole number from 1 in every model."""
+    return tuple(field for field in fields(architecture) if field.least and not field.optional)

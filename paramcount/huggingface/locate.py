@@ -6,8 +6,9 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError, printable, quoted
@@ -20,6 +21,8 @@ ACCEPTED = "a model's config.json"
 REPO = re.compile(r"[A-Za-z0-9][\w.\-]{0,95}/[A-Za-z0-9][\w.\-]{0,95}")
 LISTED = 4
 PATIENCE = 10  # seconds that the Hub has for its first answer
+LONGEST_WAIT = 30  # seconds for the whole download, whatever the network library tries again
+SIGN_OF_LIFE = 1  # seconds until a line on stderr says what takes so long
 CHECKPOINTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
 
 STORED = "the config.json beside it; `paramcount PATH` alone counts what a checkpoint stores"
@@ -183,7 +186,7 @@ def download(repo: str, revision: str = "main") -> Path:
     """
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # config.json and nothing else
     try:
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import constants, hf_hub_download
         from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
     except ImportError:
         raise ParamcountError("--download needs the [hub] extra", accepted="pip install 'paramcount[hub]'") from None
@@ -191,7 +194,10 @@ def download(repo: str, revision: str = "main") -> Path:
     where = f"{repo} on the Hub"
     accepted = "a public repository, or a token in HF_TOKEN"
     try:
-        return Path(hf_hub_download(repo, "config.json", revision=revision, etag_timeout=PATIENCE))
+        return Path(finished(lambda: hf_hub_download(repo, "config.json", revision=revision, etag_timeout=PATIENCE), constants.ENDPOINT))
+    except TimeoutError:
+        expected = "another try later, or the config.json as a file"
+        raise ParamcountError(f"no answer within {LONGEST_WAIT} seconds", where=where, accepted=expected) from None
     except GatedRepoError:
         raise ParamcountError("is gated", where=where, accepted=accepted) from None
     except RepositoryNotFoundError:
@@ -204,3 +210,30 @@ def download(repo: str, revision: str = "main") -> Path:
         raise ParamcountError(f"answers {status}", where=where, accepted="another try later" if status != 401 else accepted) from None
     except Exception as error:  # whatever its network library raises
         raise ParamcountError(f"cannot be reached: {type(error).__name__}", where=where, accepted="a network, or the config.json as a file") from None
+
+
+def finished(fetch: Callable[[], str], address: str) -> str:
+    """What a download returns, with a note on stderr if it takes longer than a second.
+
+    Raises: TimeoutError after LONGEST_WAIT seconds; the download is then left alone. Whatever the download raises.
+    """
+    results: list[str] = []
+    errors: list[Exception] = []
+
+    def run() -> None:
+        try:
+            results.append(fetch())
+        except Exception as error:
+            errors.append(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(SIGN_OF_LIFE)
+    if thread.is_alive() and sys.stderr:
+        print(f"note: waiting for {printable(address)}, at most {LONGEST_WAIT} seconds", file=sys.stderr, flush=True)
+    thread.join(LONGEST_WAIT - SIGN_OF_LIFE)
+    if errors:
+        raise errors[0]
+    if not results:
+        raise TimeoutError
+    return results[0]

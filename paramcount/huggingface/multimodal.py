@@ -18,6 +18,8 @@ class Composite(NamedTuple):
     text: str  # its model type, where the section names none
     section: str = "text_config"
     classes: Mapping[str, str] = {}  # {class: model type}, if the section has to name one of these classes, which decides
+    wraps: bool = False  # the section holds not a language model but another composite, `text`
+    versions: Mapping[str, str] = {}  # {`version`: model type}, if that key decides
     tie: str = "top"  # whether head and table are one: "top" says it outside the section, "text" inside, "either", or it is "never" or "always"
     tied: bool = False  # `tie` where nothing says it outside
     fixed: bool = False  # the section's own model_type counts for nothing
@@ -58,6 +60,7 @@ INTERNVL_LANGUAGES = {
     "GptOssForCausalLM": "gpt_oss", "InternLM2ForCausalLM": "internlm2", "LlamaForCausalLM": "llama", "Phi3ForCausalLM": "phi3",
     "Qwen2ForCausalLM": "qwen2", "Qwen3ForCausalLM": "qwen3", "Qwen3MoeForCausalLM": "qwen3_moe",
 }  # fmt: skip
+MINICPM_V = {"2.5": "llama", "2.6": "qwen2", "4.0": "llama", "4.5": "qwen3"}
 H2OVL_LANGUAGES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "mistral"}
 
 # {model type of a tower: (module of paramcount.parts, class)}
@@ -98,12 +101,14 @@ COMPOSITES = {
     "internvl": Composite("qwen2", tied=True),
     "internvl_chat": Composite("qwen2", section="llm_config", tie="never", classes=INTERNVL_LANGUAGES),
     "kimi_k25": Composite("deepseek_v3", tied=True, old="kimi_k2"),
+    "kimi_vl": Composite("deepseek_v3", tie="text", fixed=True),
     "lfm2_vl": Composite("lfm2", tied=True),
     "lighton_ocr": Composite("qwen3", tied=True, missing=LIGHTON),
     "llava": Composite("llama", tie="either", tower="clip_vision_model", no_tower=CLIP),
     "llava_next": Composite("llama"),
     "llava_next_video": Composite("llama", tie="either"),
     "llava_onevision": Composite("qwen2", tie="either"),
+    "minicpmv": Composite("qwen2", flat=True, versions=MINICPM_V),
     "minimax_m3_vl": Composite("minimax_m3_vl_text", tie="either", fixed=True),
     "mistral3": Composite("mistral", tied=True, missing=MISTRAL_3, tower="pixtral", no_tower=PIXTRAL),
     "moss_transcribe_diarize": Composite("qwen3", tied=True, missing=SMALL_QWEN_3, beside=AUDIO),
@@ -119,6 +124,8 @@ COMPOSITES = {
     "qwen3_5": Composite("qwen3_5_text", fixed=True),
     "qwen3_5_moe": Composite("qwen3_5_moe_text", fixed=True),
     "qwen3_asr": Composite("qwen3", tied=True, missing=ASR_QWEN_3 | {"tie_word_embeddings": True}, beside=AUDIO),
+    "qwen3_omni_moe": Composite("qwen3_omni_moe_thinker", section="thinker_config", wraps=True, beside=("talker_config", "code2wav_config")),
+    "qwen3_omni_moe_thinker": Composite("qwen3_omni_moe_text", fixed=True, beside=("vision_config", "audio_config")),
     "qwen3_vl": Composite("qwen3_vl_text", fixed=True),
     "qwen3_vl_moe": Composite("qwen3_vl_moe_text", fixed=True),
     "skywork_chat": Composite("qwen2", section="llm_config", tie="never", classes={"Qwen2ForCausalLM": "qwen2"}),
@@ -150,9 +157,11 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     model_type = composite.text if composite.fixed else section.get("model_type", composite.text)
     if composite.classes:
         model_type = type_of_class(section, composite)
+    elif composite.versions:
+        model_type = type_of_version(section, composite)
     if composite.old and model_type == composite.old:
         model_type = composite.text
-    texts = composite.texts or tuple(composite.classes.values()) or TEXTS
+    texts = composite.texts or (*composite.classes.values(), *composite.versions.values()) or TEXTS
     named_type(model_type, where)
     if model_type not in texts and model_type != composite.text:
         raise ParamcountError(
@@ -185,6 +194,15 @@ def type_of_class(section: Mapping[str, Any], composite: Composite) -> str:
         where = f"{composite.section}.architectures.0"
         raise ParamcountError(found, where=where, accepted=", ".join(composite.classes), nearest=near(cls, composite.classes))
     return composite.classes[cls]
+
+
+def type_of_version(section: Mapping[str, Any], composite: Composite) -> str:
+    """The model type of the release that `version` names."""
+    version = section.get("version")
+    if str(version) not in composite.versions:
+        found = "is missing" if version is None else f"= {shown(version)} is not supported"
+        raise ParamcountError(found, where="version", accepted=", ".join(composite.versions))
+    return composite.versions[str(version)]
 
 
 def tower_named(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

@@ -5,6 +5,8 @@ Source: arXiv:2103.00020, section 2.4; CLIPVisionModel of the reference.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from paramcount.flow import Data, elementwise, layers, norm
 from paramcount.parts.vision import cut_into_patches, vision_layer
 from paramcount.sizes import Natural, Positive, Tower, d_model_per_head, derived, hf
@@ -13,6 +15,8 @@ from paramcount.sizes.rules import heads_fill
 
 class ClipVision(Tower):
     """The sizes of the tower."""
+
+    unused_keys: ClassVar[tuple[str, ...]] = ("projection_dim",)
 
     d_model: Positive = hf(absent=768)
     n_layers: Positive = hf(absent=12)

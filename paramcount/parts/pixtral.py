@@ -5,6 +5,8 @@ Source: arXiv:2410.07073, section 2.2; PixtralVisionModel of the reference.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from paramcount.flow import Data, layers, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import pre_norm
@@ -16,6 +18,8 @@ from paramcount.sizes.rules import heads_fill
 
 class PixtralVision(Tower):
     """The sizes of the tower."""
+
+    unused_keys: ClassVar[tuple[str, ...]] = ("head_dim", "image_size", "vocab_size")
 
     d_model: Positive = hf(absent=1024)
     n_layers: Positive = hf(absent=24)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Weight, attend, elementwise, layers, linear, norm, split
+from paramcount.flow import Data, Size, Weight, attend, elementwise, layers, linear, norm, split
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.vision import cut_into_patches, vision_layer
 from paramcount.sizes import Condition, Flag, Natural, Positive, Tower, d_model_per_head, derived, hf
@@ -48,11 +48,11 @@ class SiglipVision(Tower):
         heads_fill(c)
 
 
-def siglip(c: Any, pixels: Data) -> Data:
-    """Pixels to patch vectors. The pooled vector, where there is one, is handed on beside them."""
+def siglip(c: Any, pixels: Data, n_layers: Size | None = None) -> Data:
+    """Pixels to patch vectors. The pooled vector, where there is one, is handed on beside them. `n_layers`: if not those of c."""
     x = cut_into_patches(pixels, "embeddings.patch_embedding", c.d_model, c.patch_size, bias=True)
     x = elementwise(x, "positions", "embeddings.position_embedding.weight", "position", c.n_patches, c.d_model)
-    x = layers(x, "encoder.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: vision_layer(c, x))
+    x = layers(x, "encoder.layers.{layer}.", [("layer", c.n_layers if n_layers is None else n_layers)], lambda kind, x: vision_layer(c, x))
     x = norm(x, "post_layernorm", bias=True)
     return Data("tuple", (x, pool(c, x)), x.shape) if c.pooling_head else x
 

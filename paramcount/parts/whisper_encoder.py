@@ -18,6 +18,7 @@ class Ears(Sizes):
     """The sizes of the encoder."""
 
     section: ClassVar[str | None] = "audio_config"
+    unused_keys: ClassVar[tuple[str, ...]] = ("vocab_size",)
 
     d_model: Positive = hf("d_model", absent=1280)
     n_layers: Positive = hf("encoder_layers", absent=32)

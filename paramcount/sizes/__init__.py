@@ -48,6 +48,7 @@ from paramcount.sizes.fields import (
 
 __all__ = [
     "ABSENT", "DEFAULT", "LARGEST", "MOST_NAMED", "NULL", "REQUIRED", "SET", "SLIDING", "USUAL", "Condition", "Derivation", "Flag", "Indices",
-    "Key", "Natural", "Origin", "Positive", "Sizes", "Tower", "Widths", "Word", "Words", "before_lm_head", "class_ends", "d_model_per_head", "derived", "equal_to",
+    "Key", "Natural", "Origin", "Positive", "Sizes", "Tower", "Widths", "Word", "Words",
+    "before_lm_head", "class_ends", "d_model_per_head", "derived", "equal_to",
     "flag", "full_every", "hf", "inner_configs", "key_of", "part_of", "per_layer", "rotary_part", "scattered_dense_layers", "unvisited",
 ]  # fmt: skip

@@ -131,8 +131,17 @@ class Sizes(BaseModel):
     unreached: ClassVar[tuple[str, ...]] = ()
     # Ends of names of tables that the reference works out as it builds a model: its writer leaves them out, or did.
     unsaved: ClassVar[tuple[str, ...]] = ()
+    # Words in names of tensors that the reference never quantises and keeps in float32, or in float32 if the rest is float16.
+    # Source: `_keep_in_fp32_modules_strict` and `_keep_in_fp32_modules` of the class; a router's bias is written so by those without it, too.
+    float32: ClassVar[tuple[str, ...]] = ("e_score_correction_bias",)
+    float32_if_float16: ClassVar[tuple[str, ...]] = ()
+    # Ends of names of matrices that the reference holds as linear layers, though their component is none that is quantised.
+    linear_routers: ClassVar[tuple[str, ...]] = ()
+    linear_by_component: ClassVar[bool] = True  # False if components do not tell which matrices are linear layers of the reference
     either_way: ClassVar[tuple[str, ...]] = ()  # ends of names of matrices that some writers store the other way round, all of them
     defaults: ClassVar[Mapping[str, Any]] = {}  # what absent keys mean, where an inherited field says otherwise
+    # Keys that look like sizes, that the reference's config class has or releases carry, and that no parameter depends on.
+    unused_keys: ClassVar[tuple[str, ...]] = ()
     rotated: ClassVar[str | None] = None  # the field whose width rotary positions turn
     own_layer_types: ClassVar[bool] = False  # `check` alone says which words layer_types may hold
     # {word of layer_types: {key: field}}: what per_layer_config may give layers of a kind; "" where `conditions` alone look at it.

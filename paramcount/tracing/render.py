@@ -1,4 +1,4 @@
-"""A trace for people: one line for each operation, layers folded or one after the other, and as a table in every format."""
+"""A trace as text: one line for each operation, layers folded or one after the other, and as a table in every format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from paramcount.output.tables import Column, Table
 from paramcount.tracing.trace import ROUTED, Kept, Product, Shape, Step, Trace, Under
 
 MOST_STEPS = 100_000  # where layers are written one by one
-BYTES = 2  # of a number in BF16
+BYTES = 2  # of an element in BF16
+RECURRENT = {"state": "recurrent state", "last inputs": "convolution state"}
 
 
 def written(shape: Shape, marked: int | None = None) -> str:
@@ -58,7 +59,7 @@ def told(step: Step) -> str:
 def heading(under: Under) -> tuple[str, str]:
     """What stands above the steps of a repeat: (how often, where)."""
     if under.axis == "expert":
-        return f"{under.active:,} of {under.copies:,} experts", f"{under.name}; {ROUTED}: the tokens that chose it"
+        return f"{under.active:,} of {under.copies:,} experts", f"{under.name}; {ROUTED}: the tokens that the router sends to it"
     kind = under.kind or "layer"
     runs = ", ".join(spelled(under.runs[:6])) + (", …" if len(under.runs) > 6 else "")
     return f"{under.copies:,} × {printable(kind, 60)}" if under.copies > 1 else printable(kind, 60), f"{under.name}   {runs}"
@@ -134,16 +135,16 @@ def csv_cells(step: Step) -> list[object]:
 def headline(trace: Trace) -> str:
     what = f"{trace.tokens:,} token{'s' if trace.tokens != 1 else ''}"
     if trace.past is not None:
-        what += f" after {trace.past:,} in the cache"
+        what += f" after {trace.past:,} in the KV cache"
     if trace.pad is not None:
-        what += f", padded to {trace.pad:,}"
+        what += f", padded to {trace.pad:,} tokens"
     if trace.batch is not None:
-        what += f", {trace.batch:,} texts at once"
+        what += f", batch size {trace.batch:,}"
     return f"{printable(trace.name)}   {what}"
 
 
 def ending(trace: Trace) -> list[str]:
-    """What grows with the text: attention patterns, and what is kept for later tokens."""
+    """What grows with the number of tokens: attention scores, and the KV cache; the recurrent state, which does not."""
     lines = []
     patterns: dict[Shape, int] = {}
     for step in trace.steps:
@@ -151,11 +152,13 @@ def ending(trace: Trace) -> list[str]:
             shape = step.out[1:] if trace.batch is not None else step.out
             patterns[shape] = patterns.get(shape, 0) + prod(under.copies for under in step.layers)
     if patterns and trace.pattern is not None:
-        lines.append(f"attention patterns {trace.pattern:,} numbers = {' + '.join(f'{n:,} × {written(shape)}' for shape, n in patterns.items())}")
+        lines.append(f"attention scores: {trace.pattern:,} elements = {' + '.join(f'{n:,} × {written(shape)}' for shape, n in patterns.items())}")
     for kept in merged(trace.cache):
         shapes = " + ".join(written(shape) for shape in kept.shapes)
-        size = "" if kept.elements is None else f" = {kept.elements:,} numbers, {short_bytes(BYTES * kept.elements)} in BF16"
-        lines.append(f"kept for later tokens: {kept.layers:,} × {shapes if len(kept.shapes) == 1 else f'({shapes})'} {kept.what}{size}")
+        size = "" if kept.elements is None else f" = {kept.elements:,} elements, {short_bytes(BYTES * kept.elements)} in BF16"
+        label = RECURRENT.get(kept.what, "KV cache")
+        suffix = "" if kept.what in RECURRENT else f" {kept.what}"
+        lines.append(f"{label}: {kept.layers:,} × {shapes if len(kept.shapes) == 1 else f'({shapes})'}{suffix}{size}")
     return lines
 
 

@@ -50,7 +50,7 @@ class Step(NamedTuple):
     """One operation."""
 
     op: str  # lookup, linear, norm, QKᵀ, mask, softmax, · V, add, silu, …
-    text: str  # for people: "queries", "token table"
+    text: str  # what it is called: "queries", "token embedding"
     name: str  # of the module in the checkpoint; "" where it holds nothing
     inputs: tuple[Shape, ...]
     weights: tuple[Held, ...]

@@ -9,7 +9,7 @@ from paramcount.flow import AttentionDetail, Body, Data, Repeat, Size, Weight, l
 from paramcount.flow import multiply as product_of
 from paramcount.flow.walk import locate_weight
 from paramcount.parts.state_space import Recurring
-from paramcount.tracing.phrases import note_of, note_on, what
+from paramcount.tracing.phrases import TEXTS, name_operation, note_of, note_on
 from paramcount.tracing.trace import ROUTED, Held, Kept, Mask, Product, Shape, Step, Under
 
 OF_PICTURES = ("insert", "add view")  # which went in with earlier tokens
@@ -141,7 +141,7 @@ class Walk:
         for before in data.inputs:
             self.visit(before, place)
             if not data.bodies and self.worked_out_before(before) and self.source(before) is None:
-                self.add(before, place, "cache", inputs=(), note="worked out before the first token", reads=())
+                self.add(before, place, "cache", inputs=(), note="computed before the first token", reads=())
         if data.op == "input":
             return
         self.lengthen(data.inputs, place)
@@ -175,7 +175,7 @@ class Walk:
             self.visit(body.out, place.inside(data, body.repeat))
         if data.op == "experts":
             (body,) = data.bodies
-            note = f"{body.repeat.active:,} of {body.repeat.count:,} experts a token, each weighed with its score"
+            note = f"{body.repeat.active:,} of {body.repeat.count:,} experts per token, weighted by the router"
             inside = self.shape(body.out, place.inside(data, body.repeat))
             given = self.sources((body.out, data.inputs[1]))
             self.add(data, place, "sum of experts", inputs=(inside, self.shape(data.inputs[1])), note=note, reads=given)
@@ -208,7 +208,7 @@ class Walk:
         """The next step, which gives data. `said`: fields of it that are not the usual."""
         step = Step(
             op=op,
-            text=op,
+            text=TEXTS.get(op, op),
             name="",
             inputs=inputs,
             weights=(),
@@ -239,7 +239,7 @@ class Walk:
             place,
             data.op,
             inputs=tuple(self.shape(before, place) for before in data.inputs),
-            text=what(data.op, components),
+            text=name_operation(data, components, place.part),
             name=held[0].name.removesuffix(".weight") if held else "",
             weights=held,
             out=self.shape(data, place),
@@ -279,7 +279,7 @@ class Walk:
         heads, shared = (x.shape[1] if len(x.shape) == 3 else 1 for x in (q, k))
         scores = self.batched((heads, n, m) if len(q.shape) == 3 else (n, m))
         said: dict[str, Any] = {"heads": heads, "out": scores}
-        group = f"each head of the keys serves {heads // shared} of the queries" if shared != heads else ""
+        group = f"each KV head serves {heads // shared} query heads" if shared != heads else ""
         product = Product((n, q.shape[-1]), (q.shape[-1], m), (n, m))
         self.add(data, place, "QKᵀ", inputs=(self.shape(q), self.shape(k)), product=product, note=group, reads=self.sources((q, k)), **said)
         for bias in reversed(biases):
@@ -289,14 +289,14 @@ class Walk:
             mask = Mask(detail.causal, detail.window)
             self.follow(data, place, "mask", inputs=(scores,), note=seen(mask), mask=mask, **said)
         held = tuple(self.held(weight, data, place) for weight in data.weights)
-        beside = ", beside a learned number for each head" if held else ""
+        sink = ", with a learned attention sink per head" if held else ""
         component = held[0].component if held else ""
-        self.follow(data, place, "softmax", inputs=(scores,), weights=held, component=component, note=f"every row sums to 1{beside}", **said)
+        self.follow(data, place, "softmax", inputs=(scores,), weights=held, component=component, note=f"each row sums to 1{sink}", **said)
         product = Product((n, m), (m, v.shape[-1]), (n, v.shape[-1]))
         self.follow(data, place, "· V", inputs=(scores, self.shape(v)), also=(v,), product=product, heads=heads)
         self.patterns.append(place.layers * heads * n * m if isinstance(n, int) and isinstance(m, int) else None)
         if detail.cached:
-            name = "keys and values" if detail.cached == (k, v) else "what keys and values are made of"
+            name = "keys and values" if detail.cached == (k, v) else "compressed KV latent"
             shapes = tuple((self.kept_rows(detail) if x.shape[0] == "tokens" else self.rows(x), *x.shape[1:]) for x in detail.cached)
             self.kept.append(Kept(name, shapes, place.layers, grows=detail.cached[0].shape[0] == "tokens" and detail.trimmed_to is None))
 
@@ -323,15 +323,15 @@ class Walk:
     def last_row(self, data: Data, place: Place) -> None:
         before = self.shape(data)
         self.last = True
-        note = f"row {self.options.tokens:,} of {self.n_rows:,}" if self.n_rows != self.options.tokens else note_of("last row")
+        note = f"position {self.options.tokens:,} of {self.n_rows:,}" if self.n_rows != self.options.tokens else note_of("last row")
         self.add(data, place, "last row", inputs=(before,), reads=self.sources((data,)), note=note)
 
 
 def seen(mask: Mask) -> str:
     """What a mask leaves."""
     if not mask.causal:
-        return f"each token sees those up to {mask.window:,} places away"
-    return "each token sees itself and those before it" + ("" if mask.window is None else f", at most {mask.window:,}")
+        return f"each token attends to tokens up to {mask.window:,} positions away"
+    return "each token attends to itself and earlier tokens" + ("" if mask.window is None else f", at most {mask.window:,}")
 
 
 def is_silent(data: Data) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paramcount.counting.count import COMPONENTS, SCHEMA_VERSION, Count
-from paramcount.errors import ParamcountError, near, printable
+from paramcount.counting import COMPONENTS, SCHEMA_VERSION, Count
+from paramcount.errors import ParamcountError
 from paramcount.output.numbers import short_bytes
 from paramcount.output.tables import Column, Table, grouped
 from paramcount.zoo import Model, count_model
+from paramcount.zoo.aliases import HEADINGS, find_column
 
 if TYPE_CHECKING:
     import pandas
@@ -36,11 +37,6 @@ WHAT_IF = ("original_total", "original_active", "difference", "active_difference
 MOST_IN_CAPTION = 6
 INTEGERS = (*COUNTS, *COMPONENTS, *BESIDE, *SIZES, "context_length")
 
-LABELS = {
-    "id": "model", "non_embedding": "non-emb.", "active_non_embedding": "act. non-emb.", "n_layers": "layers", "n_heads": "heads", "n_kv_heads": "KV heads",
-    "n_routed_experts": "experts", "n_active_experts": "active exp.", "n_shared_experts": "shared exp.", "vocab_size": "vocab", "context_length": "context",
-    "active_difference": "act. difference", "bytes_fp32": "FP32", "bytes_bf16": "BF16", "output_projection": "out proj.", "shared_experts": "shared",
-}  # fmt: skip
 PEOPLE = (
     "id", "total", "active", "bytes_fp32", "bytes_bf16", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff",
     "n_routed_experts", "n_active_experts", "d_expert", "vocab_size", "context_length", "tied",
@@ -118,7 +114,7 @@ def table(rows: Sequence[dict[str, Any]], *, columns: str | None = None, sort: s
     below = ["~ an estimate: what others claim, never a count"] if any(row["estimate"] for row in rows) else []
     below += ["* unverified: nobody has counted it independently"] if any(unverified(row) for row in rows) else []
     data = {"schema_version": SCHEMA_VERSION, "models": [{name: row[name] for name in picked} | ({"set": row["set"]} if "set" in row else {}) for row in rows]}
-    shown = [Column(name, LABELS.get(name, name), name not in LEFT, SHOWN.get(name, grouped)) for name in picked]
+    shown = [Column(name, HEADINGS.get(name, name), name not in LEFT, SHOWN.get(name, grouped)) for name in picked]
     above = settings(rows)
     cell = (lambda row, name: row[name]) if full else _marked
     caption = f"Parameter counts of {', '.join(row['id'] for row in rows) if len(rows) <= MOST_IN_CAPTION else f'{len(rows)} models'}, as counted by paramcount"
@@ -182,10 +178,7 @@ def _picked(columns: str, known: Sequence[str]) -> tuple[str, ...]:
 
 
 def _known(names: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
-    for name in (found := tuple(dict.fromkeys(names))):
-        if name not in known:
-            raise ParamcountError(f"unknown column {printable(name, 40)!r}", accepted=", ".join(known), nearest=near(name, known))
-    return found
+    return tuple(dict.fromkeys(find_column(name, known) for name in names))
 
 
 def _for_people(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> tuple[str, ...]:

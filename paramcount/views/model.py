@@ -53,7 +53,7 @@ def beside(count: Count) -> list[str]:
         lines.append(
             f"active {count.active:,} ({short(count.active)}{least}): {visited} experts a token · without the input table {count.active_without_input_table:,}"
         )
-    lines.append(f"non-embedding {count.non_embedding:,} · FP32 {short_bytes(count.bytes_fp32)} · BF16 {short_bytes(count.bytes_bf16)}")
+    lines.append(f"non-embedding {count.non_embedding:,} · FP32 {short_bytes(count.bytes_fp32)} · BF16 {short_bytes(count.bytes_bf16)}{stored(count)}")
     others = [f"{name} {n:,}" for name, n in (("buffers", count.buffers), ("MTP", count.mtp)) if n]
     if others:
         lines.append(f"beside the total: {' · '.join(others)}")
@@ -66,6 +66,15 @@ def beside(count: Count) -> list[str]:
     if count.language_model != count.total:
         lines.append(f"language model alone {count.language_model:,}")
     return lines
+
+
+def stored(count: Count) -> str:
+    """The bytes of a quantised model, beside those of other formats."""
+    found = count.storage
+    if found is None:
+        return ""
+    about, mtp = "" if found.exact else "about ", ", with MTP" if found.mtp else ""
+    return f" · as stored ({found.scheme}{mtp}) {about}{short_bytes(found.bytes)}"
 
 
 def claims(model: Model) -> Table:

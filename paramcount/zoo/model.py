@@ -13,6 +13,8 @@ from paramcount.huggingface.reading import Reading
 from paramcount.sizes import Sizes
 from paramcount.zoo.entries import Checked, Claim, Entry, Published, Release, Source
 
+QUANTIZED = {"quantization_config", "compression_config"}  # keys that say how the weights are quantised
+
 
 @dataclass(frozen=True)
 class Model:
@@ -119,7 +121,27 @@ def count_model(model: Model) -> Count:
         architecture=model.architecture or "",
         reference=reading.reference,
     )
-    return replace(count, release=list_released(count, release), quantisation=release.quantisation) if release else count
+    if release:
+        count = replace(count, release=list_released(count, release), quantisation=release.quantisation)
+    return add_storage(model, count)
+
+
+def add_storage(model: Model, count: Count) -> Count:
+    """A count with the bytes that its quantised weights take, or a note why they are not known."""
+    if not (count.quantisation or may_be_quantised(model.reading.document)):
+        return count
+    from paramcount.counting.quantisation.storage import storage_of
+
+    try:
+        return replace(count, storage=storage_of(model.sizes, model.release, model.reading.document, count.tensors))
+    except ParamcountError as error:
+        return replace(count, notes=(*count.notes, f"stored bytes are unknown: quantization_config {error}"))
+
+
+def may_be_quantised(document: Mapping[str, Any]) -> bool:
+    """Whether a config.json has a key that says how its weights are quantised."""
+    text = document.get("text_config")
+    return any(key in place for place in (document, text if isinstance(text, Mapping) else {}) for key in QUANTIZED)
 
 
 def list_released(count: Count, release: Release) -> dict[str, int]:
@@ -134,7 +156,7 @@ def list_released(count: Count, release: Release) -> dict[str, int]:
     if "lm_head" in release.copies:
         items["copy_of_lm_head"] = count.embedding if count.tied else 0
     if release.quantisation:
-        from paramcount.counting.quantisation import SCHEMES, scales_in
+        from paramcount.counting.quantisation.scales import SCHEMES, scales_in
 
         scales = scales_in(count.tensors, SCHEMES[release.quantisation])
         items |= scales if release.mtp else {"scales": scales["scales"]}

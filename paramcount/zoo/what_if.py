@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from paramcount.errors import LONGEST, ParamcountError, near, quoted, shown
-from paramcount.sizes import SET, Origin, Sizes, inner_configs, key_of
+from paramcount.errors import LONGEST, ParamcountError, few, near, quoted, shown
+from paramcount.sizes import SET, USUAL, Origin, Sizes, inner_configs, key_of
 from paramcount.sizes.rules import validated
 from paramcount.sizes.values import in_json, typed, written
+from paramcount.zoo.aliases import with_heading
 from paramcount.zoo.model import Model, count_model
 
 MOST_TRIED = 64  # values of one more size, where an error looks for one that would do
@@ -17,12 +18,15 @@ MOST_TRIED = 64  # values of one more size, where an error looks for one that wo
 
 def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
     """The model with other sizes; `paramcount.what_if` says what it keeps."""
-    sizes, wanted = model.sizes, dict(flat(changes))
-    if not wanted:
+    sizes, wanted, names = model.sizes, dict[str, object](), dict[str, str]()
+    if not any(flat(changes)):
         return model
     try:
-        for path in wanted:
-            known(sizes, path)
+        for name, value in flat(changes):
+            path = known(sizes, name)
+            if path in wanted:
+                raise ParamcountError(f"is given twice, as {names[path]} and as {quoted(name)}", where=path, accepted="every size once")
+            wanted[path], names[path] = value, quoted(name)
         config = changed(sizes, wanted)
     except ParamcountError as error:
         raise helped(error, sizes, wanted).at(model.id) from None
@@ -30,7 +34,7 @@ def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
     if reading.origin:  # nothing was read of a zoo entry
         origin = {name: SET if name in wanted else found for name, found in reading.origin.items()}
         reading = reading._replace(origin=origin, notes=(*reading.notes, *staying(sizes, config, origin)))
-    names = dict.fromkeys((*model.changes, *wanted))
+    paths = dict.fromkeys((*model.changes, *wanted))
     return Model(
         id=model.id,
         name=model.name,
@@ -39,7 +43,7 @@ def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
         reading=reading,
         context_length=None if "n_positions" in wanted else model.context_length,
         original=original,
-        changes={name: (at(original.sizes, name), at(config, name)) for name in names},
+        changes={path: (at(original.sizes, path), at(config, path)) for path in paths},
     )
 
 
@@ -69,14 +73,29 @@ def flat(changes: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str,
             yield f"{prefix}{name}", value
 
 
-def known(sizes: Sizes, path: str) -> None:
-    """Raises where a path leads to no size, and names those it may have meant."""
+def known(sizes: Sizes, path: str) -> str:
+    """The path of the size that a path, a key of config.json or a heading of a table means.
+
+    Raises: ParamcountError where that is none, or several, with those that may have been meant.
+    """
     name, _, rest = path.partition(".")
     if rest and name in inner_configs(type(sizes)) and getattr(sizes, name) is None:
         raise ParamcountError(f"is null: there is no {quoted(rest)} to set", where=name)
     paths = named(sizes)
-    if path not in paths and path not in inner_configs(type(sizes)):
-        raise ParamcountError(f"has no size {quoted(path)}", accepted=", ".join(paths), nearest=meant(path, sizes))
+    if path in paths or path in inner_configs(type(sizes)):
+        return path
+    found = also_called(path, sizes)
+    if len(found) == 1:
+        return found[0]
+    raise ParamcountError(f"has no size {quoted(path)}", accepted=few(paths, path[:LONGEST]), nearest=found or meant(path, sizes))
+
+
+def also_called(path: str, sizes: Sizes) -> list[str]:
+    """The sizes of one block that a key of config.json or a heading of a table means."""
+    block, _, last = path.rpartition(".")
+    within = {name.rpartition(".")[2]: name for name in named(sizes) if name.rpartition(".")[0] == block}
+    found = [name for name in within.values() if last in keys(sizes, name)]
+    return found or [within[field] for field in with_heading(last, within)] or [name for field, name in within.items() if USUAL.get(field) == last]
 
 
 def changed(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:

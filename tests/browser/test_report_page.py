@@ -20,7 +20,7 @@ from tests.test_report import MARKUP, fields
 
 pytestmark = pytest.mark.browser
 
-SCREENS = [(360, False), (360, True), (1280, False), (1280, True)]
+SCREENS = [(360, False), (360, True), (800, False), (1280, False), (1280, True)]
 
 # Every text with less contrast than 4.5 against what is painted behind it (WCAG 2.2, 1.4.3), pictures left out.
 FAINT = """(() => {
@@ -84,6 +84,27 @@ def test_a_page_fits_every_screen_reads_well_on_it_and_asks_for_nothing(browser:
     assert browser.value(FAINT) == []
     red, green, blue = browser.value("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
     assert (red + green + blue < 120) is dark
+
+
+CUT = """[...document.querySelectorAll('.scroll')].filter(node => node.scrollWidth > node.clientWidth + 1)
+  .map(node => node.getAttribute('aria-label') + ' ' + node.scrollWidth + ' > ' + node.clientWidth)"""
+
+
+@pytest.mark.parametrize("name", ["one.html", "several.html", "config.html"])
+def test_nothing_is_cut_off_on_a_laptop(browser: Browser, pages: dict[str, Path], name: str) -> None:
+    shown(browser, pages[name], width=1280)
+    assert browser.value(CUT) == []
+
+
+@pytest.mark.parametrize("width", [360, 800])
+def test_what_is_wider_than_a_narrow_screen_scrolls_in_its_place(browser: Browser, pages: dict[str, Path], width: int) -> None:
+    shown(browser, pages["several.html"], width=width)
+    assert browser.value(CUT) != []
+    styles = "[...new Set([...document.querySelectorAll('.scroll')].map(node => getComputedStyle(node).overflowX))]"
+    assert browser.value(styles) == ["auto"]
+    assert browser.value("Math.max(...[...document.querySelectorAll('.scroll')].map(node => node.getBoundingClientRect().right))") <= width
+    smallest = "Math.min(...[...document.querySelectorAll('.drawing svg text.shape')].map(node => node.getBoundingClientRect().height))"
+    assert browser.value(smallest) > 5
 
 
 def test_it_says_what_the_count_says(browser: Browser, pages: dict[str, Path]) -> None:

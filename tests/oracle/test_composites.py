@@ -24,12 +24,13 @@ pytest.importorskip("transformers", reason="the oracle tests need transformers: 
 
 Shapes = Counter[tuple[int, ...]]
 # Those that the library has; tests/test_remote_models.py has the others.
-SHIPPED = sorted(name for name in COMPOSITES if name not in ARCHITECTURES or " of " not in architecture(name).reference)
+SHIPPED = sorted(name for name in COMPOSITES if not COMPOSITES[name].wraps and (name not in ARCHITECTURES or " of " not in architecture(name).reference))
 # Without these a language model of its type could not run.
 NEEDED: dict[str, dict[str, Any]] = {
     "glm4v_text": {"rope_parameters": {"partial_rotary_factor": 0.5}},
     "glm4v_moe_text": {"head_dim": 128},
     "qwen2_vl_text": {"num_attention_heads": 32, "hidden_size": 4096},
+    "qwen3_omni_moe_text": {"head_dim": 128},
     "qwen2_5_vl_text": {"num_attention_heads": 32, "hidden_size": 4096},
 }
 SAVED_OTHERWISE = {"minimax_m3_vl"}  # the reference splits fused matrices that the language model alone is saved with
@@ -100,8 +101,9 @@ def test_a_composites_language_model_is_the_references_wherever_a_tie_is_said(mo
 @pytest.mark.parametrize("model_type", SHIPPED)
 def test_a_composite_without_a_section_has_the_references_language_model(model_type: str) -> None:
     document: dict[str, Any] = {"model_type": model_type}
-    if COMPOSITES[model_type].text.startswith("glm4v"):
-        with pytest.raises(pc.ParamcountError, match="mrope_section"):  # the reference builds it, but it could never run
+    unrunnable = {"glm4v_text": "mrope_section", "glm4v_moe_text": "mrope_section", "qwen3_omni_moe_text": "73 cannot be rotated"}
+    if wrong := unrunnable.get(COMPOSITES[model_type].text):  # the reference builds it, but it could never run
+        with pytest.raises(pc.ParamcountError, match=wrong):
             pc.count(document)
     else:
         same(document)
@@ -161,3 +163,12 @@ def test_another_composite_may_name_one_too(composite: str, text: str) -> None:
 def test_a_language_model_that_the_reference_would_build_otherwise_is_refused() -> None:
     with pytest.raises(pc.ParamcountError, match=r"text_config\.model_type"):
         pc.count({"model_type": "llava", "text_config": {"model_type": "phi"}})  # its own head has a bias, llava's has none
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_language_model_of_a_composite_inside_a_composite_is_the_references(tied: bool) -> None:
+    """Qwen3-Omni: that of its thinker."""
+    thinker = {"model_type": "qwen3_omni_moe_thinker", "text_config": section("qwen3_omni_moe_text"), "tie_word_embeddings": tied}
+    inside = {key: value for key, value in thinker.items() if key != "model_type"}
+    whole = {"model_type": "qwen3_omni_moe", "architectures": ["Qwen3OmniMoeForConditionalGeneration"], "thinker_config": inside}
+    assert ours(whole) == theirs(thinker)

@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from paramcount.checkpoints.checkpoint import Checkpoint
-from paramcount.checkpoints.packed.foreign import NAMES, refused
-from paramcount.counting.quantisation import LARGEST_BLOCK, block_of
-from paramcount.errors import ParamcountError, printable, quoted, shown
+from paramcount.counting.quantisation.configs import Said, read
+from paramcount.errors import ParamcountError, printable, shown
 from paramcount.formats.files import read_text
 from paramcount.formats.strict_json import loads
 
@@ -25,7 +24,6 @@ SAYING: tuple[tuple[str, tuple[tuple[str, ...], ...], str], ...] = (
     ("quantize_config.json", ((),), "gptq"),  # AutoGPTQ
     ("quant_config.json", ((),), "awq"),  # AutoAWQ
 )
-AWQ_LAYOUTS = {"gemm": "awq", "gemv": "awq gemv", "gemv_fast": "awq fast", "llm-awq": "awq fast"}
 
 
 def quantization_config(folder: Path) -> tuple[Mapping[str, Any] | None, tuple[str, ...]]:
@@ -55,21 +53,6 @@ def _at(said: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, Any] | N
     return found
 
 
-# ---- what it says
-
-
-class Said(NamedTuple):
-    """What a configuration says of how weights are packed; None where it says nothing."""
-
-    method: str | None = None  # words | fp8 | mxfp4
-    name: str = ""  # of the method, for people
-    layout: str | None = None  # gptq | awq …
-    bits: int | None = None
-    group: int | None = None  # inputs that share a scale; 0 where all of them do
-    block: tuple[int, int] | None = None
-    various: bool = False  # some modules are packed otherwise
-
-
 def said_of(checkpoint: Checkpoint) -> Said:
     """What the configuration beside a checkpoint says.
 
@@ -79,59 +62,3 @@ def said_of(checkpoint: Checkpoint) -> Said:
     if config is None or checkpoint.format == "gguf":
         return Said()
     return read(config)
-
-
-def read(config: Mapping[str, Any]) -> Said:
-    """What `quantization_config` of a config.json says.
-
-    >>> read({"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": True})
-    Said(method='words', name='GPTQ', layout='gptq', bits=4, group=128, block=None, various=False)
-    """
-    if config.get("load_in_4bit") is True or config.get("load_in_8bit") is True:
-        raise refused("bitsandbytes")
-    method = config.get("quant_method")
-    if method is None:
-        return Said()
-    word = method.lower() if isinstance(method, str) else ""
-    match word:
-        case "gptq" | "awq":
-            return _words(word, config)
-        case "auto-round" if any(name in str(config.get("packing_format")) for name in ("gptq", "awq")):
-            return _words("gptq" if "gptq" in str(config["packing_format"]) else "awq", config)._replace(various=True)
-        case "fp8" | "fbgemm_fp8":
-            return Said("fp8", "FP8", block=block_of(config.get("weight_block_size")))
-        case "mxfp8":
-            return Said("fp8", "MXFP8", block=block_of(config.get("weight_block_size")) or (1, 32))
-        case "mxfp4":
-            return Said("mxfp4", "MXFP4")
-        case "compressed-tensors" if _eight_bit_floats(config):
-            return Said("fp8", "FP8 by compressed-tensors", various=True)
-        case "modelopt" if config.get("quant_algo") == "FP8":
-            return Said("fp8", "FP8 by ModelOpt")
-    raise refused(NAMES.get(word) or next((name for start, name in NAMES.items() if word.startswith(start)), quoted(str(method))))
-
-
-def _words(method: str, config: Mapping[str, Any]) -> Said:
-    bits, group = (config.get(key, config.get(other)) for key, other in (("bits", "w_bit"), ("group_size", "q_group_size")))
-    form = config.get("checkpoint_format") or config.get("format") or config.get("version")
-    written = form.lower() if isinstance(form, str) else None
-    layout: str | None = "gptq" if method == "gptq" else "awq"
-    if config.get("is_marlin_format") is True or written in ("marlin", "bitblas", "qqq"):
-        raise refused(f"{method.upper()} in the layout of {'Marlin' if written is None else quoted(written)}")
-    if method == "awq" and written is not None:
-        layout = AWQ_LAYOUTS.get(written)
-    return Said(
-        "words",
-        method.upper(),
-        layout,
-        bits if type(bits) is int and 1 <= bits <= 8 else None,
-        None if type(group) is not int or group > LARGEST_BLOCK else max(group, 0),
-        various=bool(config.get("dynamic")),
-    )
-
-
-def _eight_bit_floats(config: Mapping[str, Any]) -> bool:
-    """Whether compressed-tensors holds weights of FP8 and nothing else."""
-    groups = config.get("config_groups")
-    weights = [group.get("weights") if isinstance(group, dict) else None for group in groups.values()] if isinstance(groups, dict) else []
-    return bool(weights) and all(isinstance(w, dict) and w.get("type") == "float" and w.get("num_bits") == 8 for w in weights)

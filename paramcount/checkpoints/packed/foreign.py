@@ -10,16 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from paramcount.checkpoints.checkpoint import Held
-from paramcount.errors import ParamcountError
+from paramcount.counting.quantisation.configs import refused
 from paramcount.formats.tensor_entries import of_tensor
 
-READ = "GPTQ, AWQ, FP8, MXFP4, GGUF, or not quantised"
-NAMES = {
-    "bitsandbytes": "bitsandbytes", "aqlm": "AQLM", "vptq": "VPTQ", "quanto": "quanto", "eetq": "EETQ", "higgs": "HIGGS", "hqq": "HQQ",
-    "compressed-tensors": "compressed-tensors", "torchao": "torchao", "bitnet": "BitNet", "spqr": "SpQR", "quark": "Quark", "fp_quant": "FP-Quant",
-    "auto-round": "AutoRound", "nvfp4": "NVFP4", "metal": "MLX", "fouroversix": "Four Over Six", "sinq": "SINQ", "gemma": "Gemma's own",
-    "modelopt": "ModelOpt", "exl2": "EXL2", "exl3": "EXL3", "quip": "QuIP#",
-}  # fmt: skip
 UNKNOWN = (None,)  # names alone are known
 INTEGERS = ("I8", "U8", "I16", "I32", "U32")
 
@@ -51,11 +44,6 @@ MARKS: tuple[tuple[str, tuple[tuple[str, tuple[str | None, ...]], ...]], ...] = 
     ("whole numbers with scales (compressed-tensors, Quark or BitNet)", (("weight_scale", ("F16", "BF16", "F32")), ("weight", ("I8", "U8")))),
 )  # fmt: skip
 MARKED = {mark[1][0][0]: [rule for rule in MARKS if rule[1][0][0] == mark[1][0][0]] for mark in MARKS}
-
-
-def refused(name: str) -> ParamcountError:
-    """What is to be raised of a scheme that is not read."""
-    return ParamcountError(f"is quantised by a scheme that is not read: {name}", accepted=READ)
 
 
 def refuse_foreign(tensors: Mapping[str, Held]) -> None:

@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from paramcount.checkpoints.checkpoint import Held
-from paramcount.checkpoints.packed.configs import Said
-from paramcount.checkpoints.packed.packing import FP8, Piece
 from paramcount.checkpoints.packed.shapes import SCALES, is_float, is_four_bit
+from paramcount.counting.quantisation.configs import Said
+from paramcount.counting.quantisation.packing import FP8, Piece
 
 WORD_TYPES = (None, "I32", "U32", "I16")
 BYTE_TYPES = (None, "U8")

@@ -17,11 +17,12 @@ from typing import NamedTuple
 from paramcount.checkpoints.checkpoint import Checkpoint, Held
 from paramcount.checkpoints.folding import folded
 from paramcount.checkpoints.packed import groups
-from paramcount.checkpoints.packed.configs import Said, said_of
+from paramcount.checkpoints.packed.configs import said_of
 from paramcount.checkpoints.packed.foreign import refuse_foreign
 from paramcount.checkpoints.packed.groups import Group, grouped
-from paramcount.checkpoints.packed.packing import FP8_BLOCK, WORDS, Packing, Piece, size_of
 from paramcount.checkpoints.packed.shapes import Fit, blocks_fit, float_block, float_fit, four_bit_fit, misfits, words_fit, words_read
+from paramcount.counting.quantisation.configs import Said
+from paramcount.counting.quantisation.packing import FP8_BLOCK, WORDS, Packing, Piece, size_of
 from paramcount.errors import ParamcountError, printable
 from paramcount.formats.gguf import BLOCKS
 

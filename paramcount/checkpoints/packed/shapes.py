@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from paramcount.checkpoints.packed.configs import Said
-from paramcount.checkpoints.packed.packing import FP8, FP8_BLOCK, INTERLEAVED, MXFP4_BLOCK, WORD, WORDS, Packing, Piece, pieces
-from paramcount.counting.quantisation import blocks
+from paramcount.counting.quantisation.configs import Said
+from paramcount.counting.quantisation.packing import FP8, FP8_BLOCK, INTERLEAVED, MXFP4_BLOCK, WORD, WORDS, Packing, Piece, pieces
+from paramcount.counting.quantisation.scales import blocks
 from paramcount.errors import as_list
 
 Shape: TypeAlias = "tuple[int, ...]"

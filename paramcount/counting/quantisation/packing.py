@@ -2,7 +2,8 @@
 
 Sources: GPTQ: github AutoGPTQ/AutoGPTQ, auto_gptq/nn_modules/qlinear/qlinear_cuda.py, and ModelCloud/GPTQModel, GPTQQuantLinear. AWQ: github
 casper-hansen/AutoAWQ, awq/modules/linear/gemm.py, gemv.py and gemv_fast.py. FP8 and the FP4 of DeepSeek-V4's experts: transformers 5.23,
-integrations/finegrained_fp8.py, FP8Linear and _alloc_expert_proj. MXFP4: integrations/mxfp4.py, _convert_moe_packed_tensors.
+integrations/finegrained_fp8.py, FP8Linear and _alloc_expert_proj. MXFP4: integrations/mxfp4.py, _convert_moe_packed_tensors. bitsandbytes 0.50:
+nn/modules.py, Linear8bitLt._save_to_state_dict, and functional.py, QuantState.as_dict. compressed-tensors 0.20: compressors/.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from paramcount.counting.quantisation import SCHEMES, blocks, scales_shape
+from paramcount.counting.quantisation.scales import SCHEMES, blocks, scales_shape
 from paramcount.formats.gguf import BLOCKS
 from paramcount.formats.safetensors import BITS
 
+BNB_BLOCK = 64  # values that share a scale
 WORD = 32  # bits of the words that GPTQ and AWQ fill
 FP8_BLOCK, MXFP4_BLOCK = SCHEMES["fp8"].block, SCHEMES["mxfp4"].block  # outputs and inputs that share a scale
 INTERLEAVED = 4  # rows that AWQ's layout for fast products writes into one
@@ -25,7 +27,7 @@ FP8 = ("F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ")
 class Piece(NamedTuple):
     """One tensor of those that stand for a matrix."""
 
-    what: str  # packed weights | scale | zero point | group index | activation scale
+    what: str  # packed weights | scale | zero point | group index | activation scale | code book | description
     dtype: str
     shape: tuple[int, ...]
 
@@ -33,7 +35,7 @@ class Piece(NamedTuple):
 class Packing(NamedTuple):
     """How a tensor is stored."""
 
-    layout: str  # plain | ggml | one of WORDS | fp8 | fp4 | mxfp4
+    layout: str  # plain | ggml | one of WORDS | fp8 | fp4 | mxfp4 | bnb int8 | bnb 4-bit | bnb 4-bit nested | ct words | ct bytes | nvfp4
     dtype: str  # of its values
     bits: int = 0  # of one value in a word
     block: tuple[int, int] = (0, 0)  # the outputs and the inputs that share a scale; 0 where all of them do
@@ -86,11 +88,46 @@ def pieces(shape: tuple[int, ...], packing: Packing) -> tuple[Piece, ...]:
             width = padded(inputs, block[1], bits)
             found = [Piece("packed weights", dtype, (*before, outputs, words(inputs, bits))), Piece("scale", scale, (*before, outputs, width * WORD // bits))]
             found += [Piece("zero point", dtype, (*before, outputs, width))] * packing.zeros
+        case "bnb int8":
+            found = [Piece("values", dtype, shape), Piece("scale", scale, (*before, outputs)), Piece("description", "U8", ())]
+        case "bnb 4-bit" | "bnb 4-bit nested":
+            found = _four_bit_by_bitsandbytes(shape, packing)
+        case "ct words":
+            found = [
+                Piece("packed weights", dtype, (*before, outputs, blocks(inputs, WORD // bits))),
+                Piece("scale", scale, _fewer(shape, block, packing.axes)),
+            ]
+            found += [Piece("zero point", dtype, (*before, blocks(outputs, WORD // bits), groups))] * packing.zeros
+            found += [Piece("group index", "I32", (*before, inputs))] * packing.indexed
+            found.append(Piece("description", "I64", (2,)))
+        case "ct bytes":
+            scales = _fewer(shape, block, packing.axes)
+            found = [Piece("values", dtype, shape), Piece("scale", scale, scales)]
+            found += [Piece("zero point", dtype, scales)] * packing.zeros
+        case "nvfp4":
+            found = [Piece("packed weights", dtype, (*before, outputs, blocks(inputs, 2))), Piece("scale", scale, (*before, outputs, groups))]
         case _:  # awq fast
             width = padded(inputs, block[1], bits) * WORD // bits
             found = [Piece("packed weights", dtype, (*before, outputs // INTERLEAVED, inputs)), Piece("scale", scale, (*before, width, outputs))]
             found += [Piece("zero point", scale, (*before, width, outputs))] * packing.zeros
     return (*found, *packing.others)
+
+
+def _four_bit_by_bitsandbytes(shape: tuple[int, ...], packing: Packing) -> list[Piece]:
+    """What bitsandbytes stores of a matrix in four bits: two values per byte, a scale per block, the sixteen values, a description in JSON.
+
+    With nested scales these are bytes with a scale per 256, and the description holds a float, whose digits differ in number.
+    """
+    outputs, inputs = shape
+    n = blocks(outputs * inputs, BNB_BLOCK)
+    kind, dtype = packing.scale.split()  # "nf4 bfloat16"
+    description = f'{{"quant_type": "{kind}", "blocksize": {BNB_BLOCK}, "dtype": "{dtype}", "shape": [{outputs}, {inputs}]}}'
+    found = [Piece("packed weights", "U8", (blocks(outputs * inputs, 2), 1)), Piece("code book", "F32", (16,))]
+    if packing.layout == "bnb 4-bit":
+        return [*found, Piece("scale", "F32", (n,)), Piece("description", "U8", (len(description),))]
+    nested = ', "nested_blocksize": 256, "nested_dtype": "float32", "nested_offset": 0.01234567890123456'
+    found += [Piece("scale", "U8", (n,)), Piece("scale of scales", "F32", (blocks(n, 256),)), Piece("code book", "F32", (256,))]
+    return [*found, Piece("description", "U8", (len(description) + len(nested),))]
 
 
 def words(values: int, bits: int) -> int:

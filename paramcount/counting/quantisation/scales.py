@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from paramcount.errors import ParamcountError
+
 if TYPE_CHECKING:
     from paramcount.counting.tensors import Tensor
     from paramcount.flow import Repeat
-    from paramcount.zoo import Model
 
 KEPT_PARTS = ("vision", "audio", "projector")  # what stays as it is: parts,
 KEPT = ("embedding", "other_embedding", "position", "router", "norm", "lm_head")  # components,
 KEPT_NAMES = ("eh_proj.weight", "weights_proj.weight")  # single matrices, of DeepSeek-V3's MTP layer and of V3.2's indexer
 LARGEST_BLOCK = 2**20
+MOST_LAYERS = 10_000
 
 
 class Scheme(NamedTuple):
@@ -26,23 +28,44 @@ class Scheme(NamedTuple):
     method: str  # fp8 | mxfp4
     block: tuple[int, int]  # the outputs and the inputs of a matrix that share a scale
     kept: tuple[str, ...] = ()  # modules that a config.json leaves as they are, as it names them
+    targets: tuple[str, ...] = ()  # of compressed-tensors: the modules that this scheme quantises, "re:" before a regular expression; none: all
+    ignored: tuple[str, ...] = ()  # of compressed-tensors: those that no scheme quantises
+
+    routers: tuple[str, ...] = ()  # ends of names of routers that are linear layers, and quantised
+
+    @property
+    def selects(self) -> bool:
+        """Whether modules are chosen by their names."""
+        return bool(self.kept or self.targets or self.ignored)
+
+    @property
+    def keeps(self) -> tuple[str, ...]:
+        """The components that are not quantised."""
+        if self.method == "bitsandbytes":  # the reference's experts are no linear layers; a list of modules replaces the default, the LM head
+            return (*(name for name in KEPT if name != "lm_head" or not self.kept), "experts")
+        return tuple(name for name in KEPT if name != "lm_head") if self.targets else KEPT
+
+    def takes(self, module: str) -> bool:
+        """Whether the module of this name is quantised."""
+        if self.targets and not is_matched(module, self.targets):
+            return False
+        return not is_matched(module, self.ignored) and not is_kept(module, self.kept, frozenset(self.kept))
 
 
 SCHEMES = {"fp8": Scheme("fp8", (128, 128)), "mxfp4": Scheme("mxfp4", (1, 32))}
 
 
-def scheme_of(model: Model) -> Scheme | None:
-    """How a model's released weights are quantised: as its entry says, else its config.json. None where they are not, or in a way
-    whose scales are not known.
+def scheme_of(quantisation: str | None, document: Mapping[str, Any]) -> Scheme | None:
+    """How released weights are quantised: as the zoo entry says, else the config.json. None if they are not, or in a way whose scales
+    are unknown.
 
-    >>> from paramcount.zoo.names import load
-    >>> scheme_of(load("deepseek-v3"))
-    Scheme(method='fp8', block=(128, 128), kept=())
+    >>> scheme_of("fp8", {})[:3]
+    ('fp8', (128, 128), ())
     """
-    if model.release:
-        return SCHEMES.get(model.release.quantisation or "")
-    said = model.reading.unread.get("quantization_config")
-    return scheme_from(said) if isinstance(said, Mapping) else None
+    if quantisation:
+        return SCHEMES.get(quantisation)
+    config = document.get("quantization_config")
+    return scheme_from(config) if isinstance(config, Mapping) else None
 
 
 def scheme_from(said: Mapping[str, Any]) -> Scheme | None:
@@ -68,29 +91,46 @@ def block_of(value: object) -> tuple[int, int] | None:
 def scales_of(tensor: Tensor, scheme: Scheme) -> Tensor | None:
     """The scales that are stored beside a tensor, as a tensor of its own with role `scale`; None where it is not quantised.
 
-    >>> from paramcount.api import count
+    >>> from paramcount.counting import count
     >>> weight = next(t for t in count("deepseek-v3").tensors if t.name.endswith("kv_a_proj_with_mqa.weight"))
     >>> scales = scales_of(weight, SCHEMES["fp8"])
     >>> scales.name, weight.shape, scales.shape
     ('model.layers.{layer}.self_attn.kv_a_proj_with_mqa.weight_scale_inv', (576, 7168), (5, 56))
     """
+    packed = packed_copies(tensor, scheme)
+    if packed is None:
+        return None
+    shape = packed.shape
+    if scheme.method == "mxfp4":
+        return tensor._replace(name=tensor.name + "_scales", shape=scales_shape(turned(shape), scheme.block), role="scale", splits=())
+    return packed._replace(name=tensor.name + "_scale_inv", shape=scales_shape(shape, scheme.block), role="scale", splits=())
+
+
+def packed_copies(tensor: Tensor, scheme: Scheme) -> Tensor | None:
+    """A tensor with only those of its repeats that are quantised; None if it is not quantised at all.
+
+    The one answer to which tensors a scheme packs: matrices of attention, MLPs, experts and mixers. Embeddings, norms, routers, biases, the LM
+    head, and the layers of MXFP4 outside the experts keep their type.
+    """
     if tensor.role != "parameter" or tensor.tied_to or tensor.part in KEPT_PARTS:
         return None
     stacked = tensor.stacked is not None and not tensor.stacked.merged
     if scheme.method == "mxfp4":  # of experts alone, which are stored [experts, inputs, outputs] and whose scales are not
-        if not stacked or len(tensor.shape) != 3:
-            return None
-        n, inputs, outputs = tensor.shape
-        return tensor._replace(name=tensor.name + "_scales", shape=scales_shape((n, outputs, inputs), scheme.block), role="scale", splits=())
+        return tensor if stacked and len(tensor.shape) == 3 else None
     component = tensor.component.partition(".")[0]
-    if len(tensor.shape) != 2 + stacked or component in KEPT or tensor.name.endswith(KEPT_NAMES):
+    if len(tensor.shape) != 2 + stacked or (component in scheme.keeps and not tensor.name.endswith(scheme.routers)) or tensor.name.endswith(KEPT_NAMES):
         return None
     if not tensor.name.endswith(".weight") and component != "experts":
         return None
-    repeats = converted(tensor, scheme.kept) if scheme.kept else tensor.repeats
-    if repeats is None:
+    if scheme.method == "gptq" and not any(repeat.axis == "layer" for repeat in tensor.repeats):
         return None
-    return tensor._replace(name=tensor.name + "_scale_inv", shape=scales_shape(tensor.shape, scheme.block), role="scale", repeats=repeats, splits=())
+    repeats = converted(tensor, scheme) if scheme.selects else tensor.repeats
+    return None if repeats is None else tensor._replace(repeats=repeats)
+
+
+def turned(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The same matrices the other way round."""
+    return (*shape[:-2], shape[-1], shape[-2])
 
 
 def scales_shape(shape: tuple[int, ...], block: tuple[int, int]) -> tuple[int, ...]:
@@ -108,16 +148,14 @@ def blocks(n: int, size: int) -> int:
     return -(-n // size)
 
 
-def converted(tensor: Tensor, kept: tuple[str, ...]) -> tuple[Repeat, ...] | None:
-    """The repeats of a tensor without the layers in which it is kept as it is; None where that is all of them.
-
-    Source: should_convert_module of the reference; its regular expressions are read as plain names with `*`.
-    """
-    alone = frozenset(kept)
+def converted(tensor: Tensor, scheme: Scheme) -> tuple[Repeat, ...] | None:
+    """The repeats of a tensor without the layers in which it is kept as it is; None where that is all of them."""
     layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
     module = tensor.name.removesuffix(".weight").replace("{expert}", "0")
+    if layer is not None and layer.count > MOST_LAYERS:
+        raise ParamcountError(f"{layer.count:,} layers, each of which quantization_config may name", accepted=f"at most {MOST_LAYERS:,}")
     indices = (0,) if layer is None else layer.indices
-    left = [i for i in indices if not is_kept(module.replace("{layer}", str(i)), kept, alone)]
+    left = [i for i in indices if scheme.takes(module.replace("{layer}", str(i)))]
     if not left:
         return None
     if layer is None or len(left) == len(indices):
@@ -127,7 +165,10 @@ def converted(tensor: Tensor, kept: tuple[str, ...]) -> tuple[Repeat, ...] | Non
 
 
 def is_kept(module: str, kept: tuple[str, ...], alone: frozenset[str]) -> bool:
-    """Whether a module, one that it stands in or the end of its name is among those kept."""
+    """Whether a module, one that it stands in or the end of its name is among those kept.
+
+    Source: should_convert_module of the reference; its regular expressions are read as plain names with `*`.
+    """
     from fnmatch import fnmatchcase
 
     words = module.split(".")
@@ -136,10 +177,20 @@ def is_kept(module: str, kept: tuple[str, ...], alone: frozenset[str]) -> bool:
     return any(fnmatchcase(module, name) or fnmatchcase(module, f"{name}.*") for name in kept if "*" in name)
 
 
+def is_matched(module: str, patterns: tuple[str, ...]) -> bool:
+    """Whether compressed-tensors matches a linear layer by its name, its class or a regular expression.
+
+    Source: compressed_tensors 0.20, utils/match.py, is_match.
+    """
+    from paramcount.counting.quantisation.patterns import expression
+
+    return any(bool(expression(text[3:]).match(module)) if text.startswith("re:") else text in (module, "Linear") for text in patterns)
+
+
 def scales_in(tensors: Iterable[Tensor], scheme: Scheme) -> dict[str, int]:
     """How many scales a release of these tensors holds: {"scales": of the model, "mtp_scales": of its MTP layers}.
 
-    >>> from paramcount.api import count
+    >>> from paramcount.counting import count
     >>> scales_in(count("deepseek-v3").tensors, SCHEMES["fp8"])
     {'scales': 40838232, 'mtp_scales': 702264}
     """

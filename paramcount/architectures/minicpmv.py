@@ -1,0 +1,71 @@
+"""MiniCPM-V 2.5 to 4.5: SigLIP over images of any shape, learned queries that read it, and Llama, Qwen2 or Qwen3 as `version` says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import SerializeAsAny
+
+from paramcount.errors import ParamcountError
+from paramcount.flow import Data, Weight, attend, block, fused, given, linear, norm
+from paramcount.parts.composite import with_language
+from paramcount.parts.siglip import SiglipVision, siglip
+from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
+
+
+def vision_is_given(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    if not isinstance(js.get("vision_config"), Mapping):
+        raise ParamcountError("is missing", where="vision_config", accepted="the sizes of the vision encoder")
+
+
+class MiniCPMVision(SiglipVision):
+    """The sizes of the vision encoder."""
+
+    conditions: ClassVar[tuple[Condition, ...]] = ()
+
+    pooling_head: Flag = derived(lambda js, c: False)
+    drops_last_layer: Flag = hf("/drop_vision_last_layer", absent=True)
+
+    def forward(c, tokens: Data) -> Data:
+        return siglip(c, tokens, c.n_layers - 1 if c.drops_last_layer else c.n_layers)
+
+
+class MiniCPMV(Sizes):
+    """Source: arXiv:2408.01800, section 3; modeling_minicpmv.py, modeling_navit_siglip.py and resampler.py of openbmb/MiniCPM-V-2_6 and
+    openbmb/MiniCPM-V-4_5."""
+
+    reference: ClassVar[str] = "MiniCPMV of openbmb/MiniCPM-V-2_6"
+    conditions: ClassVar[tuple[Condition, ...]] = (vision_is_given,)
+
+    language: SerializeAsAny[Sizes]
+    vision: MiniCPMVision
+    n_queries: Positive = hf("query_num", absent=64)
+    n_query_heads: Positive = derived(lambda js, c: c["language"].d_model // 128)
+
+    def forward(c, tokens: Data) -> Data:
+        vision = c.vision
+        pixels = given("pixels", "patches", vision.n_channels, vision.patch_size, vision.patch_size)
+        image = block(pixels, "vpm.", vision.forward, part="vision")
+        image = block(image, "resampler.", lambda x: resample(c, x), part="projector")
+        return with_language(c, tokens, image, head=True, prefix="llm.")
+
+    def check(c) -> None:
+        d_model = c.language.d_model  # type: ignore[attr-defined]
+        if type(d_model) is int and d_model % 128:
+            raise ParamcountError(f"= {d_model}", where="language.d_model", accepted="a multiple of 128")
+
+
+def resample(c: Any, x: Data) -> Data:
+    """Patches to as many vectors as there are learned queries, which attend to them."""
+    width = c.language.d_model
+    memory = norm(linear(x, "kv_proj", "projector", width), "ln_kv", bias=True)
+    query = Data("query", (x,), (c.n_queries, width), (Weight("query", "projector", (c.n_queries, width)),))
+    query = norm(query, "ln_q", bias=True)
+    heads = (c.n_query_heads, 128)
+    thirds = {"qkv.q": heads, "qkv.k": heads, "qkv.v": heads}
+    q, _, _ = fused(query, "attn.in_proj_", thirds, bias=True, suffixes=("weight", "bias"))
+    k, v = (Data("split", (q.inputs[0], memory), (memory.shape[0], *heads)) for _ in "kv")
+    a = linear(attend(q, k, v, cached=()), "attn.out_proj", "output_projection", width, bias=True)
+    projection = Weight("proj", "projector", (width, width))
+    return Data("linear", (norm(a, "ln_post", bias=True),), a.shape, (projection,))

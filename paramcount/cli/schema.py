@@ -1,0 +1,14 @@
+"""paramcount schema [COMMAND]"""
+
+from __future__ import annotations
+
+import click
+
+from paramcount.schemas import commands, schema_text
+
+
+@click.command("schema", epilog="Example: paramcount schema show")
+@click.argument("name", required=False, metavar="[COMMAND]")
+def command(name: str | None) -> None:
+    """Print the JSON Schema of a command's --json output; without COMMAND, list the commands that have one."""
+    click.echo("\n".join(commands()) if name is None else schema_text(name), nl=name is None)

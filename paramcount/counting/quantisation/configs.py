@@ -1,0 +1,98 @@
+"""What `quantization_config` of a config.json says of how weights are packed.
+
+Source: transformers 5.23, quantizers/auto.py (the methods) and utils/quantization_config.py (their keys).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from paramcount.counting.quantisation.scales import LARGEST_BLOCK, block_of
+from paramcount.errors import ParamcountError, quoted
+
+AWQ_LAYOUTS = {"gemm": "awq", "gemv": "awq gemv", "gemv_fast": "awq fast", "llm-awq": "awq fast"}
+METHODS = (
+    "awq", "gptq", "aqlm", "quanto", "quark", "fouroversix", "fp_quant", "eetq", "higgs", "hqq", "compressed-tensors", "fbgemm_fp8", "torchao",
+    "bitnet", "vptq", "spqr", "fp8", "gguf", "nvfp4", "mxfp8", "auto-round", "mxfp4", "metal", "sinq", "gemma", "bitsandbytes",
+)  # fmt: skip
+READ = "GPTQ, AWQ, FP8, MXFP4, GGUF, or not quantised"
+NAMES = {
+    "bitsandbytes": "bitsandbytes", "aqlm": "AQLM", "vptq": "VPTQ", "quanto": "quanto", "eetq": "EETQ", "higgs": "HIGGS", "hqq": "HQQ",
+    "compressed-tensors": "compressed-tensors", "torchao": "torchao", "bitnet": "BitNet", "spqr": "SpQR", "quark": "Quark", "fp_quant": "FP-Quant",
+    "auto-round": "AutoRound", "nvfp4": "NVFP4", "metal": "MLX", "fouroversix": "Four Over Six", "sinq": "SINQ", "gemma": "Gemma's own",
+    "modelopt": "ModelOpt", "exl2": "EXL2", "exl3": "EXL3", "quip": "QuIP#",
+}  # fmt: skip
+
+
+class Said(NamedTuple):
+    """What a configuration says of how weights are packed; None where it says nothing."""
+
+    method: str | None = None  # words | fp8 | mxfp4
+    name: str = ""  # of the method, for people
+    layout: str | None = None  # gptq | awq …
+    bits: int | None = None
+    group: int | None = None  # inputs that share a scale; 0 where all of them do
+    block: tuple[int, int] | None = None
+    various: bool = False  # some modules are packed otherwise
+
+
+def read(config: Mapping[str, Any]) -> Said:
+    """What `quantization_config` of a config.json says.
+
+    >>> read({"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": True})
+    Said(method='words', name='GPTQ', layout='gptq', bits=4, group=128, block=None, various=False)
+    """
+    if config.get("load_in_4bit") is True or config.get("load_in_8bit") is True:
+        raise refused("bitsandbytes")
+    method = config.get("quant_method")
+    if method is None:
+        return Said()
+    word = method.lower() if isinstance(method, str) else ""
+    match word:
+        case "gptq" | "awq":
+            return _words(word, config)
+        case "auto-round" if any(name in str(config.get("packing_format")) for name in ("gptq", "awq")):
+            return _words("gptq" if "gptq" in str(config["packing_format"]) else "awq", config)._replace(various=True)
+        case "fp8" | "fbgemm_fp8":
+            return Said("fp8", "FP8", block=block_of(config.get("weight_block_size")))
+        case "mxfp8":
+            return Said("fp8", "MXFP8", block=block_of(config.get("weight_block_size")) or (1, 32))
+        case "mxfp4":
+            return Said("mxfp4", "MXFP4")
+        case "compressed-tensors" if _eight_bit_floats(config):
+            return Said("fp8", "FP8 by compressed-tensors", various=True)
+        case "modelopt" if config.get("quant_algo") == "FP8":
+            return Said("fp8", "FP8 by ModelOpt")
+    raise refused(NAMES.get(word) or next((name for start, name in NAMES.items() if word.startswith(start)), quoted(str(method))))
+
+
+def _words(method: str, config: Mapping[str, Any]) -> Said:
+    bits, group = (config.get(key, config.get(other)) for key, other in (("bits", "w_bit"), ("group_size", "q_group_size")))
+    form = config.get("checkpoint_format") or config.get("format") or config.get("version")
+    written = form.lower() if isinstance(form, str) else None
+    layout: str | None = "gptq" if method == "gptq" else "awq"
+    if config.get("is_marlin_format") is True or written in ("marlin", "bitblas", "qqq"):
+        raise refused(f"{method.upper()} in the layout of {'Marlin' if written is None else quoted(written)}")
+    if method == "awq" and written is not None:
+        layout = AWQ_LAYOUTS.get(written)
+    return Said(
+        "words",
+        method.upper(),
+        layout,
+        bits if type(bits) is int and 1 <= bits <= 8 else None,
+        None if type(group) is not int or group > LARGEST_BLOCK else max(group, 0),
+        various=bool(config.get("dynamic")),
+    )
+
+
+def _eight_bit_floats(config: Mapping[str, Any]) -> bool:
+    """Whether compressed-tensors holds weights of FP8 and nothing else."""
+    groups = config.get("config_groups")
+    weights = [group.get("weights") if isinstance(group, dict) else None for group in groups.values()] if isinstance(groups, dict) else []
+    return bool(weights) and all(isinstance(w, dict) and w.get("type") == "float" and w.get("num_bits") == 8 for w in weights)
+
+
+def refused(name: str) -> ParamcountError:
+    """What is to be raised of a scheme that is not read."""
+    return ParamcountError(f"is quantised by a scheme that is not read: {name}", accepted=READ)

@@ -1,0 +1,31 @@
+"""Regular expressions out of a config.json: only those whose matching takes no longer than the name is long, squared."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from paramcount.errors import ParamcountError, shown
+
+LONGEST = 500  # characters
+MOST_REPEATS = 2  # that may be tried at several lengths; a last `.*` matches at once
+REPEAT = re.compile(r"(?:\.|\\[dwDW]|\[[^\]]*\]|[\w\-])(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?\})")
+PLAIN = re.compile(r"(?:\\[.dwDW\-/]|[\w.\-/|]|\[[\w\-^]+\]|\((?:\?:)?|\)|\^|\$|[*+?]|\{\d{1,3}(?:,\d{0,3})?\})*")
+
+
+@lru_cache(maxsize=1024)
+def expression(text: str) -> re.Pattern[str]:
+    r"""A regular expression as compiled.
+
+    >>> bool(expression(r".*mlp\.(gate|up|down)_proj$").match("model.layers.0.mlp.up_proj"))
+    True
+
+    Raises: ParamcountError if it is none, or one whose matching may take long: a repeated group, many repeats, look-arounds.
+    """
+    head = re.sub(r"(?:\.\*)+\$?$", "", text)
+    if len(text) > LONGEST or not PLAIN.fullmatch(text) or re.search(r"\)[*+?{]|[*+?}][*+{]", text) or len(REPEAT.findall(head)) > MOST_REPEATS:
+        raise ParamcountError(f"= {shown(text)} is a regular expression that paramcount does not read", accepted="names, with at most two of `.*`")
+    try:
+        return re.compile(text)
+    except re.error:
+        raise ParamcountError(f"= {shown(text)} is no regular expression", accepted="names, with `re:` before a regular expression") from None

@@ -1,0 +1,219 @@
+"""What a config.json says of how its weights are stored: which are packed, how, and the type of the rest.
+
+Sources: transformers 5.23, utils/quantization_config.py; compressed_tensors 0.20, quantization/quant_config.py and compressors/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from paramcount.counting.quantisation.configs import METHODS, Said, read, refused
+from paramcount.counting.quantisation.packing import FP8_BLOCK, MXFP4_BLOCK, Packing, Piece
+from paramcount.counting.quantisation.scales import LARGEST_BLOCK, SCHEMES, Scheme, block_of
+from paramcount.errors import ParamcountError, quoted, shown
+
+DTYPES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32", "float64": "F64"}
+PLACES = (("quantization_config",), ("text_config", "quantization_config"), ("compression_config",))
+
+
+class Group(NamedTuple):
+    """Tensors that are packed alike."""
+
+    scheme: Scheme
+    packing: Packing
+
+
+class Plan(NamedTuple):
+    """How a config.json says that a model is stored."""
+
+    method: str
+    text: str
+    groups: tuple[Group, ...]
+    dtype: str  # of everything else
+    exact: bool = True
+
+
+RELEASED = {
+    "fp8": ("FP8, 128 × 128 blocks", (Group(SCHEMES["fp8"], Packing("fp8", "F8_E4M3", 8, FP8_BLOCK, "F32")),)),
+    "mxfp4": ("MXFP4", (Group(SCHEMES["mxfp4"], Packing("mxfp4", "U8", 4, MXFP4_BLOCK, "U8")),)),
+}
+
+
+def quantization_config(document: Mapping[str, Any]) -> Any:
+    """What a config.json says of quantisation; None if nothing."""
+    for keys in PLACES:
+        found: Any = document
+        for key in keys:
+            found = found.get(key) if isinstance(found, Mapping) else None
+        if found is not None:
+            return found
+    return None
+
+
+def plan_of(config: object, document: Mapping[str, Any]) -> Plan:
+    """How a config.json with this `quantization_config` stores its model.
+
+    Raises: ParamcountError if it is none that is understood, or says no number of bytes.
+    """
+    if not isinstance(config, Mapping):
+        raise ParamcountError(f"= {shown(config)}", accepted="a mapping")
+    is_bitsandbytes = config.get("load_in_4bit") or config.get("load_in_8bit")
+    method = "bitsandbytes" if is_bitsandbytes else config.get("quant_method")
+    if method is None:
+        raise ParamcountError("has no quant_method, and transformers refuses to load it")
+    if not isinstance(method, str) or method not in METHODS:
+        raise ParamcountError(f"has the quant_method {quoted(str(method))}, which transformers does not know")
+    dtype = dtype_of(document)
+    if dtype is None:
+        plan = plan_in(method, config, "BF16")
+        return plan._replace(text=f"{plan.text}, BF16 assumed for the rest", exact=False)
+    return plan_in(method, config, dtype)
+
+
+def plan_in(method: str, config: Mapping[str, Any], dtype: str) -> Plan:
+    """The plan of a known method. `dtype`: of what is not quantised."""
+    if method == "bitsandbytes":
+        return bitsandbytes(config, dtype)
+    if method == "compressed-tensors":
+        return compressed_tensors(config, dtype)
+    said = read(config)
+    kept = names_in(config, "modules_to_not_convert", "ignored_layers")
+    match said.method:
+        case "fp8" if method in ("fp8", "mxfp8"):
+            return eight_bit_floats(said, config, kept, dtype)
+        case "mxfp4":
+            return Plan("mxfp4", "MXFP4", (Group(SCHEMES["mxfp4"]._replace(kept=kept), RELEASED["mxfp4"][1][0].packing),), dtype)
+        case "words" if not said.various:
+            return words(said, config, kept, dtype)
+    raise refused(said.name)
+
+
+def dtype_of(document: Mapping[str, Any]) -> str | None:
+    """The type of what is not quantised; None if a config.json says none. Source: PreTrainedConfig.dtype of the reference, in older files `torch_dtype`."""
+    text = document.get("text_config")
+    for place in (document, text if isinstance(text, Mapping) else {}):
+        value = place.get("dtype", place.get("torch_dtype"))
+        if value is not None:
+            name = value.removeprefix("torch.") if isinstance(value, str) else ""
+            if name not in DTYPES:
+                raise ParamcountError(f"dtype = {shown(value)}", accepted=", ".join(DTYPES))
+            return DTYPES[name]
+    return None
+
+
+def names_in(config: Mapping[str, Any], *keys: str) -> tuple[str, ...]:
+    """The names of modules under the first of these keys that holds any."""
+    for key in keys:
+        value = config.get(key)
+        if value is None:
+            continue
+        if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
+            raise ParamcountError(f"{key} = {shown(value)}", accepted="a list of names")
+        return tuple(name for name in value if name)
+    return ()
+
+
+def eight_bit_floats(said: Said, config: Mapping[str, Any], kept: tuple[str, ...], dtype: str) -> Plan:
+    """FP8 in blocks or with one scale per tensor. Source: FineGrainedFP8Config of the reference."""
+    has_block = config.get("weight_block_size", FP8_BLOCK) is not None
+    if has_block and said.block is None and "weight_block_size" in config:
+        raise ParamcountError(f"weight_block_size = {shown(config['weight_block_size'])}", accepted="two whole numbers from 1")
+    block = (said.block or FP8_BLOCK) if has_block else (0, 0)
+    bytes_as_scales = config.get("scale_fmt") == "ue8m0"
+    beside = (Piece("activation scale", "F32", ()),) if config.get("activation_scheme") == "static" else ()
+    packing = Packing("fp8", "F8_E4M3", 8, block, "F8_E8M0" if bytes_as_scales else "F32", 2 if has_block else 0, others=beside)
+    if config.get("expert_dtype") == "fp4":
+        raise ParamcountError("has experts of FP4 beside FP8")
+    text = f"{said.name}, {block[0]} × {block[1]} blocks" if has_block else f"{said.name}, one scale per tensor"
+    exact = not bytes_as_scales and "weight_block_size" in config
+    return Plan(str(config["quant_method"]), text, (Group(Scheme("fp8", block, kept), packing),), dtype, exact)
+
+
+def words(said: Said, config: Mapping[str, Any], kept: tuple[str, ...], dtype: str) -> Plan:
+    """GPTQ and AWQ."""
+    bits, group = said.bits or 4, 128 if said.group is None else said.group
+    if said.layout is None:
+        raise refused(f"{said.name} in an unknown layout")
+    if config.get("modules_in_block_to_quantize") is not None or config.get("lm_head") is True:
+        raise ParamcountError("quantises a choice of modules")
+    packing = Packing(said.layout, "I16" if said.layout == "awq fast" else "I32", bits, (1, group), "F16", indexed=said.layout == "gptq")
+    method = "gptq" if said.layout == "gptq" else "awq"
+    text = f"{said.name} {bits}-bit, {f'groups of {group}' if group else 'one group'}"
+    return Plan(str(config["quant_method"]), text, (Group(Scheme(method, (1, group), kept), packing),), dtype)
+
+
+def bitsandbytes(config: Mapping[str, Any], dtype: str) -> Plan:
+    """Eight bits with a scale per output, or four in blocks of 64. Source: BitsAndBytesConfig of the reference."""
+    eight, four = config.get("load_in_8bit"), config.get("load_in_4bit")
+    if bool(eight) == bool(four):
+        raise ParamcountError("says both load_in_8bit and load_in_4bit" if eight else "says neither load_in_8bit nor load_in_4bit")
+    scheme = Scheme("bitsandbytes", (1, 0), names_in(config, "llm_int8_skip_modules"))
+    if eight:
+        return Plan("bitsandbytes", "bitsandbytes 8-bit", (Group(scheme, Packing("bnb int8", "I8", 8, (1, 0), "F32")),), dtype)
+    kind, nested = config.get("bnb_4bit_quant_type", "fp4"), config.get("bnb_4bit_use_double_quant", False)
+    if kind not in ("fp4", "nf4"):
+        raise ParamcountError(f"bnb_4bit_quant_type = {shown(kind)}", accepted="fp4 or nf4")
+    written = next(name for name, short in DTYPES.items() if short == dtype)
+    packing = Packing("bnb 4-bit nested" if nested else "bnb 4-bit", "U8", 4, (1, 0), f"{kind} {written}")
+    text = f"bitsandbytes {kind.upper()}{' with double quantisation' if nested else ''}"
+    return Plan("bitsandbytes", text, (Group(scheme, packing),), dtype, exact=not nested)
+
+
+# ---- compressed-tensors
+
+
+def compressed_tensors(config: Mapping[str, Any], dtype: str) -> Plan:
+    """Groups of modules, each in its format. Source: compressed_tensors 0.20, quantization/quant_config.py and compressors/."""
+    groups = config.get("config_groups")
+    if not isinstance(groups, Mapping) or not groups or not all(isinstance(group, Mapping) for group in groups.values()):
+        raise ParamcountError("config_groups says no groups")
+    ignored = names_in(config, "ignore")
+    found, texts = [], []
+    for group in groups.values():
+        text, packing = compressed(group, str(group.get("format") or config.get("format")), dtype)
+        found.append(Group(Scheme("compressed-tensors", packing.block, targets=names_in(group, "targets"), ignored=ignored), packing))
+        texts.append(text)
+    packs = any(group.packing.layout == "ct words" for group in found)  # with the shape beside, in versions that did not say theirs of other types
+    exact = not config.get("kv_cache_scheme") and (not packs or config.get("version") is not None)
+    return Plan("compressed-tensors", " and ".join(dict.fromkeys(texts)), tuple(found), dtype, exact)
+
+
+def compressed(group: Mapping[str, Any], form: str, dtype: str) -> tuple[str, Packing]:
+    """How the weights of one group are packed, with the words for people."""
+    weights, inputs = group.get("weights"), group.get("input_activations")
+    if not isinstance(weights, Mapping):
+        raise ParamcountError("has a group without weights")
+    bits, kind, strategy, size = (weights.get(key) for key in ("num_bits", "type", "strategy", "group_size"))
+    fixed = isinstance(inputs, Mapping) and not inputs.get("dynamic")
+    others = (Piece("activation scale", dtype, (1,)),) if fixed else ()
+    block, axes = blocks_of(strategy, size, weights.get("block_structure")), 1 if strategy == "tensor" else 2
+    zeros, indexed = weights.get("symmetric") is False, weights.get("actorder") == "group"
+    text = {("int", 4): "INT4", ("int", 8): "INT8", ("float", 8): "FP8"}.get((str(kind), bits if type(bits) is int else 0), "")
+    match form:
+        case "pack-quantized" if kind == "int" and bits in (4, 8):
+            packing = Packing("ct words", "I32", bits, block, dtype, axes, zeros=zeros, indexed=indexed, others=others)
+        case "int-quantized" | "float-quantized" | "naive-quantized" if text and bits == 8:
+            packing = Packing("ct bytes", "I8" if kind == "int" else "F8_E4M3", 8, block, dtype, axes, zeros=zeros, others=others)
+        case "nvfp4-pack-quantized" if (kind, bits, size) == ("float", 4, 16):
+            text = "NVFP4"
+            one = Piece("scale of scales", "F32", (1,))
+            packing = Packing("nvfp4", "U8", 4, block, "F8_E4M3", others=(one, *([one] if inputs else [])))
+        case _:
+            raise ParamcountError(f"has a group in the format {quoted(form)} with {quoted(str(kind))} weights of {quoted(str(bits))} bits")
+    return f"{text} by compressed-tensors", packing
+
+
+def blocks_of(strategy: object, size: object, structure: object) -> tuple[int, int]:
+    """The outputs and the inputs that share a scale; 0 for all of them."""
+    match strategy:
+        case "tensor":
+            return (0, 0)
+        case "channel":
+            return (1, 0)
+        case "group" | "tensor_group" if type(size) is int and 0 < size <= LARGEST_BLOCK:
+            return (1, size)
+        case "block":
+            if block := block_of(structure):
+                return block
+    raise ParamcountError(f"has weights with the strategy {quoted(str(strategy))}", accepted="tensor, channel, group or block, with its size")

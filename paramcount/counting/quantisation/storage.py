@@ -1,0 +1,159 @@
+"""How many bytes a model takes as its config.json, or its entry in the zoo, says that it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from pydantic import BaseModel
+
+from paramcount.counting.quantisation.packing import WORD, WORDS, Packing, size_of
+from paramcount.counting.quantisation.plans import RELEASED, Plan, plan_of, quantization_config
+from paramcount.counting.quantisation.scales import packed_copies, turned
+from paramcount.errors import ParamcountError
+
+if TYPE_CHECKING:
+    from paramcount.counting.tensors import Tensor
+    from paramcount.sizes import Sizes
+
+TOWERS = ("vision", "audio", "projector")
+WITH_MTP = ("fp8", "mxfp8")  # methods of publishers who release the MTP layers; tools built on transformers leave them out
+WHOLE_MODEL = ("bitsandbytes", "compressed-tensors")  # methods that quantise the linear layers of towers, too
+
+
+class Storage(NamedTuple):
+    """How a model is stored."""
+
+    method: str  # as in quantization_config: fp8, gptq, …
+    scheme: str  # for people: "FP8, 128 × 128 blocks"
+    bytes: int  # of all tensors: parameters, buffers and, if the config has MTP layers, those
+    quantized: int  # parameters that are packed
+    exact: bool  # False if bytes depend on what no config says
+    mtp: bool  # whether MTP layers are included
+
+
+class Release(Protocol):
+    """What the released files of a model hold besides its parameters."""
+
+    @property
+    def legacy_buffers(self) -> bool: ...
+
+    @property
+    def mtp(self) -> bool: ...
+
+    @property
+    def copies(self) -> Sequence[str]: ...
+
+    @property
+    def quantisation(self) -> str | None: ...
+
+
+class Facts(NamedTuple):
+    """What the classes of an architecture say of their matrices: see `Sizes`."""
+
+    float32: tuple[str, ...]
+    float32_if_float16: tuple[str, ...]
+    either_way: tuple[str, ...]
+    linear_routers: tuple[str, ...]
+    linear_by_component: bool
+
+
+def storage_of(sizes: Sizes, release: Release | None, document: Mapping[str, Any], tensors: Iterable[Tensor]) -> Storage | None:
+    """How a model is stored; None if nothing says that it is quantised.
+
+    Raises: ParamcountError if it is quantised in a way that gives no number of bytes.
+    """
+    if release:
+        released = release.quantisation
+        plan = released and Plan(released, *RELEASED[released], "BF16")
+        return stored(sizes, release, tensors, plan) if plan else None
+    config = quantization_config(document)
+    if config is None:
+        return None
+    plan, listed = plan_of(config, document), list(tensors)
+    has_experts = any(tensor.component.startswith("experts") for tensor in listed)
+    if plan.method == "bitsandbytes" and has_experts and not str(document.get("transformers_version")).startswith("5."):
+        raise ParamcountError("was written by an unknown or older version of transformers, and only since version 5 bitsandbytes skips experts")
+    return stored(sizes, release, listed, plan)
+
+
+def stored(sizes: Sizes, release: Release | None, tensors: Iterable[Tensor], plan: Plan) -> Storage:
+    """The bytes of the tensors that a plan stores."""
+    total, quantized, mtp = 0, 0, False
+    facts, linear = facts_of(sizes), plan.method in WHOLE_MODEL
+    if linear and not facts.linear_by_component:
+        raise ParamcountError(f"quantises the linear layers of {sizes.reference}, and which of its matrices these are is not known")
+    for tensor in tensors:
+        if not is_stored(tensor, release) or (tensor.part == "mtp" and plan.method not in WITH_MTP):
+            continue
+        mtp = mtp or tensor.part == "mtp"
+        plain = dtype_in(tensor, facts, plan.dtype)
+        left = tensor.copies
+        for group in plan.groups if not is_named(tensor, (*facts.float32, *facts.float32_if_float16)) else ():
+            packed = packed_copies(tensor, group.scheme._replace(routers=facts.linear_routers) if linear else group.scheme)
+            if packed is None or not left:
+                continue
+            check(tensor, plan)
+            copies = min(left, packed.copies)
+            left -= copies
+            total += copies * packed_size(tensor, group.packing, tensor.name.endswith(facts.either_way))
+            quantized += copies * prod(tensor.shape)
+        if left and plan.method in WHOLE_MODEL and tensor.part in TOWERS and may_be_packed(tensor, plan):
+            raise ParamcountError(f"does not exclude the {tensor.part} part, and which of its matrices are quantised is not known")
+        total += left * size_of(tensor.shape, Packing("plain", plain))
+    return Storage(plan.method, plan.text, total, quantized, plan.exact, mtp)
+
+
+def facts_of(sizes: Sizes) -> Facts:
+    """What the classes of a model, of its language model and its towers say together."""
+    inner = [value for name in type(sizes).model_fields if isinstance(value := getattr(sizes, name), BaseModel)]
+    every: list[Any] = [sizes, *inner]
+    words = {name: tuple(dict.fromkeys(word for part in every for word in getattr(part, name))) for name in Facts._fields[:-1]}
+    return Facts(**words, linear_by_component=all(part.linear_by_component for part in every))
+
+
+def dtype_in(tensor: Tensor, facts: Facts, dtype: str) -> str:
+    """The type of a tensor that is not quantised, where the rest has this one."""
+    if is_named(tensor, facts.float32) or (dtype == "F16" and is_named(tensor, facts.float32_if_float16)):
+        return "F32"
+    return dtype
+
+
+def is_named(tensor: Tensor, words: tuple[str, ...]) -> bool:
+    """Whether whole words of a tensor's name are among these."""
+    return any(f".{word}." in f".{tensor.name}." for word in words)
+
+
+def is_stored(tensor: Tensor, release: Release | None) -> bool:
+    """Whether a file holds a tensor of its own. `release`: what an entry of the zoo says of the released files."""
+    if tensor.part == "mtp":
+        return (release is None or release.mtp) and (not tensor.tied_to or (release is not None and "mtp" in release.copies))
+    if tensor.tied_to:
+        return release is not None and "lm_head" in release.copies and tensor.component == "lm_head"
+    return tensor.role != "legacy_buffer" or (release is not None and release.legacy_buffers)
+
+
+def may_be_packed(tensor: Tensor, plan: Plan) -> bool:
+    """Whether a tensor of a tower may be the matrix of a linear layer that a plan quantises."""
+    name = tensor.name.removesuffix(".weight").replace("{layer}", "0")
+    return len(tensor.shape) == 2 and name != tensor.name and any(group.scheme.takes(name) for group in plan.groups)
+
+
+def check(tensor: Tensor, plan: Plan) -> None:
+    """Nothing if the config alone tells how a tensor is stored."""
+    if plan.method in ("fp8", "mxfp8", "mxfp4"):
+        return
+    if tensor.stacked is not None:
+        raise ParamcountError(f"how {plan.text} stores experts that share one tensor is not known")
+
+
+def packed_size(tensor: Tensor, packing: Packing, inputs_first: bool) -> int:
+    """The bytes of one packed tensor and all that stands beside it."""
+    other_way = packing.layout == "mxfp4" or inputs_first
+    shape = turned(tensor.shape) if other_way else tensor.shape
+    outputs, inputs = shape[-2:]
+    group = packing.block[1]
+    if packing.layout in WORDS and (inputs * packing.bits % WORD or outputs * packing.bits % WORD or (group and inputs % group)):
+        raise ParamcountError(f"{packing.format} cannot hold {tensor.name}: {outputs:,} × {inputs:,} in groups of {group or inputs:,}")
+    return size_of(shape, packing)

@@ -1,0 +1,63 @@
+"""Other names of sizes and columns: keys of config.json, and the headings of tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from functools import cache
+
+from paramcount.errors import ParamcountError, few, near, printable
+from paramcount.sizes import USUAL, inner_configs, key_of
+
+# The headings of columns that are not called as they are named.
+HEADINGS = {
+    "id": "model", "non_embedding": "non-emb.", "active_non_embedding": "act. non-emb.", "n_layers": "layers", "n_heads": "heads", "n_kv_heads": "KV heads",
+    "n_routed_experts": "experts", "n_active_experts": "active exp.", "n_shared_experts": "shared exp.", "vocab_size": "vocab", "context_length": "context",
+    "active_difference": "act. difference", "bytes_fp32": "FP32", "bytes_bf16": "BF16", "output_projection": "out proj.", "shared_experts": "shared",
+}  # fmt: skip
+KEYS_OF_FACTS = {"max_position_embeddings": "context_length", "tie_word_embeddings": "tied"}  # of columns that are no sizes
+
+
+def fold_heading(name: str) -> str:
+    """A name without what people write differently.
+
+    >>> fold_heading("KV heads") == fold_heading("kv_heads")
+    True
+    """
+    return re.sub(r"[\s_\-]+", " ", name.casefold()).strip(" .")
+
+
+def with_heading(name: str, fields: Collection[str]) -> list[str]:
+    """The fields whose heading a name is."""
+    return [field for field in fields if fold_heading(HEADINGS.get(field, field)) == fold_heading(name)]
+
+
+@cache
+def fields_by_key() -> dict[str, tuple[str, ...]]:
+    """{key of config.json: the fields that some architecture reads from it}. Loads every architecture."""
+    from paramcount.architectures import ARCHITECTURES, architecture
+
+    found: dict[str, dict[str, None]] = {}
+    for declared in dict.fromkeys(architecture(name) for name in ARCHITECTURES):
+        for field in declared.model_fields.keys() - inner_configs(declared):
+            for key in key_of(declared, field).spellings(field):
+                found.setdefault(re.split(r"[./]", key)[-1], {})[field] = None
+    return {key: tuple(sorted(fields)) for key, fields in found.items()}
+
+
+def find_column(name: str, known: Sequence[str]) -> str:
+    """The column that a name, a heading or a key of config.json means.
+
+    >>> [find_column(name, ["n_layers", "n_kv_heads"]) for name in ("n_layers", "KV heads", "num_hidden_layers", "n_layer")]
+    ['n_layers', 'n_kv_heads', 'n_layers', 'n_layers']
+
+    Raises: ParamcountError for what means none of the columns, or several.
+    """
+    if name in known:
+        return name
+    found: Sequence[str] = with_heading(name, known)
+    found = found or [field for field, key in (*USUAL.items(), *((field, key) for key, field in KEYS_OF_FACTS.items())) if key == name and field in known]
+    found = found or [field for field in fields_by_key().get(name, ()) if field in known]
+    if len(found) == 1:
+        return found[0]
+    raise ParamcountError(f"unknown column {printable(name, 40)!r}", accepted=few(known, name), nearest=found or near(name, known))

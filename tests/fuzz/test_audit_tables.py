@@ -1,0 +1,87 @@
+"""Tables of claims, CSV and Markdown, made of scraps: an audit, or one line that says why not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import paramcount as pc
+from paramcount.auditing.audit import audited
+from paramcount.auditing.cells import Unread, read
+from paramcount.auditing.claim_tables import from_bytes, from_text
+from paramcount.auditing.headings import understood
+from paramcount.auditing.render import table
+from paramcount.output.tables import FORMATS, render
+from tests.fuzz.frame import fuzz, often, spoilt_text
+from tests.refusing import assert_one_line, unless_refused
+from tests.test_audit import CLAIMS, HEADINGS
+
+pytestmark = pytest.mark.fuzz
+
+SCRAPS = st.sampled_from(
+    [*"|,;\t\n\"'-:()[]<>*`\\#~≈+/ ", "\r\n", "|-|-|\n", "model", "params", "gpt2-small", "layers", "7B", "1e9", "N/A", "🙂", "\ufeff", "2 of 8", "top-"]
+)
+
+
+@often
+@given(st.lists(SCRAPS, max_size=60).map("".join), st.booleans())
+def test_whatever_a_file_holds_there_is_an_audit_or_one_line(text: str, with_head: bool) -> None:
+    data = (f"model,params,heads\ngpt2,124M,12\n{text}" if with_head else text).encode()
+    try:
+        (table, *_) = from_bytes(data, "f").claims
+        rows = [dict(zip((heading.text or str(i) for i, heading in enumerate(table.headings)), line.cells)) for line in table.lines]
+        json.dumps(pc.audit(rows).to_dict())
+    except pc.ParamcountError as error:
+        assert_one_line(str(error))
+
+
+@often
+@given(st.text(max_size=60) | st.lists(SCRAPS, max_size=20).map("".join), st.sampled_from([text for texts in HEADINGS.values() for text in texts]))
+def test_whatever_a_cell_holds_it_is_read_or_refused(text: str, heading: str) -> None:
+    if understood(heading).kind not in (None, "model"):
+        assert_one_line(said_of(text, heading))
+
+
+def said_of(text: str, heading: str) -> str:
+    """What a cell claims, or why it cannot be read."""
+    try:
+        return ", ".join(claim.kind for claim in read(text, understood(heading)))
+    except Unread as reason:
+        return str(reason)
+
+
+VALID = [path.read_text(encoding="utf-8")[:3000] for path in sorted(CLAIMS.glob("*.*"))]
+PIECES = [
+    *"|,;\t\n\"'-–−:()[]<>≥~≈+/ 0123456789",
+    "\r\n",
+    "|-|-|\n",
+    ">",
+    "less than ",
+    "–",
+    "1e9",
+    "9" * 40,
+    "K",
+    "B",
+    "\0",
+    "\x1b",
+    "\u202e",
+    "=1+1",
+    "\ufeff",
+    "x" * 300,
+]
+
+
+def test_a_spoilt_table_is_audited_and_printed_or_refused() -> None:
+    def verdict_of(text: str) -> str:
+        found = unless_refused(from_text, text, "f")
+        if found is None:
+            return "refused"
+        audit = audited([found])
+        for format in FORMATS:
+            assert render(table(audit, format), format, 80)
+        return "read"
+
+    assert fuzz(lambda rng: spoilt_text(rng, VALID, PIECES), verdict_of) == {"refused", "read"}

@@ -1,0 +1,93 @@
+"""config.json files of every model type, spoilt: counted exactly, or refused in one line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import paramcount as pc
+from paramcount.huggingface.locate import parse_document
+from paramcount.zoo.names import load_found
+from tests.fuzz.frame import answered, check, fuzz, often, spoilt_text
+from tests.fuzz.values import SCRAPS, SIZES
+from tests.model_types import MODEL_TYPES
+from tests.oracle.differential import document_of
+from tests.refusing import unless_refused
+
+pytestmark = pytest.mark.fuzz
+
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | SIZES.filter(lambda n: n < 10**100)
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["full_attention", "linear_attention", "moe", "auto", "relu"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def paths(document: dict[str, Any], start: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Every key, as the steps that lead to it."""
+    found = []
+    for key, value in document.items():
+        found.append((*start, key))
+        if isinstance(value, dict):
+            found += paths(value, (*start, key))
+    return found
+
+
+@often
+@given(st.data())
+def test_any_config_json_is_counted_or_refused(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(MODEL_TYPES)))
+    document = document_of(name, lambda options: data.draw(st.sampled_from(options)), MODEL_TYPES[name].vary)
+    for _ in range(data.draw(st.integers(0, 3))):
+        *outer, last = data.draw(st.sampled_from(paths(document)))
+        place: Any = document
+        for step in outer:
+            place = place[step] if isinstance(place, dict) and step in place else {}
+        if isinstance(place, dict):
+            place[last] = data.draw(JSON)
+    check(answered(lambda: pc.count(document)))
+    check(answered(lambda: load_found(parse_document(json.dumps(document), "config.json"))))
+
+
+@often
+@given(st.text(max_size=80) | st.sampled_from(SCRAPS).map(lambda scrap: f'{{"model_type": "qwen3", "hidden_size": {scrap}}}'))
+def test_any_text_is_a_config_json_or_refused(text: str) -> None:
+    answered(lambda: load_found(parse_document(text, "config.json")))
+
+
+VALID = [
+    json.dumps(
+        {"model_type": "qwen3", "num_hidden_layers": 2, "hidden_size": 64, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}, "tie_word_embeddings": True}
+    ),
+    json.dumps({"model_type": "mixtral", "num_local_experts": 4, "vocab_size": 10, "layer_types": None, "id2label": {"0": "a"}}, indent=2),
+    json.dumps(
+        {"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", "text_config": {"hidden_size": 64, "head_dim": 8}, "vision_config": {}}
+    ),
+]
+
+
+def test_a_spoilt_text_is_counted_or_refused() -> None:
+    def verdict_of(text: str) -> str:
+        model = unless_refused(lambda text: load_found(parse_document(text, "config.json")), text)
+        check(model and answered(lambda: pc.count(model)))
+        return "read" if model else "refused"
+
+    assert fuzz(lambda rng: spoilt_text(rng, VALID, SCRAPS), verdict_of) == {"refused", "read"}
+
+
+@often
+@given(
+    st.sampled_from(sorted(MODEL_TYPES)), st.dictionaries(st.none() | st.integers() | st.floats() | st.text(max_size=8), st.integers() | st.none(), max_size=3)
+)
+def test_keys_of_any_kind_are_counted_or_refused(name: str, others: dict[Any, Any]) -> None:
+    check(answered(lambda: pc.count({"model_type": name.partition(".")[0], **others})))
+    check(answered(lambda: pc.count({"model_type": "gemma3", "text_config": others, "vision_config": others})))

@@ -1,0 +1,92 @@
+"""Zoo entries in YAML, spoilt or made up, and mappings from Python: counted exactly, or refused in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import paramcount as pc
+from paramcount import zoo
+from paramcount.formats.strict_yaml import loads
+from tests.fuzz.frame import answered, check, often
+from tests.fuzz.values import LEAVES, SCRAPS, SIZES, VALUES
+
+pytestmark = pytest.mark.fuzz
+
+ENTRIES = ("gpt2-small", "llama-3.1-8b", "deepseek-v3", "qwen3-30b-a3b", "llama-3.2-11b-vision", "gpt-oss-20b", "gpt-4")
+TEXTS = [path.read_text(encoding="utf-8") for path in map(zoo.path_of, ENTRIES) if path]
+
+
+@st.composite
+def spoilt(draw: st.DrawFn) -> str:
+    """A real entry with scraps in it, pieces cut out, and lines in another order."""
+    text = draw(st.sampled_from(TEXTS))
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = min(len(text), start + draw(st.integers(0, 12)))
+        scrap = draw(st.sampled_from(SCRAPS) | st.text(max_size=4))
+        match draw(st.integers(0, 5)):
+            case 0:
+                text = text[:start] + text[end:]
+            case 1:
+                lines = text.split("\n")
+                i, j = draw(st.integers(0, len(lines) - 1)), draw(st.integers(0, len(lines) - 1))
+                lines[i], lines[j] = lines[j], lines[i] if draw(st.booleans()) else lines[j]
+                text = "\n".join(lines)
+            case 2:
+                colon = text.find(": ", start) + 2
+                text = text[:colon] + scrap + "\n" + text[colon:].partition("\n")[2]
+            case 3:
+                text = text[:start]
+            case _:
+                text = text[:start] + scrap + text[end:]
+    return text
+
+
+@often
+@given(spoilt())
+def test_a_spoilt_entry_is_counted_or_refused(text: str) -> None:
+    check(answered(lambda: pc.count(loads(text))))
+
+
+@often
+@given(
+    st.text(alphabet=st.sampled_from("ab:-{}[],&*!|>'\"%@#?~<. \n\t019é\\"), max_size=40)
+    | st.text(max_size=40)
+    | st.lists(st.sampled_from(SCRAPS)).map("".join)
+)
+def test_any_text_is_a_mapping_or_refused(text: str) -> None:
+    found = answered(lambda: loads(text))
+    assert found is None or isinstance(found, dict)
+
+
+@often
+@given(data=st.binary(max_size=60) | st.sampled_from(TEXTS).map(lambda text: text[:50].encode("utf-16")))
+def test_any_bytes_in_a_file_are_refused(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(data)
+    check(answered(lambda: pc.count(path)))
+
+
+@often
+@given(st.data())
+def test_any_mapping_is_counted_or_refused(data: st.DataObject) -> None:
+    document: dict[Any, Any] = data.draw(st.sampled_from(TEXTS).map(loads))
+    config = document.get("config", {})
+    for _ in range(data.draw(st.integers(1, 3))):
+        if config and data.draw(st.booleans()):
+            config[data.draw(st.sampled_from(list(config)) | LEAVES)] = data.draw(SIZES | VALUES)
+        else:
+            document[data.draw(st.sampled_from(sorted(zoo.Entry.model_fields)) | LEAVES)] = data.draw(VALUES)
+    check(answered(lambda: pc.count(document)))
+
+
+@often
+@given(VALUES)
+def test_any_object_is_counted_or_refused(spec: Any) -> None:
+    assert answered(lambda: pc.count(spec)) is None
+    answered(lambda: pc.load(spec))

@@ -1,0 +1,51 @@
+"""Which matrices a scheme that quantises linear layers packs, and which tensors stay in float32: asked of the reference's own models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from tests.model_types import MODEL_TYPES
+from tests.oracle.differential import build
+
+pytestmark = pytest.mark.oracle
+
+EIGHT_BIT = {"quantization_config": {"load_in_8bit": True}, "dtype": "bfloat16", "transformers_version": "5.23.0"}
+
+
+def default(name: str) -> tuple[pc.Model, Any]:
+    """A model type with its default config, and the reference's model of it on the meta device."""
+    facts = MODEL_TYPES[name]
+    document: dict[str, Any] = {"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})}
+    return pc.load(document | EIGHT_BIT), build(document, facts.cls)
+
+
+@pytest.mark.parametrize("name", sorted(MODEL_TYPES))
+def test_bitsandbytes_quantises_the_linear_layers_that_the_reference_has(name: str) -> None:
+    from torch.nn import Linear
+    from transformers.pytorch_utils import Conv1D
+    from transformers.quantizers.base import get_keys_to_not_convert
+    from transformers.quantizers.quantizers_utils import should_convert_module
+
+    model, reference = default(name)
+    storage = pc.count(model).storage
+    if storage is None:
+        return  # no number is given
+    kept = [*get_keys_to_not_convert(reference), *(reference._keep_in_fp32_modules or ()), *(reference._keep_in_fp32_modules_strict or ())]
+    linear = [
+        module.weight.numel()
+        for path, module in reference.named_modules()
+        if (type(module) is Linear or isinstance(module, Conv1D)) and should_convert_module(path, kept)
+    ]
+    assert storage.quantized == sum(linear)
+
+
+@pytest.mark.parametrize("name", sorted(MODEL_TYPES))
+def test_what_stays_in_float32_is_what_the_reference_names(name: str) -> None:
+    model, reference = default(name)
+    always, half = set(reference._keep_in_fp32_modules_strict or ()), set(reference._keep_in_fp32_modules or ())
+    inner = [value for value in dict(model.sizes).values() if hasattr(value, "float32")]
+    assert always - {word for part in (model.sizes, *inner) for word in part.float32} == set()
+    assert half - {word for part in (model.sizes, *inner) for word in part.float32_if_float16} == set()

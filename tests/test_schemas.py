@@ -1,0 +1,85 @@
+"""The JSON Schemas that ship with the package: they are closed, and what every command prints is valid."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paramcount.cli.commands import COMMANDS
+from paramcount.counting import SCHEMA_VERSION
+from paramcount.schemas import commands, schema
+from tests.json_outputs import command_lines
+from tests.refusing import assert_one_line
+from tests.running import Runner
+
+jsonschema = pytest.importorskip("jsonschema")
+WITHOUT_JSON = {"draw", "help", "report", "schema"}
+
+
+def validators() -> dict[str, Any]:
+    return {name: jsonschema.Draft202012Validator(schema(name)) for name in commands()}
+
+
+def objects(node: Any) -> Iterator[dict[str, Any]]:
+    """Every schema of an object inside of one."""
+    if isinstance(node, dict):
+        if "properties" in node:
+            yield node
+        for inner in node.values():
+            yield from objects(inner)
+    elif isinstance(node, list):
+        for inner in node:
+            yield from objects(inner)
+
+
+def test_every_command_that_prints_json_has_a_schema() -> None:
+    assert set(commands()) == set(COMMANDS) - WITHOUT_JSON
+
+
+@pytest.mark.parametrize("name", commands())
+def test_a_schema_is_valid_closed_and_of_this_version(name: str) -> None:
+    document = schema(name)
+    jsonschema.Draft202012Validator.check_schema(document)
+    assert [found for found in objects(document) if found.get("additionalProperties") is not False] == []
+    for top in document.get("$defs", {"": document}).values():
+        assert top["properties"]["schema_version"] == {"const": SCHEMA_VERSION}
+
+
+def test_what_every_command_prints_is_valid(run: Runner, tmp_path: Path) -> None:
+    checks, seen = validators(), set()
+    for line in command_lines(tmp_path):
+        found = run(*line, "--json")
+        assert found.out, (line, found.err)
+        data = json.loads(found.out)
+        errors = [f"{line}: {error.json_path}: {error.message[:200]}" for error in leaves(checks[line[0]].iter_errors(data))]
+        assert errors == []
+        seen.add(line[0])
+    assert seen == set(commands())
+
+
+def leaves(errors: Any) -> Iterator[Any]:
+    """Errors, those of an `anyOf` by what is wrong in the alternative that fits best."""
+    for error in errors:
+        yield jsonschema.exceptions.best_match([error])
+
+
+def test_a_field_that_no_schema_names_and_a_number_as_text_are_found(run: Runner) -> None:
+    checks = validators()
+    data = json.loads(run("show", "gpt2-small", "--json").out)
+    assert checks["show"].is_valid(data)
+    for wrong in ({"surplus": 1}, {"total": "124,439,808"}, {"schema_version": 1}):
+        assert not checks["show"].is_valid(copy.deepcopy(data) | wrong)
+
+
+def test_the_command_prints_a_schema_or_the_names_of_all(run: Runner) -> None:
+    assert run("schema").out.split() == commands()
+    assert json.loads(run("schema", "diff").out) == schema("diff")
+    refused = run("schema", "dif")
+    assert refused.code == 2
+    assert_one_line(refused.err.strip())
+    assert "diff" in refused.err

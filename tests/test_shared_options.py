@@ -1,0 +1,82 @@
+"""Options that commands share, and where files go that nobody has named."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+from paramcount.cli.commands import COMMANDS
+from tests.refusing import command_refusal
+from tests.running import Runner
+from tests.test_config_files import QWEN, written
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def parameters(name: str) -> dict[str, click.Parameter]:
+    found: click.Command = import_module(f"paramcount.cli.{COMMANDS[name][0]}").command
+    return {spelling: parameter for parameter in found.params for spelling in (*parameter.opts, str(parameter.metavar))}
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("architectures", "audit", "help", "list", "scan")])
+def test_every_command_that_takes_a_model_takes_set_download_and_output(name: str) -> None:
+    assert {"--set", "--download", "-o", "--output"} <= set(parameters(name))
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("help", "draw", "report")])
+def test_every_command_that_prints_a_table_takes_every_format_and_a_colour(name: str) -> None:
+    assert {"--format", "--csv", "--json", "--markdown", "--latex", "-o", "--output", "--color"} <= set(parameters(name))
+
+
+def test_verify_fetches_a_config_that_is_nowhere_else(run: Runner) -> None:
+    pytest.importorskip("huggingface_hub")
+    done = run("verify", "somebody/nothing", "--download")
+    assert (done.code, done.out) == (2, "")
+    assert "somebody/nothing on the Hub" in done.err
+
+
+# ---- help
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_is_its_help_option(name: str, run: Runner) -> None:
+    assert run("help", name) == run(name, "--help")
+
+
+def test_help_alone_is_the_help_option(run: Runner, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("help") == run("--help")
+    assert command_refusal(capsys, "help", "shwo") == "unknown command 'shwo' (accepted: a command that `paramcount help` lists); did you mean show?"
+
+
+# ---- files that nobody has named
+
+
+@pytest.mark.parametrize(("command", "ending", "beginning"), [("report", ".html", "<!doctype html>"), ("draw", ".svg", "<svg")])
+def test_without_output_a_file_is_named_after_the_model(command: str, ending: str, beginning: str, run: Runner) -> None:
+    if command == "report":
+        pytest.importorskip("jinja2")
+    assert run(command, "gpt2-small") == (0, "", f"note: wrote gpt2-small{ending}\n")
+    assert Path(f"gpt2-small{ending}").read_text(encoding="utf-8").startswith(beginning)
+    Path("out").mkdir()
+    for folder in ("out", "out/"):
+        assert run(command, "gpt2-small", "-o", folder) == (0, "", f"note: wrote out/gpt2-small{ending}\n")
+    assert Path(f"out/gpt2-small{ending}").read_bytes() == Path(f"gpt2-small{ending}").read_bytes()
+    written("models/my qwen #1/config.json", QWEN | {"num_hidden_layers": 1})
+    assert run(command, "./models/my qwen #1").err.endswith(f"note: wrote my-qwen-1{ending}\n")
+
+
+def test_a_report_on_several_models_is_called_report(run: Runner) -> None:
+    pytest.importorskip("jinja2")
+    assert run("report", "gpt2-small", "gpt2-medium") == (0, "", "note: wrote report.html\n")
+    assert Path("report.html").exists()
+
+
+def test_a_directory_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    message = command_refusal(capsys, "draw", "gpt2-small", "-o", "nowhere/")
+    assert message == "-o nowhere/gpt2-small.svg: cannot be written: No such file or directory"
