@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from paramcount.drawing.pictures import draw
     from paramcount.drawing.reports import report
     from paramcount.drawing.shapes import Drawing
-    from paramcount.errors import ParamcountError
+    from paramcount.errors import ConfigWarning, ParamcountError
     from paramcount.explaining.explained import explain
     from paramcount.explaining.explanation import Explanation
     from paramcount.explaining.formulated import formula
@@ -32,6 +32,7 @@ __version__ = "0.1.0"
 # {public name: the module that has it}; loaded on first use, so that importing paramcount costs nothing.
 _PUBLIC = {
     "Audit": "auditing.audits",
+    "ConfigWarning": "errors",
     "Count": "counting",
     "Difference": "differing",
     "Drawing": "drawing.shapes",
@@ -59,6 +60,7 @@ _PUBLIC = {
 }
 __all__ = [
     "Audit",
+    "ConfigWarning",
     "Count",
     "Difference",
     "Drawing",

@@ -143,11 +143,12 @@ class Count:
         }
 
 
-def count(spec: object, *, download: bool = False) -> Count:
+def count(spec: object, *, download: bool = False, strict: bool = False) -> Count:
     """How many parameters a model has, and where.
 
     `spec`: a zoo id, a Hugging Face id, the path of a config.json, of a directory with one or of a YAML file, a mapping (a parsed
-    config.json, or `architecture` and `config`), or what `paramcount.load` returned. `download`: as for `paramcount.load`.
+    config.json, or `architecture` and `config`), or what `paramcount.load` returned. `download`, `strict`: as for
+    `paramcount.load`.
 
     >>> count("gpt2-small").total
     124439808
@@ -156,7 +157,7 @@ def count(spec: object, *, download: bool = False) -> Count:
 
     Units: parameters. Raises: ParamcountError where the model is unknown, its config wrong, or it is an estimate.
     """
-    return counted(load(spec, download=download))
+    return counted(load(spec, download=download, strict=strict))
 
 
 def counted(model: Model) -> Count:

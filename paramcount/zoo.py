@@ -155,6 +155,11 @@ class Model(Entry):
         return self._reading or Reading(self.sizes.reference.partition(" ")[0])
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may be wrong with the config.json that the model was read from."""
+        return self._reading.warnings if self._reading else ()
+
+    @property
     def sizes(self) -> Sizes:
         """The config, which an estimate has not.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +251,55 @@ def test_a_warning_is_bounded_and_printable() -> None:
     assert sum(map(len, count.warnings)) < 2000
     assert all(text.isprintable() for text in count.warnings)
     assert "and 19,995 more" in count.warnings[0]
+
+
+COMMANDS = ["show", "compare", "explain", "trace", "why", "verify", "draw", "report", "diff"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_strict_makes_a_warning_an_error(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "config.json", tmp_path / "out.svg"
+    path.write_text(json.dumps({**LLAMA, "num_layer": 3}), encoding="utf-8")
+    others = {"why": ["1"], "draw": ["-o", str(out)], "report": ["-o", str(out.with_suffix(".html"))], "diff": ["gpt2-small"]}.get(command, [])
+    with pytest.raises(SystemExit) as leaving:
+        main([command, str(path), *others, "--strict"])
+    assert leaving.value.code == 2
+    printed = capsys.readouterr()
+    assert (printed.out, [*tmp_path.iterdir()]) == ("", [path])
+    assert "ignored num_layer (looks like a size, but LlamaForCausalLM does not use it)" in printed.err
+    assert printed.err.count("\n") == 1
+    path.write_text(json.dumps(LLAMA), encoding="utf-8")
+    with pytest.raises(SystemExit) as leaving:
+        main(["show", str(path), "--strict"])
+    assert leaving.value.code == 0
+
+
+def test_strict_in_python_raises() -> None:
+    message = "strict: ignored num_layer (looks like a size, but LlamaForCausalLM does not use it)"
+    for call in (pc.count, pc.load):
+        assert call(LLAMA, strict=True)
+        with pytest.raises(pc.ParamcountError) as raised:
+            call({**LLAMA, "num_layer": 3}, strict=True)
+        assert str(raised.value) == message
+    with pytest.raises(pc.ParamcountError, match="and 1 more warning"):
+        pc.count({"model_type": "llama", "num_layer": 3}, strict=True)
+    model = pc.load({**LLAMA, "num_layer": 3})
+    with pytest.raises(pc.ParamcountError):
+        pc.count(model, strict=True)
+
+
+def test_python_warns_once_for_each_call_and_the_command_line_only_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = {**LLAMA, "num_layer": 3}
+    text = "ignored num_layer (looks like a size, but LlamaForCausalLM does not use it)"
+    for call in (pc.count, pc.load, pc.explain, pc.trace):
+        with pytest.warns(pc.ConfigWarning) as shown:
+            call(document)
+        assert [(str(warning.message), warning.filename) for warning in shown] == [(text, __file__)]
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert lines(capsys, str(path))[1] == f"warning: {text}\n"
 
 
 REAL = sorted([*DATA.glob("truth/*.json"), *DATA.glob("config_truth/*.json")])
