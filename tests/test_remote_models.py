@@ -43,6 +43,7 @@ def test_a_released_model_has_its_independent_total_and_every_tensor_shape(name:
         expected.get("buffers", 0),
     )
     assert shapes(count) == expected["shapes"]
+    assert (count.warnings, count.notes) == ((), ())
     assert expected["source"]
 
 
@@ -195,6 +196,7 @@ def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, An
         (config("MiniCPM-V-4_5", vision_config=...), "vision_config"),
         (config("MiniCPM-V-4_5", hidden_size=4000), "hidden_size"),
         (config("Kimi-VL-A3B-Instruct", vision_config={"merge_kernel_size": 2}), "vision_config.merge_kernel_size"),
+        (config("EXAONE-3.5-2.4B-Instruct", head_dim=128), "head_dim"),
         (config("Ling-lite", num_key_value_heads=...), "num_key_value_heads"),
         (config("Ling-lite", vocab_size=126080), "pad_token_id"),
         (config("Ling-mini-2.0", num_nextn_predict_layers=1), "num_nextn_predict_layers"),

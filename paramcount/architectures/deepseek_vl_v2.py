@@ -111,7 +111,7 @@ class DeepseekVL2(Sizes):
 
     language: VL2Language
     vision: VL2Vision
-    downsample_ratio: Positive = hf("projector_config.downsample_ratio", absent=2)
+    downsample_ratio: Positive = derived(lambda js, c: (js.get("projector_config") or {}).get("downsample_ratio", 2))
 
     def forward(c, tokens: Data) -> Data:
         vision = c.vision
