@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from paramcount.errors import ParamcountError
 from paramcount.names import load
-from paramcount.stored import TOWERS, Tensor, place, tensors
+from paramcount.stored import TOWERS, Tensor, place, tensors, unreachable_tensors
 from paramcount.summing import Sums, walked
 from paramcount.summing import sums as summed
 
@@ -122,6 +122,21 @@ class Count:
         """The tensors of the reference implementation and, part mtp, of the layers beside it."""
         return tuple(tensors(self.sizes, self.head)) if self.sizes is not None else ()
 
+    @cached_property
+    def unreachable(self) -> dict[str, int]:
+        """{tensor: parameters} of what the reference allocates and no forward pass reads; `total` and these are its sum of numel."""
+        return {name: n for name, (n, _) in self._unreachable.items()}
+
+    @cached_property
+    def unreachable_reasons(self) -> dict[str, str]:
+        """{tensor: why no forward pass reads it}, for those of `unreachable`."""
+        return {name: reason for name, (_, reason) in self._unreachable.items()}
+
+    @cached_property
+    def _unreachable(self) -> dict[str, tuple[int, str]]:
+        found = unreachable_tensors(self.sizes, self.head) if self.sizes is not None else ()
+        return {tensor.name: (tensor.parameters, reason) for tensor, reason in found}
+
     def to_dict(self) -> dict[str, Any]:
         """All counts as plain data for JSON."""
         names = (
@@ -129,7 +144,7 @@ class Count:
             "language_model", "buffers", "legacy_buffers", "mtp", "mtp_buffers", "checkpoint", "bytes_fp32", "bytes_bf16", "tied", "scope",
             "architecture", "reference",
         )  # fmt: skip
-        nested = ("components", "active_components", "details", "parts", "release")
+        nested = ("components", "active_components", "details", "parts", "unreachable", "unreachable_reasons", "release")
         return {
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in names},

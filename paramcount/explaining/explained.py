@@ -6,6 +6,7 @@ from paramcount.explaining.building import explanation
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.pieces import walk
 from paramcount.names import load
+from paramcount.stored import sum_unreachable
 
 
 def explain(spec: object, *, layer: int | str | None = None, head: bool = False, download: bool = False) -> Explanation:
@@ -36,4 +37,7 @@ def explain(spec: object, *, layer: int | str | None = None, head: bool = False,
         "buffers": [piece for piece in found.pieces if piece.part != "mtp" and piece.role == "buffer"],
     }
     left_out = model.reading.not_counted
-    return explanation(model, found, pieces, beside, remarks=[f"not counted: {', '.join(left_out)}"] if left_out else [])
+    remarks = [f"not counted: {', '.join(left_out)}"] if left_out else []
+    for reason, n in sum_unreachable(model.sizes, model.reading.head).items():
+        remarks.append(f"unreachable {n:,}, not in the total: {reason}")
+    return explanation(model, found, pieces, beside, remarks=remarks)
