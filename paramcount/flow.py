@@ -142,13 +142,7 @@ def linear(x: Data, name: str, component: str, width: Width, *, bias: bool = Fal
 
 
 def fused(
-    x: Data,
-    name: str,
-    parts: Mapping[str, Width],
-    *,
-    bias: bool = False,
-    transposed: bool = False,
-    suffixes: tuple[str, str] = (".weight", ".bias"),
+    x: Data, name: str, parts: Mapping[str, Width], *, bias: bool = False, transposed: bool = False, suffixes: tuple[str, str] = (".weight", ".bias")
 ) -> tuple[Data, ...]:
     """One stored matrix, several outputs: {component: width}."""
     splits = tuple((component, product(axes(width))) for component, width in parts.items())
@@ -266,8 +260,8 @@ def experts(
     first: Size = 0,
 ) -> Data:
     """`count` equal bodies of which a token visits `active`; where that varies, at most `active` and `at_least` so many.
-    `stacked`: the checkpoint holds one tensor for all of them, with an axis for the experts in front. `merged`: the same, but one
-    after the other along the first axis. `first`: the first expert's index."""
+    `stacked`: the checkpoint holds one tensor for all, with an axis for the experts in front. `merged`: joined along the first axis.
+    `first`: the first expert's index."""
     inner = Data("input", (), x.shape)
     out = body(inner)
     same(x, out)
@@ -319,11 +313,11 @@ def layers(
 
 
 class Unreachable(NamedTuple):
-    """Parameters that the reference allocates and no forward pass reads: in no count."""
+    """Parameters of a flow that the reference allocates and no forward pass reads. `of_lm_head`: no class without an LM head has them."""
 
-    flow: Data  # the operations that would read them
+    flow: Data
     reason: str
-    of_lm_head: bool = False  # a class without an LM head does not have them
+    of_lm_head: bool = False
 
 
 # ---- readings
