@@ -244,6 +244,46 @@ def test_a_block_with_sizes_on_a_flat_type_is_a_warning() -> None:
     )
 
 
+@pytest.mark.parametrize("key", ["text_config", "decoder", "generator"])
+def test_a_section_that_the_reference_takes_for_the_language_model_is_an_error(key: str) -> None:
+    """transformers 5.23 fails as GenerationConfig.from_model_config calls get_text_config: 'dict' object has no attribute 'to_dict'.
+    BertForMaskedLM does not generate, and is built."""
+    block = {key: {"hidden_size": 1024}}
+    text = "is set, but {} has no such section and cannot run with it (accepted: sizes at the top level)"
+    assert refusal({**LLAMA, **block}) == f"{key}: {text.format('LlamaForCausalLM')}"
+    assert refusal({"model_type": "t5", **block}) == f"{key}: {text.format('T5ForConditionalGeneration')}"
+    assert refusal({**LLAMA, **block, "architectures": ["LlamaModel"]}) == f"{key}: {text.format('LlamaForCausalLM')}"
+    assert pc.count({**LLAMA, key: None}).warnings == ()
+    (warning,) = pc.count({"model_type": "bert", **BERT, **block}).warnings
+    assert warning == f"ignored {key} (a block with hidden_size, but BertForMaskedLM reads it at the top level)"
+
+
+BERT = {
+    "vocab_size": 100, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 32,
+    "type_vocab_size": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("architectures", "warning"),
+    [
+        (["Qwen2ForCausalLM"], "architectures names Qwen2ForCausalLM, a class of model_type qwen2, but model_type is llama; counted as LlamaForCausalLM"),
+        (["FooForCausalLM"], "architectures names FooForCausalLM, which is unknown, but model_type is llama; counted as LlamaForCausalLM"),
+        ("LlamaForCausalLM", "ignored architectures (expected a list of class names, found the text 'LlamaForCausalLM'); counted as LlamaForCausalLM"),
+        ([1], "ignored architectures (expected a list of class names, found a list); counted as LlamaForCausalLM"),
+        ({"a": 1}, "ignored architectures (expected a list of class names, found a mapping); counted as LlamaForCausalLM"),
+        ([], None),
+        (None, None),
+        (["LlamaForCausalLM"], None),
+        (["LlamaModel"], None),
+    ],
+)
+def test_architectures_that_contradict_the_model_type_are_a_warning(architectures: object, warning: str | None) -> None:
+    """The reference's AutoModel classes choose by model_type and build LlamaForCausalLM with each of these."""
+    count = pc.count({**LLAMA, "architectures": architectures})
+    assert count.warnings == (() if warning is None else (warning,))
+
+
 def test_a_warning_is_bounded_and_printable() -> None:
     """A config of 100,000 keys that look like sizes, with terminal escapes in them."""
     count = pc.count(LLAMA | {f"num_\x1b[31m{i}" + "x" * 300: 7 for i in range(20_000)} | {f"n_{i}_config": {"hidden_size": 7} for i in range(200)})
