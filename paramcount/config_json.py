@@ -10,6 +10,7 @@ from paramcount.architectures import ARCHITECTURES
 from paramcount.architectures import architecture as architecture_of
 from paramcount.architectures.composites import COMPOSITES, TOWERS, Composite, tower_named
 from paramcount.config_keys.odd_keys import Readers, block_warnings, ignored_blocks, ignored_keys, key_warnings, missing_sections, missing_sizes
+from paramcount.config_keys.settings import check_settings
 from paramcount.config_keys.single_layers import PER_LAYER, not_declared
 from paramcount.errors import ParamcountError, near, printable, shown
 from paramcount.reading import default_sizes, left_unread, read, read_language
@@ -147,6 +148,7 @@ def from_config(document: Mapping[str, Any], id: str = "config.json", name: str 
         config, reading, registered = language_model(document, composite, cls)
     else:
         config, reading, registered = whole_model(document)
+    check_settings(document, model_type)
     if notes:
         reading = reading._replace(notes=(*notes, *reading.notes))
     reach = document.get("max_position_embeddings")
