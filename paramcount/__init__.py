@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from paramcount.counting.count import Count
     from paramcount.counting.tensors import Tensor
     from paramcount.drawing.shapes import Drawing
-    from paramcount.errors import ParamcountError
+    from paramcount.errors import ConfigWarning, ParamcountError
     from paramcount.explaining.explanation import Explanation
     from paramcount.explaining.why import Why
     from paramcount.symbolic.polynomials import Polynomial
@@ -45,6 +45,7 @@ __version__ = "0.1.0"
 # {type that the functions return: the module that has it}
 _TYPES = {
     "Audit": "auditing.audit",
+    "ConfigWarning": "errors",
     "Count": "counting.count",
     "Difference": "views.diff",
     "Drawing": "drawing.shapes",
@@ -59,7 +60,7 @@ _TYPES = {
     "Why": "explaining.why",
 }
 __all__ = [
-    "Audit", "Count", "Difference", "Drawing", "Explanation", "Model", "ParamcountError", "Polynomial", "StoredCount", "Tensor", "Trace",
+    "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Model", "ParamcountError", "Polynomial", "StoredCount", "Tensor", "Trace",
     "Verification", "Why", "__version__", "audit", "compare", "count", "diff", "draw", "explain", "formula", "load", "plot", "report",
     "stored_in", "trace", "verify", "what_if", "why",
 ]  # fmt: skip

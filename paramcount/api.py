@@ -6,6 +6,8 @@ the local cache), the path of a config.json, of a directory with one or of a YAM
 
 - `download=True` fetches the config.json of a Hugging Face id that is not in the local cache; needs the [hub] extra.
 - `set={"n_layers": 40}` changes sizes first, as `what_if` does.
+- `strict=True` makes every warning about a config an error; otherwise Python's `warnings` shows each as a `ConfigWarning`. `load` and
+  `count` take it.
 
 Every error is a `ParamcountError`: one line that says where, what is wrong and what was expected.
 """
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 Settings = Mapping[str, object]
 
 
-def load(model: object, *, download: bool = False, set: Settings | None = None) -> Model:
+def load(model: object, *, download: bool = False, strict: bool = False, set: Settings | None = None) -> Model:
     """The validated sizes of a model, with their sources.
 
     Raises: ParamcountError for an unknown model, with the nearest names, and for a config that contradicts itself.
@@ -46,7 +48,7 @@ def load(model: object, *, download: bool = False, set: Settings | None = None) 
     """
     from paramcount.zoo import names
 
-    found = names.load(model, download=download)
+    found = names.load(model, download=download, strict=strict)
     if not set:
         return found
     from paramcount.zoo.what_if import change_sizes
@@ -54,7 +56,7 @@ def load(model: object, *, download: bool = False, set: Settings | None = None) 
     return change_sizes(found, set)
 
 
-def count(model: object, *, download: bool = False, set: Settings | None = None) -> Count:
+def count(model: object, *, download: bool = False, strict: bool = False, set: Settings | None = None) -> Count:
     """The number of parameters of a model: total, active, per component, per part, tensor by tensor. All are Python ints.
 
     Raises: ParamcountError as `load` does, and for a third-party estimate, whose sizes are unpublished.
@@ -68,7 +70,7 @@ def count(model: object, *, download: bool = False, set: Settings | None = None)
     """
     from paramcount.zoo import count_model
 
-    return count_model(load(model, download=download, set=set))
+    return count_model(load(model, download=download, strict=strict, set=set))
 
 
 def compare(models: Iterable[object], *, estimates: bool = False, download: bool = False, set: Settings | None = None) -> pandas.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 LONGEST = 200
 MOST_SUGGESTED = 5
@@ -39,6 +39,33 @@ class ParamcountError(ValueError):
         """
         where = f"{block}.{self.where}" if self.where else block
         return ParamcountError(self.found, where=where, accepted=self.accepted, nearest=self.nearest)
+
+
+class ConfigWarning(UserWarning):
+    """A config.json may not say what its author meant: a key is misspelt, or a size is missing. Python's `warnings` shows it."""
+
+
+def show_warnings(texts: Sequence[str]) -> None:
+    """Show each text as a ConfigWarning of the caller's line, the first outside of this package."""
+    import sys
+    import warnings
+
+    frame, level = sys._getframe(), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
+        frame, level = frame.f_back, level + 1
+    for text in texts:
+        warnings.warn(text, ConfigWarning, stacklevel=level)
+
+
+def refused_warnings(warnings: Sequence[str]) -> ParamcountError:
+    """The error that warnings are with --strict or strict=True.
+
+    >>> print(refused_warnings(["hidden_size is missing", "ignored hiden_size"]))
+    strict: hidden_size is missing (and 1 more warning)
+    """
+    more = len(warnings) - 1
+    others = f" (and {more} more warning{'s' * (more > 1)})" if more else ""
+    return ParamcountError(warnings[0] + others, where="strict")
 
 
 def printable(text: object, longest: int = LONGEST) -> str:

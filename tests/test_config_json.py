@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,46 @@ def test_a_block_with_sizes_on_a_flat_type_is_a_warning() -> None:
     )
 
 
+@pytest.mark.parametrize("key", ["text_config", "decoder", "generator"])
+def test_a_section_that_the_reference_takes_for_the_language_model_is_an_error(key: str) -> None:
+    """transformers 5.23 fails as GenerationConfig.from_model_config calls get_text_config: 'dict' object has no attribute 'to_dict'.
+    BertForMaskedLM does not generate, and is built."""
+    block = {key: {"hidden_size": 1024}}
+    text = "is set, but {} has no such section and cannot run with it (accepted: sizes at the top level)"
+    assert refusal({**LLAMA, **block}) == f"{key}: {text.format('LlamaForCausalLM')}"
+    assert refusal({"model_type": "t5", **block}) == f"{key}: {text.format('T5ForConditionalGeneration')}"
+    assert refusal({**LLAMA, **block, "architectures": ["LlamaModel"]}) == f"{key}: {text.format('LlamaForCausalLM')}"
+    assert pc.count({**LLAMA, key: None}).warnings == ()
+    (warning,) = pc.count({"model_type": "bert", **BERT, **block}).warnings
+    assert warning == f"ignored {key} (a block with hidden_size, but BertForMaskedLM reads it at the top level)"
+
+
+BERT = {
+    "vocab_size": 100, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 32,
+    "type_vocab_size": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("architectures", "warning"),
+    [
+        (["Qwen2ForCausalLM"], "architectures names Qwen2ForCausalLM, a class of model_type qwen2, but model_type is llama; counted as LlamaForCausalLM"),
+        (["FooForCausalLM"], "architectures names FooForCausalLM, which is unknown, but model_type is llama; counted as LlamaForCausalLM"),
+        ("LlamaForCausalLM", "ignored architectures (expected a list of class names, found the text 'LlamaForCausalLM'); counted as LlamaForCausalLM"),
+        ([1], "ignored architectures (expected a list of class names, found a list); counted as LlamaForCausalLM"),
+        ({"a": 1}, "ignored architectures (expected a list of class names, found a mapping); counted as LlamaForCausalLM"),
+        ([], None),
+        (None, None),
+        (["LlamaForCausalLM"], None),
+        (["LlamaModel"], None),
+    ],
+)
+def test_architectures_that_contradict_the_model_type_are_a_warning(architectures: object, warning: str | None) -> None:
+    """The reference's AutoModel classes choose by model_type and build LlamaForCausalLM with each of these."""
+    count = pc.count({**LLAMA, "architectures": architectures})
+    assert count.warnings == (() if warning is None else (warning,))
+
+
 def test_a_warning_is_bounded_and_printable() -> None:
     """A config of 100,000 keys that look like sizes, with terminal escapes in them."""
     count = pc.count(LLAMA | {f"num_\x1b[31m{i}" + "x" * 300: 7 for i in range(20_000)} | {f"n_{i}_config": {"hidden_size": 7} for i in range(200)})
@@ -250,6 +291,55 @@ def test_a_warning_is_bounded_and_printable() -> None:
     assert sum(map(len, count.warnings)) < 2000
     assert all(text.isprintable() for text in count.warnings)
     assert "and 19,995 more" in count.warnings[0]
+
+
+COMMANDS = ["show", "compare", "explain", "trace", "why", "verify", "draw", "report", "diff"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_strict_makes_a_warning_an_error(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "config.json", tmp_path / "out.svg"
+    path.write_text(json.dumps({**LLAMA, "num_layer": 3}), encoding="utf-8")
+    others = {"why": ["1"], "draw": ["-o", str(out)], "report": ["-o", str(out.with_suffix(".html"))], "diff": ["gpt2-small"]}.get(command, [])
+    with pytest.raises(SystemExit) as leaving:
+        main([command, str(path), *others, "--strict"])
+    assert leaving.value.code == 2
+    printed = capsys.readouterr()
+    assert (printed.out, [*tmp_path.iterdir()]) == ("", [path])
+    assert "ignored num_layer (looks like a size, but LlamaForCausalLM does not use it)" in printed.err
+    assert printed.err.count("\n") == 1
+    path.write_text(json.dumps(LLAMA), encoding="utf-8")
+    with pytest.raises(SystemExit) as leaving:
+        main(["show", str(path), "--strict"])
+    assert leaving.value.code == 0
+
+
+def test_strict_in_python_raises() -> None:
+    message = "strict: ignored num_layer (looks like a size, but LlamaForCausalLM does not use it)"
+    for call in (pc.count, pc.load):
+        assert call(LLAMA, strict=True)
+        with pytest.raises(pc.ParamcountError) as raised:
+            call({**LLAMA, "num_layer": 3}, strict=True)
+        assert str(raised.value) == message
+    with pytest.raises(pc.ParamcountError, match="and 1 more warning"):
+        pc.count({"model_type": "llama", "num_layer": 3}, strict=True)
+    model = pc.load({**LLAMA, "num_layer": 3})
+    with pytest.raises(pc.ParamcountError):
+        pc.count(model, strict=True)
+
+
+def test_python_warns_once_for_each_call_and_the_command_line_only_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = {**LLAMA, "num_layer": 3}
+    text = "ignored num_layer (looks like a size, but LlamaForCausalLM does not use it)"
+    for call in (pc.count, pc.load, pc.explain, pc.trace):
+        with pytest.warns(pc.ConfigWarning) as shown:
+            call(document)
+        assert [(str(warning.message), warning.filename) for warning in shown] == [(text, __file__)]
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert lines(capsys, str(path))[1] == f"warning: {text}\n"
 
 
 REAL = sorted([*DATA.glob("truth/*.json"), *DATA.glob("config_truth/*.json")])

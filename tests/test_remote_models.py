@@ -43,6 +43,7 @@ def test_a_released_model_has_its_independent_total_and_every_tensor_shape(name:
         expected.get("buffers", 0),
     )
     assert shapes(count) == expected["shapes"]
+    assert (count.warnings, count.notes) == ((), ())
     assert expected["source"]
 
 
@@ -67,6 +68,8 @@ def test_its_declaration_runs_on_symbols(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "changes", "more"),
     [
+        ("chatglm-6b", {"tie_word_embeddings": False}, 130528 * 4096),
+        ("chatglm-6b", {"inner_hidden_size": ...}, 0),
         ("chatglm2-6b", {"add_qkv_bias": False}, -28 * (4096 + 512)),
         ("chatglm2-6b", {"add_bias_linear": True}, 28 * (4096 + 2 * 13696 + 4096)),  # q, k and v have theirs already
         ("chatglm2-6b", {"multi_query_attention": False}, 28 * (4096 + 1) * (8192 - 512)),
@@ -169,8 +172,9 @@ def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, An
 @pytest.mark.parametrize(
     ("document", "where"),
     [
-        (config("chatglm2-6b", inner_hidden_size=16384), "inner_hidden_size"),
-        (config("chatglm2-6b", position_encoding_2d=True), "position_encoding_2d"),
+        (config("chatglm-6b", position_encoding_2d=False), "position_encoding_2d"),
+        (config("chatglm-6b", pre_seq_len=128), "pre_seq_len"),
+        (config("chatglm-6b", hidden_size=4100), "d_head"),
         (config("glm-4-9b-chat", vision_config={"hidden_size": 1792}), "vision_config"),
         (config("chatglm2-6b", pre_seq_len=128), "pre_seq_len"),
         (config("chatglm2-6b", multi_query_group_num=3), "n_kv_heads"),
@@ -195,6 +199,7 @@ def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, An
         (config("MiniCPM-V-4_5", vision_config=...), "vision_config"),
         (config("MiniCPM-V-4_5", hidden_size=4000), "hidden_size"),
         (config("Kimi-VL-A3B-Instruct", vision_config={"merge_kernel_size": 2}), "vision_config.merge_kernel_size"),
+        (config("EXAONE-3.5-2.4B-Instruct", head_dim=128), "head_dim"),
         (config("Ling-lite", num_key_value_heads=...), "num_key_value_heads"),
         (config("Ling-lite", vocab_size=126080), "pad_token_id"),
         (config("Ling-mini-2.0", num_nextn_predict_layers=1), "num_nextn_predict_layers"),

@@ -7,8 +7,8 @@ from itertools import groupby
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, block, layers, linear
-from paramcount.parts.classic import first_pooled, multi_head, norm_behind
+from paramcount.flow import Data, Unreachable, block, given, layers, linear
+from paramcount.parts.classic import first_pooled, multi_head, norm_behind, second_bias
 from paramcount.parts.encoders import embeddings, masked_head, whole
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Indices, Positive, Sizes, class_ends, d_model_per_head, derived, hf, per_layer
@@ -41,8 +41,6 @@ class Albert(Sizes):
     """Source: arXiv:1909.11942, section 3."""
 
     reference: ClassVar[str] = "AlbertForMaskedLM"
-    # A head that is not tied has a bias of its own; of more groups than layers some are never used.
-    unreached: ClassVar[tuple[str, ...]] = ("predictions.bias", "encoder.albert_layer_groups.")
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
 
     vocab_size: Positive = hf(absent=30000)
@@ -50,6 +48,7 @@ class Albert(Sizes):
     d_model: Positive = hf(absent=4096)
     n_layers: Positive = hf(absent=12)
     layer_groups: Indices = derived(group_of_each)
+    n_layer_groups: Positive = hf("num_hidden_groups", absent=1)
     inner_layers: Indices = derived(layers_of_a_group)
     n_heads: Positive = hf(absent=64)
     d_head: Positive = derived(d_model_per_head)
@@ -73,6 +72,12 @@ class Albert(Sizes):
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        spare = [index for index in range(c.n_layer_groups) if index not in c.layer_groups]
+        x = given("hidden states", "tokens", c.d_model)
+        unused = tuple(Unreachable(group(c, x, index, 1), "no layer uses this group") for index in spare)
+        return (*second_bias(c, tokens, "predictions.bias"), *unused)
 
     def check(c) -> None:
         heads_fill(c)

@@ -66,7 +66,7 @@ class BailingMoeV2(BailingMoe):
         "n_routed_experts": 256, "n_active_experts": 8, "n_shared_experts": 1, "o_bias": False,
     }  # fmt: skip
 
-    d_head: Positive = derived(lambda js, c: head_size({"head_dim": 128, **js}, c))
+    d_head: Positive = derived(lambda js, c: js.get("head_dim", 128) or d_model_per_head(js, c))
     d_rope: Positive = derived(rotary_part(1.0))
     qk_norm: Flag = hf("use_qk_norm", absent=True)
 

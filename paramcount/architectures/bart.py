@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.flow import Data
+from paramcount.flow import Data, Unreachable
+from paramcount.parts.classic import unread_table
 from paramcount.parts.seq2seq import Layout, decoder_alone, seq2seq
 from paramcount.sizes import Condition, Derivation, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_inside
@@ -27,8 +28,6 @@ def share(heads: str) -> Derivation:
 class Seq2Seq(Sizes):
     """What encoder-decoders of the BART kind share."""
 
-    # Where tables are not tied, the reference makes one more that nothing looks into.
-    unreached: ClassVar[tuple[str, ...]] = ("shared.weight",)
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(1),)
 
     vocab_size: Positive = hf(absent=50265)
@@ -49,6 +48,9 @@ class Seq2Seq(Sizes):
 
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return () if c.tie_word_embeddings else unread_table(c, tokens, "model.shared.weight", c.vocab_size)
 
     def check(c) -> None:
         stacks_fill(c)

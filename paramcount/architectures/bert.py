@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paramcount.flow import Data
+from paramcount.flow import Data, Unreachable
+from paramcount.parts.classic import second_bias
 from paramcount.parts.encoders import masked_lm
 from paramcount.sizes import Condition, Flag, Positive, Sizes, class_ends, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
@@ -44,11 +45,13 @@ class Bert(Encoder):
 
     reference: ClassVar[str] = "BertForMaskedLM"
     same: ClassVar[tuple[str, ...]] = ("BertLMHeadModel",)
-    unreached: ClassVar[tuple[str, ...]] = ("cls.predictions.bias",)  # a head that is not tied has a bias of its own
 
     n_token_types: Positive = hf(absent=2)
     pooled: Flag = derived(class_ends(*POOLED))
     tie_word_embeddings: Flag = hf(absent=True)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return second_bias(c, tokens, "cls.predictions.bias")
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         return masked_lm(c, tokens, head, "bert.")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.architectures.bert import Encoder
-from paramcount.flow import Data
-from paramcount.parts.classic import biased_head
+from paramcount.flow import Data, Unreachable
+from paramcount.parts.classic import biased_head, second_bias
 from paramcount.parts.encoders import bert_body, embeddings, whole
 from paramcount.sizes import Flag, hf
 
@@ -16,10 +16,12 @@ class BertGeneration(Encoder):
 
     reference: ClassVar[str] = "BertGenerationDecoder"
     base_model: ClassVar[str | None] = "BertGenerationEncoder"
-    unreached: ClassVar[tuple[str, ...]] = ("lm_head.bias",)  # a head that is not tied has a bias of its own
     defaults: ClassVar = {"vocab_size": 50358, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 
     tie_word_embeddings: Flag = hf(absent=True)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return second_bias(c, tokens, "lm_head.bias")
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         def build(tokens: Data, *memory: Data) -> Data:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, attend, block, layers, linear, lookup, norm
+from paramcount.flow import Data, Unreachable, attend, block, layers, linear, lookup, norm
 from paramcount.parts.decoders import usual_layer
 from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 
@@ -76,7 +76,6 @@ class Blt(Sizes):
     unused_keys: ClassVar[tuple[str, ...]] = (
         "patch_size", "decoder_config.head_dim", "encoder_config.head_dim", "global_config.head_dim", "patcher_config.head_dim",
     )  # fmt: skip
-    unreached: ClassVar[tuple[str, ...]] = ("patcher.",)
 
     vocab_size: Positive = hf(absent=260)
     n_parts: Positive = hf("cross_attn_k", absent=2)
@@ -103,6 +102,12 @@ class Blt(Sizes):
         patches = layers(patches, prefix, [("layer", c.large.n_layers)], lambda kind, x: usual_layer(c.large, x))
         x = decoder(c, x, patches)
         return linear(norm(x, "model.local_decoder.norm"), "lm_head", "lm_head", c.vocab_size, tied_to=table(c) if c.tie_word_embeddings else None)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        if c.has_patcher or not c.patch_in_forward:
+            return ()
+        unused = block(tokens, "model.patcher.", lambda tokens: patcher(c.patcher, tokens), part="encoder")
+        return (Unreachable(unused, "with another patching_mode than entropy the patcher never runs"),)
 
     def check(c) -> None:
         pairs = (

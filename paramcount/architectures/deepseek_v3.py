@@ -62,7 +62,8 @@ class KimiK2(DeepseekV3):
 
     reference: ClassVar[str] = "DeepseekV3ForCausalLM of moonshotai/Kimi-K2-Instruct"
     conditions: ClassVar[tuple[Condition, ...]] = (
-        grouped_routing(8, 4), one_of("topk_method", ("noaux_tc",), "noaux_tc"), experts_in_every_layer, padding_in_table(None),
+        grouped_routing(8, 4), one_of("topk_method", ("noaux_tc",), "noaux_tc"), experts_in_every_layer, latent_heads_stay_whole(None),
+        padding_in_table(None),
     )  # fmt: skip
 
 

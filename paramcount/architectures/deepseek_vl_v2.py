@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, activate, attend, block, elementwise, given, layers, linear, norm
+from paramcount.flow import Data, Unreachable, activate, attend, block, elementwise, fused, given, layers, linear, norm
 from paramcount.parts.attentions import attention, fused_qkv
 from paramcount.parts.composite import with_language
 from paramcount.parts.decoders import decoder, dense_first, pre_norm, usual_layer
@@ -106,12 +106,11 @@ class DeepseekVL2(Sizes):
     deepseek-ai/DeepSeek-VL2@ef9f91e2b642. The attention pooling behind the vision encoder is allocated and never read."""
 
     reference: ClassVar[str] = "DeepseekVLV2ForCausalLM of deepseek-ai/deepseek-vl2"
-    unreached: ClassVar[tuple[str, ...]] = ("vision.attn_pool.",)
     conditions: ClassVar[tuple[Condition, ...]] = (as_released,)
 
     language: VL2Language
     vision: VL2Vision
-    downsample_ratio: Positive = hf("projector_config.downsample_ratio", absent=2)
+    downsample_ratio: Positive = derived(lambda js, c: (js.get("projector_config") or {}).get("downsample_ratio", 2))
 
     def forward(c, tokens: Data) -> Data:
         vision = c.vision
@@ -119,6 +118,11 @@ class DeepseekVL2(Sizes):
         image = block(pixels, "vision.", lambda x: vision_encoder(vision, x), part="vision")
         image = block(image, "", lambda x: project(c, x), part="projector")
         return with_language(c, tokens, image, head=True, prefix="language.")
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        x = given("hidden states", "patches", c.vision.d_model)
+        pooling = block(x, "vision.attn_pool.", lambda x: pooled_patches(c.vision, x), part="vision")
+        return (Unreachable(pooling, "the projector reads the patches, not the pooled vector"),)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:
@@ -147,6 +151,15 @@ def vision_layer(c: Any, x: Data) -> Data:
         ("norm1", "norm2"),
         bias=True,
     )
+
+
+def pooled_patches(c: Any, x: Data) -> Data:
+    """timm's AttentionPoolLatent: one learned vector looks at all patches."""
+    latent = elementwise(Data("first token", (x,), (1, c.d_model)), "query", "latent", "other", 1, 1, c.d_model)
+    q = linear(latent, "q", "qkv.q", (c.n_heads, c.d_head), bias=True)
+    k, v = fused(x, "kv", {"qkv.k": (c.n_heads, c.d_head), "qkv.v": (c.n_heads, c.d_head)}, bias=True)
+    h = linear(attend(q, k, v, cached=()), "proj", "output_projection", c.d_model, bias=True)
+    return h + plain_mlp(norm(h, "norm", bias=True), ("mlp.fc1", "mlp.fc2"), "mlp", c.d_ff, bias=True)
 
 
 def project(c: Any, x: Data) -> Data:

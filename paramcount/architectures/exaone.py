@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from paramcount.errors import ParamcountError, shown
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
-from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.rules import heads_fill
+
+
+def heads_share_d_model(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """The published code divides d_model by the heads whatever head_dim says; other implementations read it."""
+    if js.get("head_dim", c["d_head"]) != c["d_head"]:
+        raise ParamcountError(f"= {shown(js['head_dim'])} is not supported", where="head_dim", accepted=f"{c['d_head']}, or no such key")
 
 
 class Exaone(Sizes):
@@ -17,6 +25,7 @@ class Exaone(Sizes):
 
     reference: ClassVar[str] = "ExaoneForCausalLM of LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct"
     rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (heads_share_d_model,)
 
     vocab_size: Positive = hf(absent=102400)
     d_model: Positive = hf(absent=2048)

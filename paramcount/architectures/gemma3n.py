@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from paramcount.architectures.gemma import enlarge
 from paramcount.architectures.olmo import bare_norm
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Body, Data, Repeat, Size, activate, attend, block, elementwise, layers, linear, lookup, norm, rope
+from paramcount.flow import Body, Data, Repeat, Size, Unreachable, activate, attend, block, elementwise, given, layers, linear, lookup, norm, rope
 from paramcount.parts.attentions import Heads
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
@@ -105,6 +105,13 @@ class Gemma3nText(Sizes):
         x = layers(x, "model.layers.{layer}.", kinds(c), lambda kind, *inputs: layer(c, kind, *inputs), reads=(own,), carry=carried(c))
         return head(c, norm(out_of_streams(c, x), "model.norm"), table)
 
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        if c.scaled_output:
+            return ()
+        x = given("hidden states", "tokens", c.d_model)
+        scales = layers(x, "model.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: scale_output(c, x))
+        return (Unreachable(scales, "altup_correct_scale is false"),)
+
     def check(c) -> None:
         divides(c, "n_heads", "d_model")
         sliding_or_full(c)
@@ -172,9 +179,13 @@ def layer(c: Any, kind: tuple[str, str, str, int | None], x: Data, own: Data, *k
     x = correct(c, predicted, y)
     first = Data("active stream", (x,), active.shape)
     if c.scaled_output:
-        first = elementwise(first, "scale", "altup.correct_output_scale", "other", c.d_model)
+        first = scale_output(c, first)
     x = Data("add to all streams but the first", (x, read_own_vector(c, first, own)), x.shape)
     return (x, *kv) if kv else x
+
+
+def scale_output(c: Any, x: Data) -> Data:
+    return elementwise(x, "scale", "altup.correct_output_scale", "other", c.d_model)
 
 
 def sharing_attention(

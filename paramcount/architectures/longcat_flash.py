@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, elementwise, experts, linear, norm
+from paramcount.flow import Data, Unreachable, elementwise, experts, given, layers, linear, norm
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.mla import latent_attention
@@ -47,8 +47,7 @@ def heads_are_rotated_whole(js: Mapping[str, Any], c: Mapping[str, Any]) -> None
 
 
 class LongcatFlash(Sizes):
-    """Source: arXiv:2509.01322, section 2. The reference allocates gate and up matrices for the experts that do nothing; they are not
-    counted, as nothing can read them (tests/oracle/flaws.py)."""
+    """Source: arXiv:2509.01322, section 2."""
 
     reference: ClassVar[str] = "LongcatFlashForCausalLM"
     linear_by_component: ClassVar[bool] = False
@@ -72,10 +71,25 @@ class LongcatFlash(Sizes):
     n_active_experts: Positive = derived(visited)
     n_least_experts: Natural = derived(visited_at_least)
     attention_bias: Flag = hf(absent=False)
+    router_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        """LongcatFlashExperts makes gate_up_proj for all experts and down_proj for those that compute; its forward indexes gate_up_proj
+        for these alone. LongcatFlashTopkRouter multiplies with the router's weight and never adds its bias."""
+        x = given("hidden states", "tokens", c.d_model)
+        idle = layers(x, "model.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: identity_experts(c, x))
+        found = (Unreachable(idle, "identity experts compute nothing"),)
+        if not c.router_bias:
+            return found
+        n = c.n_routed_experts + c.n_identity_experts
+        biases = layers(
+            x, "model.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: elementwise(x, "add bias", "mlp.router.classifier.bias", "router", n)
+        )
+        return (*found, Unreachable(biases, "the router multiplies with its weight alone"))
 
     def check(c) -> None:
         in_pairs(c, "d_rope")
@@ -103,3 +117,13 @@ def moe(c: Any, x: Data) -> Data:
         lambda x: gated_mlp(x, "", "experts", c.d_expert),
         at_least=c.n_least_experts,
     )
+
+
+def identity_experts(c: Any, x: Data) -> Data:
+    """What is allocated of the experts that hand on what they get."""
+
+    def expert(x: Data) -> Data:
+        gate, up = (linear(x, f"{name}_proj", f"experts.{name}", c.d_expert) for name in ("gate", "up"))
+        return Data("the input", (gate, up), x.shape)
+
+    return experts(x, x, "mlp.experts.{expert}.", c.n_identity_experts, 0, expert, first=c.n_routed_experts)

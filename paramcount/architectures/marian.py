@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.bart import Decoder, Seq2Seq
-from paramcount.flow import Data
+from paramcount.flow import Data, Unreachable
 from paramcount.parts.seq2seq import Layout, Tables, decoder_alone, seq2seq
 from paramcount.sizes import Condition, Flag, Positive, derived, hf
 from paramcount.sizes.conditions import padding_inside
@@ -31,6 +31,9 @@ class Marian(Seq2Seq):
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         return seq2seq(c, tokens, LAYOUT, head=head, tables=tables(c))
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return super().unreachable(tokens) if c.languages_share else ()
 
 
 class MarianDecoder(Decoder):

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.bart import share
 from paramcount.errors import ParamcountError
-from paramcount.flow import Data, block, given, layers, linear, lookup, norm
-from paramcount.parts.classic import Stack, crossing, decoder_stack, encoder_stack, multi_head, norm_behind, positions, source_states
+from paramcount.flow import Data, Unreachable, block, given, layers, linear, lookup, norm
+from paramcount.parts.classic import Stack, crossing, decoder_stack, encoder_stack, multi_head, norm_behind, positions, source_states, unread_table
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_inside
@@ -36,7 +36,6 @@ class ProphetNet(Sizes):
 
     reference: ClassVar[str] = "ProphetNetForConditionalGeneration"
     linear_by_component: ClassVar[bool] = False
-    unreached: ClassVar[tuple[str, ...]] = ("word_embeddings.weight",)  # where tables are not tied nothing looks into it
     conditions: ClassVar[tuple[Condition, ...]] = (*CONDITIONS, looks_at_the_encoder)
 
     vocab_size: Positive = hf(absent=30522)
@@ -72,6 +71,9 @@ class ProphetNet(Sizes):
     def body(c, tokens: Data) -> Data:
         return c.forward(tokens, head=False)
 
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return () if c.tie_word_embeddings else unread_table(c, tokens, ROOT + "word_embeddings.weight", c.vocab_size)
+
     def check(c) -> None:
         stacks_fill(c)
 
@@ -81,7 +83,6 @@ class ProphetNetDecoder(Sizes):
 
     reference: ClassVar[str] = "ProphetNetForCausalLM"
     linear_by_component: ClassVar[bool] = False
-    unreached: ClassVar[tuple[str, ...]] = ProphetNet.unreached
     conditions: ClassVar[tuple[Condition, ...]] = CONDITIONS
 
     vocab_size: Positive = hf(absent=30522)
@@ -102,6 +103,9 @@ class ProphetNetDecoder(Sizes):
         memory = (source_states(c.d_model),) if c.cross_attention else ()
         x = decoder(c, Stack(c.n_layers, c.n_heads, c.d_head, c.d_ff), x, tokens, *memory)
         return logits(c, x, name if c.tie_word_embeddings else None)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return () if c.tie_word_embeddings else unread_table(c, tokens, ROOT + "word_embeddings.weight", c.vocab_size)
 
     def check(c) -> None:
         heads_fill(c)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from paramcount.architectures.bert import Bert
-from paramcount.flow import Data
+from paramcount.flow import Data, Unreachable
+from paramcount.parts.classic import second_bias
 from paramcount.parts.encoders import ROBERTA_HEAD, masked_lm
 from paramcount.sizes import Condition, Flag, class_ends, derived
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
@@ -16,11 +17,13 @@ class Roberta(Bert):
 
     reference: ClassVar[str] = "RobertaForMaskedLM"
     same: ClassVar[tuple[str, ...]] = ("RobertaForCausalLM",)
-    unreached: ClassVar[tuple[str, ...]] = ("lm_head.bias",)  # a head that is not tied has a bias of its own
     conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(1, places=2))
     defaults: ClassVar = {"vocab_size": 50265}
 
     pooled: Flag = derived(class_ends("Model", "ForMultipleChoice"))
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return second_bias(c, tokens, "lm_head.bias")
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         return masked_lm(c, tokens, head, "roberta.", ROBERTA_HEAD)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.bert import Bert
-from paramcount.flow import Data, activate, join, linear, lookup, norm
+from paramcount.flow import Data, Unreachable, activate, join, linear, lookup, norm
 from paramcount.parts.classic import positions
 from paramcount.parts.encoders import embeddings, masked_lm
 from paramcount.sizes import Condition, Derivation, Flag, Positive, derived, flag, hf
@@ -24,8 +24,6 @@ class RoCBert(Bert):
 
     reference: ClassVar[str] = "RoCBertForMaskedLM"
     same: ClassVar[tuple[str, ...]] = ("RoCBertForCausalLM", "RoCBertForPreTraining")
-    # Tables of sounds and shapes are made also where they are switched off.
-    unreached: ClassVar[tuple[str, ...]] = ("cls.predictions.bias", "embeddings.pronunciation_embed", "embeddings.shape_embed")
     conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(0, "n_sounds", "n_shapes"))
 
     n_sounds: Positive = hf("pronunciation_vocab_size", absent=910)
@@ -35,6 +33,11 @@ class RoCBert(Bert):
     inputs_joined: Flag = hf("concat_input", absent=True)
     sounds: Flag = derived(looked_up("enable_pronunciation", "d_sound"))
     shapes: Flag = derived(looked_up("enable_shape", "d_shape"))
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        off = [("shape_embed", c.n_shapes, c.d_shape)] * (not c.shapes) + [("pronunciation_embed", c.n_sounds, c.d_sound)] * (not c.sounds)
+        tables = [lookup(tokens, f"{PREFIX}{name}.weight", "other_embedding", rows, width) for name, rows, width in off]
+        return (*super().unreachable(tokens), *(Unreachable(table, "shapes or sounds are switched off") for table in tables))
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         return masked_lm(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.bert import Encoder
-from paramcount.flow import Data, layers, linear, lookup
+from paramcount.flow import Data, Unreachable, layers, linear, lookup
+from paramcount.parts.classic import second_bias
 from paramcount.parts.encoders import bert_layer, embeddings, masked_head, whole
 from paramcount.sizes import Flag, Positive, derived, equal_to, hf
 from paramcount.sizes.rules import in_pairs, projected_where_it_differs
@@ -16,7 +17,6 @@ class RoFormer(Encoder):
 
     reference: ClassVar[str] = "RoFormerForMaskedLM"
     same: ClassVar[tuple[str, ...]] = ("RoFormerForCausalLM",)
-    unreached: ClassVar[tuple[str, ...]] = ("cls.predictions.bias",)  # a head that is not tied has a bias of its own
     rotated: ClassVar[str | None] = "d_head"
     defaults: ClassVar = {"vocab_size": 50000, "n_positions": 1536}
 
@@ -25,6 +25,9 @@ class RoFormer(Encoder):
     n_token_types: Positive = hf(absent=2)
     values_rotated: Flag = hf("rotary_value", absent=False)
     tie_word_embeddings: Flag = hf(absent=True)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return second_bias(c, tokens, "cls.predictions.bias")
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         def build(tokens: Data, segments: Data, *memory: Data) -> Data:

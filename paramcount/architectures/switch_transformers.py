@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, T5, decoder, decoder_layers, encoder, source_tokens
-from paramcount.flow import Data, experts, linear
+from paramcount.flow import Data, Unreachable, experts, linear
+from paramcount.parts.classic import unread_table
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Derivation, Flag, Positive, Words, derived, flag, hf, per_layer
 from paramcount.sizes.layer_types import whole
@@ -33,7 +34,6 @@ class SwitchTransformers(T5):
 
     reference: ClassVar[str] = "SwitchTransformersForConditionalGeneration"
     linear_by_component: ClassVar[bool] = False
-    unreached: ClassVar[tuple[str, ...]] = ("shared.weight",)  # where it is not tied to them, nothing looks into it
     defaults: ClassVar[dict[str, Any]] = {"d_model": 768, "n_layers": 12, "n_heads": 12}
 
     n_decoder_layers: Positive = hf("num_decoder_layers", absent=12, null=decoder_layers(12))
@@ -48,6 +48,9 @@ class SwitchTransformers(T5):
 
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, encoded(c, source_tokens()), apart=not c.tie_word_embeddings, kinds=c.decoder_kinds, feed_forward=feed_forward)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        return () if c.tie_word_embeddings else unread_table(c, tokens, "shared.weight", c.vocab_size)
 
     def check(c) -> None:
         one_of_each(c, "encoder_kinds", "n_layers", KINDS)

@@ -356,6 +356,7 @@ def with_task_head(architecture: type[Sizes], name: str, head: TaskHead) -> type
     made.reference, made.same = name, ()
     made.conditions = (*architecture.conditions, *head.conditions)
     made.task_forward = lambda c, tokens: head.forward(c, tokens)  # type: ignore[method-assign]
+    made.has_lm_head = head.beside_lm_head
     if not head.beside_lm_head:
         made.mtp = lambda c, tokens: None  # type: ignore[method-assign]
     found: type[Sizes] = made

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.architectures.zamba import KINDS, Use, doubled_per_head, owned, sharing_decoder, widened
+from paramcount.architectures.zamba import KINDS, Use, doubled_per_head, owned, sharing_decoder, use_of, widened
 from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Size, activate, attend, block, fused, join, linear, norm, rope, split
+from paramcount.flow import Data, Size, Unreachable, activate, attend, block, fused, given, join, linear, norm, rope, split
 from paramcount.parts.state_space import mamba2
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, equal_to, hf
+from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import whole
 from paramcount.sizes.mixers import expanded, fills, null_counts
@@ -31,10 +31,14 @@ def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(hybrid[use % n] for use in range(len(hybrid)))
 
 
+def hybrid_ids(js: Mapping[str, Any]) -> Any:
+    """The reference takes hybrid_layer_ids from layers_block_type, also where the other name of that key counts for the layers."""
+    return js.get("hybrid_layer_ids", [i for i, word in enumerate(js.get("layers_block_type") or RELEASED) if word == "hybrid"])
+
+
 def adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
-    """For each hybrid layer the number of its adapters among those of its block: its place in hybrid_layer_ids, which the reference
-    takes from layers_block_type, also where the other name of that key counts for the layers."""
-    ids = js.get("hybrid_layer_ids", [i for i, word in enumerate(js.get("layers_block_type") or RELEASED) if word == "hybrid"])
+    """For each hybrid layer the number of its adapters among those of its block: its place in hybrid_layer_ids."""
+    ids = hybrid_ids(js)
     found = []
     for use, i in enumerate(i for i, word in enumerate(c["layer_types"]) if word == "hybrid"):
         if not isinstance(ids, list) or i not in ids:
@@ -66,6 +70,8 @@ class Zamba2(Sizes):
     layer_types: Words = hf("layer_types", "layers_block_type", absent=RELEASED, null=ABSENT)
     owners: Indices = derived(owners)
     adapters: Indices = derived(adapters)
+    n_adapter_places: Natural = derived(lambda js, c: len(hybrid_ids(js)) if isinstance(hybrid_ids(js), list) else 0)
+    n_blocks: Positive = hf("num_mem_blocks", absent=1)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf("head_dim", "attention_head_dim", absent=doubled_per_head, null=if_no_hybrid)
@@ -84,6 +90,18 @@ class Zamba2(Sizes):
 
     def forward(c, tokens: Data) -> Data:
         return sharing_decoder(c, tokens, layer)
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        """Zamba2Attention and Zamba2MLP make adapters for every entry of hybrid_layer_ids that fits the number of their block; their
+        forward passes index the lists by the place of the layer in hybrid_layer_ids."""
+        hybrid = [i for i, word in enumerate(c.layer_types) if word == "hybrid"]
+        uses = [use_of(c, hybrid, i) for i in hybrid]
+        found = []
+        for use in uses:
+            read = {c.adapters[other.use] for other in uses if other.owner == use.owner}
+            places = range(use.use % c.n_blocks, c.n_adapter_places, c.n_blocks) if use.first else ()
+            found += [unused_adapters(c, use, place) for place in places if place not in read]
+        return tuple(Unreachable(flow, "no layer that reads the shared block takes these adapters") for flow in found)
 
     def idle(c) -> tuple[str, ...]:
         return (*(() if c.owners else ("n_kv_heads",)), *(() if c.owners and c.positions else ("d_head",)))
@@ -137,3 +155,10 @@ def stored(use: Use) -> str:
 
 def adapter(c: Any, h: Data, prefix: str, component: str, width: Any) -> Data:
     return linear(linear(h, prefix + "0", component, c.d_adapter), prefix + "1", component, width)
+
+
+def unused_adapters(c: Any, use: Use, place: int) -> Data:
+    h, names = given("hidden states", "tokens", 2 * c.d_model), "qkv" if c.attention_adapters else ""
+    attention = [adapter(c, h, f"{stored(use)}self_attn.linear_{name}_adapter_list.{place}.", "qkv.adapter", 2 * c.d_model) for name in names]
+    x = given("hidden states", "tokens", c.d_model)
+    return Data("beside", (*attention, adapter(c, x, f"{stored(use)}feed_forward.gate_up_proj_adapter_list.{place}.", "mlp.adapter", 2 * c.d_ff)), x.shape)

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.checkpoints.classify import HARMLESS, NOT_COUNTED, class_of
 from paramcount.checkpoints.folding import folded, key
-from paramcount.checkpoints.matching import Matches, is_counted, renamed
+from paramcount.checkpoints.matching import Matches, is_counted, named, renamed
 from paramcount.checkpoints.opening.sampling import same_values
 from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.counting.count import Count
-from paramcount.counting.tensors import Tensor
+from paramcount.counting.tensors import Tensor, unreachable_tensors
 
 COPIES = {"encoder.embed_tokens.weight": "shared.weight"}  # of the table that T5's encoder and decoder share, in older files
 BIAS_OF_PACKED = "zero bias of packed weights"
@@ -68,12 +68,19 @@ def _against(matches: Matches, checkpoint: Checkpoint, content: Unpacked, count:
     for name, tensor in matches.misshapen.items():
         yield name, Finding("wrong shape", component_of(tensor), tensor.shape, held[name].shape)
     likely = renamed(matches, held)
+    unreachable = _unreachable(count) if matches.unexpected else {}
     for name in matches.unexpected:
-        said = _undeclared(name, matches, checkpoint, content, count)
+        said = _undeclared(name, matches, checkpoint, content, count, unreachable)
         yield name, said._replace(note=f"has the shape of the missing {likely[name]}") if name in likely and not said.ok else said
 
 
-def _undeclared(name: str, matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count) -> Finding:
+def _unreachable(count: Count) -> dict[str, tuple[int, ...]]:
+    """{name, with and without the model's own prefix: shape} of what the reference allocates and no forward pass reads."""
+    found = {name: tensor.shape for name, tensor in named(tensor for tensor, _ in unreachable_tensors(count.sizes, count.head)).items()}
+    return {name.partition(".")[2]: shape for name, shape in found.items()} | found
+
+
+def _undeclared(name: str, matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count, unreachable: Mapping[str, tuple[int, ...]]) -> Finding:
     """What a tensor is that nobody declared."""
     shape = content.tensors[name].shape
     if shape is not None and 0 in shape:
@@ -84,7 +91,7 @@ def _undeclared(name: str, matches: Matches, checkpoint: Checkpoint, content: Un
     weight = content.tensors.get(f"{name.removesuffix('.bias')}.weight")
     if what == "unknown" and name.endswith(".bias") and weight and len(weight.held) > 1:
         return Finding("beside", BIAS_OF_PACKED, None, shape)
-    if name.startswith(count.sizes.unreached):
+    if name in unreachable and shape in (None, unreachable[name]):
         return Finding("beside", "never read", None, shape)
     accounted = what in HARMLESS or (count.scope == "language_model" and what in NOT_COUNTED)
     return Finding("beside" if accounted else "unexpected", what, None, shape)

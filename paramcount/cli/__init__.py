@@ -9,6 +9,7 @@ import gc
 import io
 import os
 import sys
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -16,7 +17,7 @@ import click
 
 from paramcount import __version__
 from paramcount.cli.commands import COMMANDS
-from paramcount.errors import ParamcountError, near, printable
+from paramcount.errors import ConfigWarning, ParamcountError, near, printable
 from paramcount.output.terminal import FALLBACK
 
 
@@ -87,7 +88,9 @@ def main(args: list[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=FALLBACK)  # "≠" on a terminal that has none
     try:
-        code = cli.main(args, prog_name="paramcount", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConfigWarning)  # commands print them
+            code = cli.main(args, prog_name="paramcount", standalone_mode=False)
         if sys.stdout:
             sys.stdout.flush()
     except ParamcountError as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from paramcount.errors import LONGEST, printable
+from paramcount.errors import LONGEST, printable, refused_warnings
 from paramcount.output.tables import FORMATS, Table, chosen_format, render, terminal_width, write_whole
 from paramcount.zoo.names import exists, in_zoo, is_path, other_entry
 
@@ -53,7 +53,10 @@ def notes_on_names(words: Iterable[str]) -> Iterator[str]:
 
 def collect_messages(words: Iterable[str], models: Sequence[Model], *results: Any, with_ids: bool = False) -> Messages:
     """All warnings and notes that a command has to print. `words`: the models as typed; `results`: what else has warnings and notes,
-    a trace for example; `with_ids`: begin the messages of each model with its id."""
+    a trace for example; `with_ids`: begin the messages of each model with its id.
+
+    Raises: ParamcountError for a warning with --strict.
+    """
     warnings, notes = [], [*notes_on_names(words)]
     for model in models:
         if not model.estimate:
@@ -63,6 +66,8 @@ def collect_messages(words: Iterable[str], models: Sequence[Model], *results: An
     for result in results:
         warnings += result.warnings
         notes += result.notes
+    if warnings and click.get_current_context().meta.get("paramcount.strict"):
+        raise refused_warnings(warnings)
     return Messages(tuple(warnings), tuple(notes))
 
 
@@ -108,9 +113,15 @@ def download_option(command: F) -> F:
 
 
 def set_option(command: F) -> F:
-    """--set of a what-if."""
+    """--set of a what-if, and --strict."""
     text = "What if: set a size, by its name, heading or config.json key, such as n_layers=40; repeatable."
-    return click.option("--set", "changes", metavar="SIZE=VALUE", multiple=True, help=text)(command)
+    strict = click.option("--strict", is_flag=True, expose_value=False, callback=keep_strict, help="Treat warnings as errors (exit code 2).")
+    return click.option("--set", "changes", metavar="SIZE=VALUE", multiple=True, help=text)(strict(command))
+
+
+def keep_strict(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Keep --strict for `collect_messages`."""
+    ctx.meta["paramcount.strict"] = value
 
 
 def load_changed(name: str, changes: Sequence[str], download: bool = False) -> Model:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from paramcount.counting.sum_weights import Sums, walked
 from paramcount.counting.sum_weights import sums as summed
-from paramcount.counting.tensors import TOWERS, Tensor, list_tensors, place
+from paramcount.counting.tensors import TOWERS, Tensor, list_tensors, place, unreachable_tensors
 
 if TYPE_CHECKING:
     from paramcount.counting.quantisation.storage import Storage
@@ -118,6 +118,21 @@ class Count:
         """The tensors of the reference implementation and, part mtp, of the layers beside it."""
         return tuple(list_tensors(self.sizes, self.head)) if self.sizes is not None else ()
 
+    @cached_property
+    def unreachable(self) -> dict[str, int]:
+        """{tensor: parameters} of what the reference allocates and no forward pass reads; `total` and these are its sum of numel."""
+        return {name: n for name, (n, _) in self._unreachable.items()}
+
+    @cached_property
+    def unreachable_reasons(self) -> dict[str, str]:
+        """{tensor: why no forward pass reads it}, for those of `unreachable`."""
+        return {name: reason for name, (_, reason) in self._unreachable.items()}
+
+    @cached_property
+    def _unreachable(self) -> dict[str, tuple[int, str]]:
+        found = unreachable_tensors(self.sizes, self.head) if self.sizes is not None else ()
+        return {tensor.name: (tensor.parameters, reason) for tensor, reason in found}
+
     def to_dict(self) -> dict[str, Any]:
         """All counts as plain data for JSON."""
         names = (
@@ -125,7 +140,7 @@ class Count:
             "language_model", "buffers", "legacy_buffers", "mtp", "mtp_buffers", "checkpoint", "bytes_fp32", "bytes_bf16", "tied", "scope",
             "architecture", "reference",
         )  # fmt: skip
-        nested = ("components", "active_components", "details", "parts", "release")
+        nested = ("components", "active_components", "details", "parts", "unreachable", "unreachable_reasons", "release")
         return {
             "schema_version": SCHEMA_VERSION,
             **{name: getattr(self, name) for name in names},

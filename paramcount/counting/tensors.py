@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount.counting.sum_weights import flows
-from paramcount.flow import Repeat, list_weights
+from paramcount.flow import Data, Repeat, given, list_weights
 
 if TYPE_CHECKING:
     from paramcount.sizes import Sizes
@@ -89,10 +89,30 @@ def place(part: str, name: str) -> tuple[str, str]:
 def list_tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:
     """Every tensor of the declaration, in the order the forward pass reads it."""
     for out, part in flows(sizes, head):
-        for record in list_weights(out, part):
-            weight, shape = record.weight, record.stored_shape
-            single = tuple(r for r in record.repeats if r.axis != "use" and not r.stacked)
-            if 0 not in shape:
-                yield Tensor(record.name, shape, weight.component, record.part, weight.role, single, weight.splits, record.tied_to, record.stacked)
+        yield from tensors_of(out, part)
     for name, shape, copies in sizes.legacy_buffers():
         yield Tensor(name, shape, "other", "decoder", "legacy_buffer", (Repeat("layer", copies, copies, runs=((0, copies),)),), (), None)
+
+
+def unreachable_tensors(sizes: Sizes, head: bool = True) -> Iterator[tuple[Tensor, str]]:
+    """Every tensor that the reference allocates and no forward pass reads, with the reason."""
+    for found in sizes.unreachable(given("tokens", "tokens")):
+        if not found.of_lm_head or (head and sizes.has_lm_head):
+            yield from ((tensor, found.reason) for tensor in tensors_of(found.flow) if tensor.parameters)
+
+
+def sum_unreachable(sizes: Sizes, head: bool = True) -> dict[str, int]:
+    """{reason: parameters} of what the reference allocates and no forward pass reads."""
+    found: dict[str, int] = {}
+    for tensor, reason in unreachable_tensors(sizes, head):
+        found[reason] = found.get(reason, 0) + tensor.parameters
+    return found
+
+
+def tensors_of(out: Data, part: str = "decoder") -> Iterator[Tensor]:
+    """Every tensor that leads to `out`."""
+    for record in list_weights(out, part):
+        weight, shape = record.weight, record.stored_shape
+        single = tuple(r for r in record.repeats if r.axis != "use" and not r.stacked)
+        if 0 not in shape:
+            yield Tensor(record.name, shape, weight.component, record.part, weight.role, single, weight.splits, record.tied_to, record.stacked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paramcount.counting.tensors import sum_unreachable
 from paramcount.explaining.build import explanation
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.pieces import walk
@@ -25,4 +26,7 @@ def explain_model(model: Model, *, layer: int | str | None = None, head: bool = 
         "buffers": [piece for piece in found.pieces if piece.part != "mtp" and piece.role == "buffer"],
     }
     left_out = model.reading.not_counted
-    return explanation(model, found, pieces, beside, remarks=[f"not counted: {', '.join(left_out)}"] if left_out else [])
+    remarks = [f"not counted: {', '.join(left_out)}"] if left_out else []
+    for reason, n in sum_unreachable(model.sizes, model.reading.head).items():
+        remarks.append(f"unreachable {n:,}, not in the total: {reason}")
+    return explanation(model, found, pieces, beside, remarks=remarks)

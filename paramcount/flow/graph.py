@@ -115,3 +115,11 @@ def multiply(sizes: Iterable[Size]) -> Size:
 def width_of(x: Data) -> Size:
     """How many numbers stand behind the first axis: what a matrix over x reads."""
     return x.shape[1] if len(x.shape) == 2 else multiply(x.shape[1:])
+
+
+class Unreachable(NamedTuple):
+    """Parameters of a flow that the reference allocates and no forward pass reads. `of_lm_head`: no class without an LM head has them."""
+
+    flow: Data
+    reason: str
+    of_lm_head: bool = False

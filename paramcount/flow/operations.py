@@ -148,14 +148,15 @@ def experts(
     stacked: bool = False,
     merged: bool = False,
     at_least: Size | None = None,
+    first: Size = 0,
 ) -> Data:
     """`count` equal bodies of which a token visits `active`; where that varies, at most `active` and `at_least` so many.
-    `stacked`: the checkpoint holds one tensor for all of them, with an axis for the experts in front. `merged`: the same, but one
-    after the other along the first axis."""
+    `stacked`: the checkpoint holds one tensor for all, with an axis for the experts in front. `merged`: joined along the first axis.
+    `first`: the first expert's index."""
     inner = Data("input", (), x.shape)
     out = body(inner)
     check_same_shape(x, out)
-    repeat = Repeat("expert", count, active, runs=((0, count),), stacked=stacked or merged, merged=merged, least=at_least)
+    repeat = Repeat("expert", count, active, runs=((first, count),), stacked=stacked or merged, merged=merged, least=at_least)
     return Data("experts", (x, scores), x.shape, prefix=prefix, bodies=(Body(repeat, (inner,), out),))
 
 

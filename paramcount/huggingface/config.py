@@ -15,6 +15,7 @@ from paramcount.huggingface.odd_keys import Readers, block_warnings, ignored_blo
 from paramcount.huggingface.reading import Reading
 from paramcount.sizes import LARGEST, Origin, Sizes
 from paramcount.sizes.rules import validated
+from paramcount.sizes.settings import check_settings
 from paramcount.sizes.single_layers import PER_LAYER, not_declared
 
 # How the names of classes end that have the head of another task.
@@ -22,6 +23,7 @@ TASKS = (
     "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction",
     "ForQuestionAnsweringSimple", "ForAudioClassification", "ForImageClassification", "ForDecision",
 )  # fmt: skip
+GENERATING = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")  # classes that the reference sets up to generate
 REFERENCE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "WithLMHeadModel", "LMHeadModel", "ForMaskedLM", "Decoder", "MTModel")
 
 
@@ -157,6 +159,7 @@ def from_config(document: Mapping[str, Any], id: str = "config.json", name: str 
         config, reading, registered = language_model(document, composite, cls)
     else:
         config, reading, registered = whole_model(document)
+    check_settings(document, model_type)
     if notes:
         reading = reading._replace(notes=(*notes, *reading.notes))
     reach = document.get("max_position_embeddings")
@@ -190,9 +193,35 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     if not architecture.section and (missing := default_sizes(architecture, origin, used.union(repeated))):
         idle = config.idle()
         warnings += missing_sizes(architecture, [field for field in missing if field not in idle], own)
+    refuse_second_text_config(str(document["model_type"]), unread)
     warnings += missing_sections(document, readers, own)
+    warnings += class_warnings(document, reference)
     reading = Reading(reference, head, not_counted=left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread, untraced=untraced)
     return config, reading, registered
+
+
+def refuse_second_text_config(model_type: str, unread: Mapping[str, Any]) -> None:
+    """Raises if a model without sections has one that the reference takes for its language model's: it cannot be built, or run."""
+    reference = reference_class(architecture_of(model_type)) if model_type in ARCHITECTURES else ""
+    if reference.endswith(GENERATING):
+        for key in ("text_config", "decoder", "generator"):
+            if unread.get(key) is not None:
+                raise ParamcountError(f"is set, but {reference} has no such section and cannot run with it", where=key, accepted="sizes at the top level")
+
+
+def class_warnings(document: Mapping[str, Any], reference: str) -> tuple[str, ...]:
+    """A warning if `architectures` names no class, or none of the model type. `reference`: the class that is counted."""
+    given, cls = document.get("architectures"), class_of(document)
+    if not cls:
+        return (f"ignored architectures (expected a list of class names, found {shown(given)}); counted as {reference}",) if given else ()
+    if cls.casefold() == reference.casefold():  # PhiMoEForCausalLM of the publisher's code, PhimoeForCausalLM of the reference
+        return ()
+    from paramcount.architectures.classes import model_types
+
+    model_type = printable(document["model_type"], 60)
+    other = model_types().get(cls)
+    whose = f"a class of model_type {other}" if other else "which is unknown"
+    return (f"architectures names {printable(cls, 60)}, {whose}, but model_type is {model_type}; counted as {reference}",)
 
 
 def unread_warnings(

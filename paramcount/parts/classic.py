@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from paramcount.flow import Data, Size, activate, attend, block, elementwise, linear, lookup, norm
+from paramcount.flow import Data, Size, Unreachable, activate, attend, block, elementwise, linear, lookup, norm
 
 QKVO = ("q_proj", "k_proj", "v_proj", "out_proj")
 Sublayer = Callable[[Data], Data]
@@ -86,6 +86,19 @@ def biased_head(h: Data, vocab_size: Size, name: str, bias: str, tied_to: str | 
     if tied_to is None:
         return linear(h, name, "lm_head", vocab_size, bias=True)
     return elementwise(linear(h, name, "lm_head", vocab_size, tied_to=tied_to), "add bias", bias, "lm_head", vocab_size)
+
+
+def second_bias(c: Any, tokens: Data, name: str) -> tuple[Unreachable, ...]:
+    """The bias that a tied head reads, which the reference allocates beside that of an untied head too."""
+    if c.tie_word_embeddings:
+        return ()
+    return (Unreachable(elementwise(tokens, "add bias", name, "lm_head", c.vocab_size), "an untied LM head reads a bias of its own", of_lm_head=True),)
+
+
+def unread_table(c: Any, tokens: Data, name: str, rows: Size) -> tuple[Unreachable, ...]:
+    """The token embedding that encoder and decoder share if they are tied, which the reference allocates in any case."""
+    table = lookup(tokens, name, "embedding", rows, c.d_model)
+    return (Unreachable(table, "untied, the encoder and the decoder read embeddings of their own"),)
 
 
 def first_pooled(x: Data, name: str) -> Data:

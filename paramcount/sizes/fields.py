@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
-    from paramcount.flow import Data
+    from paramcount.flow import Data, Unreachable
 
 LARGEST = 2**31
 MOST_NAMED = 10_000  # layers, where they are named one by one
@@ -50,6 +50,7 @@ USUAL = {
     "layer_types": "layer_types",
     "attention_bias": "attention_bias",
     "qkv_bias": "qkv_bias",
+    "router_bias": "router_bias",
     "mlp_bias": "mlp_bias",
     "n_mamba_heads": "mamba_n_heads",
     "n_groups": "mamba_n_groups",
@@ -127,8 +128,7 @@ class Sizes(BaseModel):
     reference: ClassVar[str] = ""  # the reference implementation's class, or who published the modelling code
     same: ClassVar[tuple[str, ...]] = ()  # other classes that hold the same parameters
     base_model: ClassVar[str | None] = None  # the class without a head, unless it ends in Model as `reference` begins; "": there is none
-    # Beginnings of names, behind the model's own prefix, of tensors that the reference allocates and no forward pass can reach: in no count.
-    unreached: ClassVar[tuple[str, ...]] = ()
+    has_lm_head: ClassVar[bool] = True  # false if the head of another task stands in its place
     # Ends of names of tables that the reference works out as it builds a model: its writer leaves them out, or did.
     unsaved: ClassVar[tuple[str, ...]] = ()
     # Words in names of tensors that the reference never quantises and keeps in float32, or in float32 if the rest is float16.
@@ -164,6 +164,10 @@ class Sizes(BaseModel):
     def mtp(c, tokens: Data) -> Data | None:
         """Multi-token-prediction layers on the model's last hidden state, beside it; None where there are none."""
         return None
+
+    def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
+        """What the reference allocates and no forward pass reads."""
+        return ()
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
         """What older released files hold besides, one in every layer: (name, shape, how many). Concrete sizes only."""

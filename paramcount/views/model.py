@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paramcount.counting.arithmetic import arithmetic
 from paramcount.counting.count import SCHEMA_VERSION, Count
+from paramcount.counting.tensors import sum_unreachable
 from paramcount.errors import ParamcountError
 from paramcount.output.numbers import short, short_bytes
 from paramcount.output.tables import Column, Table
@@ -61,6 +62,7 @@ def beside(count: Count) -> list[str]:
     items = {name.replace("_", " ").replace("mtp", "MTP").replace("scales", scales): n for name, n in count.release.items() if n}
     if len(items) > 1:
         lines.append(f"released files {count.checkpoint:,} = {' + '.join(f'{name} {n:,}' for name, n in items.items())}")
+    lines += [f"unreachable {n:,}, not in the total: {reason}" for reason, n in sum_unreachable(count.sizes, count.head).items()]
     if count.not_counted:
         lines.append(f"not counted: {', '.join(count.not_counted)}")
     if count.language_model != count.total:

@@ -34,6 +34,11 @@ class Model:
     changes: Mapping[str, tuple[Any, Any]] = field(default_factory=dict, hash=False)  # {size: (before, after)}
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may be wrong with the config.json that the model was read from."""
+        return self.reading.warnings
+
+    @property
     def sizes(self) -> Sizes:
         """The sizes of the architecture.
 

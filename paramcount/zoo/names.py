@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paramcount import zoo
-from paramcount.errors import LONGEST, ParamcountError, near, printable, quoted, shown
+from paramcount.errors import LONGEST, ParamcountError, near, printable, quoted, refused_warnings, show_warnings, shown
 from paramcount.formats.files import expanded
 from paramcount.huggingface.urls import hub_address, is_url
 
@@ -130,13 +130,14 @@ def other_entry(name: str) -> str | None:
     return None if any(spelling.startswith(bare) for spelling in own) else id
 
 
-def load(spec: object, *, download: bool = False) -> zoo.Model:
+def load(spec: object, *, download: bool = False, strict: bool = False) -> zoo.Model:
     """The validated config of a model, with its sources.
 
     `spec`: a zoo id; a Hugging Face id or URL (of the zoo, else of the local cache); the path of a config.json, of a directory with one
     or of a YAML file; a mapping (a parsed config.json, or `architecture` and `config`); a transformers config, or any object with
     `model_type` and `to_dict()`; a loaded model. A bare name is looked up in the zoo first, then in the current directory. `download`:
-    config.json of a Hugging Face id that is nowhere else is fetched from the Hub, which needs the [hub] extra.
+    config.json of a Hugging Face id that is nowhere else is fetched from the Hub, which needs the [hub] extra. `strict`: warnings are
+    errors; else Python's `warnings` shows each as a `ConfigWarning`.
 
     >>> load("deepseek-v3").config.n_routed_experts
     256
@@ -145,8 +146,17 @@ def load(spec: object, *, download: bool = False) -> zoo.Model:
 
     Raises: ParamcountError for anything else, saying what was found and what is accepted.
     """
-    if isinstance(spec, zoo.Model):
-        return spec
+    model = spec if isinstance(spec, zoo.Model) else _found(spec, download)
+    if warnings := model.warnings:
+        if strict:
+            raise refused_warnings(warnings)
+        if model is not spec:
+            show_warnings(warnings)
+    return model
+
+
+def _found(spec: object, download: bool) -> zoo.Model:
+    """The model of anything but a loaded one."""
     if isinstance(spec, Mapping):
         return load_document(spec, "unnamed")
     if isinstance(spec, str):

@@ -70,7 +70,7 @@ def total(row: Alias, value: object) -> int | str:
         if flaws.known(model)
         else []
     )
-    return sum(parameter.numel() for parameter in model.parameters()) - sum(dead)
+    return sum(int(parameter.numel()) for parameter in model.parameters()) - sum(dead)
 
 
 def default_value(row: Alias) -> object:

@@ -11,17 +11,16 @@ import logging
 import random
 import sys
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import deepcopy
-from math import prod
 from pathlib import Path
 from typing import Any
 
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import Count, count_sizes
-from paramcount.counting.tensors import list_tensors
+from paramcount.counting.tensors import Tensor, list_tensors, unreachable_tensors
 from paramcount.errors import ParamcountError
-from paramcount.huggingface.config import declared, from_config
+from paramcount.huggingface.config import from_config
 from paramcount.huggingface.fields import fields
 from paramcount.huggingface.multimodal import COMPOSITES, TOWERS, tower_config
 from paramcount.sizes import Sizes, Tower
@@ -144,20 +143,32 @@ def labelled(document: dict[str, Any], cls_name: str, choose: Choose) -> dict[st
     return found
 
 
-def ours(document: dict[str, Any]) -> tuple[Count, Named, Named]:
-    """The count, and every tensor by its own name: parameters, buffers."""
-    model = from_config(document)
-    found: tuple[Named, Named] = {}, {}
-    for tensor in list_tensors(model.sizes, model.reading.head):
+def one_by_one(tensors: Iterable[Tensor]) -> Iterator[tuple[Tensor, str]]:
+    """Each tensor of the reference under its own name."""
+    for tensor in tensors:
         if tensor.part == "mtp" or tensor.tied_to is not None or tensor.role == "legacy_buffer":
             continue
         for indices in itertools.product(*(repeat.indices for repeat in tensor.repeats)):
             name = tensor.name
             for repeat, index in zip(tensor.repeats, indices):
                 name = name.replace("{" + repeat.axis + "}", str(index), 1)
-            assert name not in found[0] and name not in found[1], f"{name} is declared twice"
-            found[tensor.role == "buffer"][name] = tensor.shape
+            yield tensor, name
+
+
+def ours(document: dict[str, Any]) -> tuple[Count, Named, Named]:
+    """The count, and every tensor by its own name: parameters, buffers."""
+    model = from_config(document)
+    found: tuple[Named, Named] = {}, {}
+    for tensor, name in one_by_one(list_tensors(model.sizes, model.reading.head)):
+        assert name not in found[0] and name not in found[1], f"{name} is declared twice"
+        found[tensor.role == "buffer"][name] = tensor.shape
     return count_sizes(model.sizes, head=model.reading.head), *found
+
+
+def unreachable(document: dict[str, Any]) -> Named:
+    """Every tensor that no forward pass reads, by its own name."""
+    model = from_config(document)
+    return {name: tensor.shape for tensor, name in one_by_one(tensor for tensor, _ in unreachable_tensors(model.sizes, model.reading.head))}
 
 
 def config_of(document: dict[str, Any], cls_name: str) -> Any:
@@ -278,18 +289,17 @@ def differences(document: dict[str, Any], cls_name: str, *, run: bool = True, by
         return [f"the reference refuses what we count: {type(error).__name__}: {str(error)[:300]}"]
     prefix = f"{model.base_model_prefix}."
     mine = [{name.removeprefix(prefix): shape for name, shape in held.items()} for held in mine]
-    unreached = declared(document)[0].unreached
-    theirs = [
-        {name.removeprefix(prefix): shape for name, shape in held.items()}
-        for held in (named(model) if by_name or unreached or flaws.known(model) else ({}, {}))
-    ]
-    dead = {name: shape for name, shape in theirs[0].items() if name not in mine[0] and (name.startswith(unreached) or flaws.left_out(model, name))}
+    theirs = [{name.removeprefix(prefix): shape for name, shape in held.items()} for held in (named(model) if by_name else ({}, {}))]
+    dead = {name.removeprefix(prefix): shape for name, shape in unreachable(document).items()}
     wants = totals(model)
-    wants["total"] -= sum(prod(shape) for shape in dead.values())
+    unread = sum(count.unreachable.values())
+    wants["total"] -= unread
+    assert set(count.unreachable) == set(count.unreachable_reasons)
     found = [f"{what}: {getattr(count, what):,} instead of {n:,}" for what, n in wants.items() if getattr(count, what) != n]
     if by_name:
         for has, expected, what in zip(mine, theirs, ("parameter", "buffer")):
-            expected = {name: shape for name, shape in expected.items() if 0 not in shape and name not in dead}
+            has = has | (dead if what == "parameter" else {})
+            expected = {name: shape for name, shape in expected.items() if 0 not in shape}
             found += [f"{what} {n}: {has.get(n)} instead of {expected.get(n)}" for n in sorted(has | expected) if has.get(n) != expected.get(n)][:12]
     if run and not found and wants["total"] <= SMALL_ENOUGH_TO_RUN and (failed := runs(document, cls_name, dead)):
         found.append(f"we count what the reference cannot run: {type(failed).__name__}: {str(failed)[:300]}")
@@ -307,7 +317,7 @@ def main(names: list[str], examples: int) -> None:
         if (
             facts
             and (model := from_config(start))
-            and count_sizes(model.sizes, head=model.reading.head).total != facts.total - flaws.OF_DEFAULT_CONFIGS.get(name, 0)
+            and (count := count_sizes(model.sizes, head=model.reading.head)).total + sum(count.unreachable.values()) != facts.total
         ):
             wrong.append(f"DEFAULT CONFIG is not the line of truth, {facts.total:,}")
         rng, counted = random.Random(1), 0  # noqa: S311

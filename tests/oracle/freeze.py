@@ -1,6 +1,7 @@
 """Freeze cases of the differential test into tests/data/cases.json: `python -m tests.oracle.freeze [MODEL_TYPE...]`.
 
-`python -m tests.oracle.freeze --task-heads` freezes classes with the head of another task into tests/data/task_heads.json.
+`python -m tests.oracle.freeze --task-heads` freezes classes with the head of another task into tests/data/task_heads.json, `--unreachable`
+the configs of tests/data/unreachable.json anew.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 import random
 import sys
 import tempfile
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from tests.cases import CASES, digest, load
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential
 from tests.task_heads import TASK_HEADS
+from tests.test_unreachable import UNREACHABLE
 
 COUNTED, SAVED, REFUSED, LARGEST = 5, 1, 2, 2_000
 
@@ -85,6 +88,22 @@ def freeze_task_heads() -> None:
     TASK_HEADS.write_text("{\n" + ",\n".join(blocks) + "\n}\n", encoding="utf-8")
 
 
+def unreachable_facts(config: dict[str, Any]) -> dict[str, Any]:
+    """What the reference allocates for a config, and which of its tensors are none that a forward pass reads by our declaration."""
+    model = differential.build(config, config["architectures"][0])
+    prefix = f"{model.base_model_prefix}."
+    saved = {name.removeprefix(prefix): prod(shape) for name, shape in differential.named(model)[0].items()}
+    read = {name.removeprefix(prefix) for name in differential.ours(config)[1]}
+    numel = sum(p.numel() for p in model.parameters())
+    return {"config": config, "prefix": prefix, "numel": numel, "unreachable": {name: n for name, n in sorted(saved.items()) if name not in read}}
+
+
+def freeze_unreachable() -> None:
+    """The same configs anew."""
+    entries = [unreachable_facts(entry["config"]) for entry in json.loads(UNREACHABLE.read_text(encoding="utf-8"))]
+    UNREACHABLE.write_text(f"[\n{lines(entries)}\n]\n", encoding="utf-8")
+
+
 def lines(entries: list[dict[str, Any]]) -> str:
     return ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
 
@@ -93,6 +112,9 @@ def main(names: list[str]) -> None:
     differential.silence()
     if names == ["--task-heads"]:
         freeze_task_heads()
+        return
+    if names == ["--unreachable"]:
+        freeze_unreachable()
         return
     for name in names or sorted(MODEL_TYPES):
         found = cases(name)

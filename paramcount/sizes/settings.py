@@ -1,0 +1,117 @@
+"""What the reference asks of the keys of a config.json whether or not a size is read from them: types of values, names of activations,
+kinds of rotary positions. settings.json holds it for each of its config classes; tests/oracle/settings.py finds it out by trying."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paramcount.errors import ParamcountError, near, shown
+
+TABLE = Path(__file__).with_name("settings.json")
+NAMES = {"i": "an integer", "f": "a number with a decimal point", "b": "true or false", "s": "a string", "l": "a list", "d": "a mapping", "n": "null"}
+TYPES = {"i": int, "f": float, "b": bool, "s": str, "l": list, "d": dict, "n": type(None)}
+AUTO = "*"  # before the model type that a section is of unless it names another
+ACTIVATIONS = (  # of transformers.activations.ACT2CLS, those without weights
+    "gelu", "gelu_10", "gelu_fast", "gelu_new", "gelu_python", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_accurate", "hardswish", "laplace",
+    "leaky_relu", "linear", "mish", "quick_gelu", "relu", "relu2", "relu6", "sigmoid", "silu", "sqrtsoftplus", "swish", "tanh",
+)  # fmt: skip
+# {kind of rotary positions: the keys that it needs}, as RotaryEmbeddingConfigMixin checks them; defaults stand in for the others.
+ROPE_KEYS: dict[str, tuple[str, ...]] = {
+    "default": (), "proportional": (), "linear": ("factor",), "dynamic": ("factor",), "yarn": ("factor",), "longrope": ("short_factor", "long_factor"),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
+}  # fmt: skip
+
+
+class Settings(NamedTuple):
+    """What a config class of the reference asks."""
+
+    types: dict[str, frozenset[type]]  # {key: types of its values}
+    letters: dict[str, str]  # {key: the same types as letters of NAMES}
+    activations: dict[str, tuple[str, ...]]  # {key: the names that it takes}
+    sections: dict[str, str]  # {key of a section: its class, or AUTO and a model type}
+    rope: tuple[str, ...] | None  # kinds of rotary positions; None if any is taken
+
+
+@cache
+def load() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def settings_of(name: str) -> Settings:
+    """What the config class of that name asks."""
+    table = load()
+    letters = {key: types for types, keys in table["keys"].get(name, {}).items() for key in keys.split()}
+    return Settings(
+        {key: frozenset(TYPES[letter] for letter in word.rstrip("ax")) for key, word in letters.items()},
+        letters,
+        {key: (*ACTIVATIONS, "xielu") if word.endswith("x") else ACTIVATIONS for key, word in letters.items() if word.endswith(("a", "x"))},
+        table["sections"].get(name, {}),
+        (*ROPE_KEYS, *table["rope"][name]) if name in table["rope"] else None,
+    )
+
+
+def check_settings(document: Mapping[str, Any], model_type: str) -> None:
+    """Raises for a config.json with a value that the reference refuses, or cannot build or run a model with."""
+    name = load()["types"].get(model_type)
+    if name is not None:  # else the config class is not the reference's own
+        check_class(document, settings_of(name))
+
+
+def check_class(config: Mapping[str, Any], settings: Settings) -> None:
+    for key, value in config.items():
+        types = settings.types.get(key)
+        if types is not None and type(value) not in types:
+            check_type(value, key, settings.letters[key])
+    for key, known in settings.activations.items():
+        value = config.get(key)
+        if isinstance(value, str) and value not in known:
+            raise ParamcountError(f"= {shown(value)}", where=key, accepted="an activation of transformers without weights", nearest=near(value, known))
+    if settings.rope is not None and (rope := config.get("rope_scaling") or config.get("rope_parameters")):
+        check_rope(rope, settings.rope, "rope_scaling" if config.get("rope_scaling") else "rope_parameters")
+    for key, name in settings.sections.items():
+        check_section(config.get(key), key, name)
+
+
+def check_section(section: object, key: str, name: str) -> None:
+    """A config inside a config: of one class, or of that of its own model type."""
+    if not isinstance(section, Mapping):
+        return
+    if name.startswith(AUTO):
+        model_type = section.get("model_type", name.removeprefix(AUTO))
+        name = load()["types"].get(model_type, "") if isinstance(model_type, str) else ""
+    try:
+        check_class(section, settings_of(name))
+    except ParamcountError as error:
+        raise error.inside(key) from None
+
+
+def check_type(value: object, key: str, letters: str) -> None:
+    """Raises if a value is of none of these types; a list may be any sequence, a mapping may stand for a special float."""
+    special = isinstance(value, Mapping) and "__float__" in value and "f" in letters
+    if special or (isinstance(value, tuple) and "l" in letters) or (isinstance(value, Mapping) and "d" in letters):
+        return
+    raise ParamcountError(f"= {shown(value)}", where=key, accepted=" or ".join(NAMES[letter] for letter in letters.rstrip("ax")))
+
+
+def check_rope(rope: object, kinds: tuple[str, ...], key: str) -> None:
+    """The kind of rotary positions, of all layers or of each kind of layer, and the numbers that the kind needs."""
+    if not isinstance(rope, Mapping):
+        raise ParamcountError(f"= {shown(rope)}", where=key, accepted="a mapping")
+    if blocks := {name: block for name, block in rope.items() if isinstance(block, Mapping)}:
+        for name, block in blocks.items():
+            check_rope(block, kinds, f"{key}.{name}")
+        return
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    if kind not in kinds:
+        raise ParamcountError(f"= {shown(kind)}", where=f"{key}.rope_type", accepted=", ".join(kinds), nearest=near(kind, kinds))
+    for needed in ROPE_KEYS.get(str(kind), ()):
+        if needed not in rope:
+            raise ParamcountError(
+                f"is missing for rope_type = {kind}", where=f"{key}.{needed}", accepted="a list" if needed[:5] in ("short", "long_") else "a number"
+            )

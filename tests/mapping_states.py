@@ -1,0 +1,89 @@
+"""Every model type of six mappings of transformers 5.23.0 and what paramcount makes of its class: tests/data/mappings.csv.
+
+`python -m tests.mapping_states` works out the states again from what is supported; tests/oracle/test_mappings.py holds the rows against
+transformers.
+
+exact: the total is the class's own, tensor by tensor; unreachable: the same, but for parameters that no forward pass reads, which are
+reported apart; language model only: the other parts are not declared; without its head: the class's own head is not declared; refused:
+the reference itself cannot build the class from its default config; unsupported: an error, for the reason given.
+"""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import paramcount as pc
+from tests.model_types import MODEL_TYPES
+
+MAPPINGS = Path(__file__).parent / "data" / "mappings.csv"
+EXACT, UNREACHABLE, LANGUAGE_MODEL, BODY, REFUSED, UNSUPPORTED = STATES = (
+    "exact", "unreachable", "language model only", "without its head", "refused", "unsupported",
+)  # fmt: skip
+
+
+class Row(NamedTuple):
+    mapping: str
+    model_type: str
+    cls: str
+    state: str
+    reason: str
+
+
+COLUMNS = tuple("class" if field == "cls" else field for field in Row._fields)
+
+
+def load() -> list[Row]:
+    with MAPPINGS.open(encoding="utf-8", newline="") as file:
+        return [Row(*row.values()) for row in csv.DictReader(file)]
+
+
+def save(rows: list[Row]) -> None:
+    with MAPPINGS.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(rows)
+
+
+def state(row: Row) -> str:
+    """What paramcount makes of the default config of a row's model type and class."""
+    facts = MODEL_TYPES.get(f"{row.model_type}.{row.cls}", MODEL_TYPES.get(row.model_type))
+    needed = facts.vary.get("=", {}) if facts else {}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pc.ConfigWarning)  # the defaults are meant
+            count = pc.count({"model_type": row.model_type, "architectures": [row.cls], **needed})
+    except pc.ParamcountError:
+        return row.state if row.state == REFUSED else UNSUPPORTED
+    if count.scope == "language_model":
+        return LANGUAGE_MODEL
+    if count.not_counted or count.reference != row.cls:
+        return BODY
+    reference = facts.total if facts and facts.cls == row.cls else count.total
+    return EXACT if count.total == reference else UNREACHABLE
+
+
+def sentence(rows: list[Row]) -> str:
+    """The sums, as the README states them."""
+    states: dict[str, set[str]] = {name: {row.model_type for row in rows if row.state == name} for name in STATES}
+    best: set[str] = set()
+    sums = {}
+    for name in STATES:
+        sums[name] = len(states[name] - best)
+        best |= states[name]
+    whole = sums[EXACT] + sums[UNREACHABLE]
+    return (
+        f"Of the {len(best)} model types in transformers' mappings for causal, sequence-to-sequence, masked, image-text-to-text and multimodal "
+        f"language models and pre-training, {whole} are counted whole, {sums[LANGUAGE_MODEL]} as their language model alone, "
+        f"and {sums[BODY] + sums[REFUSED] + sums[UNSUPPORTED]} not yet (tests/data/mappings.csv says what each lacks)."
+    )
+
+
+def renew() -> None:
+    save([row._replace(state=now, reason="" if now in (EXACT, UNREACHABLE) else row.reason) for row in load() if (now := state(row))])
+
+
+if __name__ == "__main__":
+    renew()

@@ -1,0 +1,33 @@
+"""paramcount/config_keys/settings.json says what the reference's config classes take, as trying them finds out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from paramcount.sizes.settings import ACTIVATIONS, ROPE_KEYS, settings_of
+from tests.oracle.settings import classes, letters, sections
+
+pytestmark = pytest.mark.oracle
+pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
+pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
+
+
+def test_the_activations_are_those_of_the_reference_without_weights() -> None:
+    from transformers.activations import ACT2CLS, ACT2FN
+
+    assert set(ACTIVATIONS) == {name for name in ACT2CLS if not list(ACT2FN[name].parameters())}
+
+
+def test_the_kinds_of_rotary_positions_are_those_of_the_reference() -> None:
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    assert set(ROPE_KEYS) == {"default", *ROPE_INIT_FUNCTIONS}
+
+
+@pytest.mark.parametrize(("name", "cls"), sorted(classes()[1].items()))
+def test_a_config_class_takes_the_types_that_the_table_says(name: str, cls: Any) -> None:
+    settings = settings_of(name)
+    assert {key: letters(cls, key) for key in settings.letters} == {key: types.rstrip("ax") for key, types in settings.letters.items()}
+    assert settings.sections == sections(cls)

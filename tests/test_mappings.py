@@ -1,0 +1,27 @@
+"""What paramcount makes of every model type of transformers' six mappings: tests/data/mappings.csv is true, and the README states its sums."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mapping_states import EXACT, STATES, UNREACHABLE, Row, load, sentence, state
+
+ROWS = load()
+README = Path(__file__).parent.parent / "README.md"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.mapping}-{row.model_type}-{row.cls}")
+def test_the_state_of_a_class_is_as_the_table_says(row: Row) -> None:
+    """After a change of what is supported: python -m tests.mapping_states"""
+    assert state(row) == row.state
+
+
+def test_every_row_has_a_state_and_what_is_not_counted_whole_a_reason() -> None:
+    assert {row.state for row in ROWS} <= set(STATES)
+    assert [row for row in ROWS if (row.state in (EXACT, UNREACHABLE)) == bool(row.reason)] == []
+
+
+def test_the_readme_states_the_sums() -> None:
+    assert sentence(ROWS) in README.read_text(encoding="utf-8")

@@ -1,0 +1,106 @@
+"""What the reference allocates and no forward pass reads: in no count, and beside the total the reference's sum of numel.
+
+tests/data/unreachable.json holds, for a config of every architecture that has such tensors, what transformers 5.23.0 allocates for it and
+which of its tensors are those. `python -m tests.oracle.freeze --unreachable` writes it, tests/oracle/test_unreachable.py checks it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+from paramcount.architectures import ARCHITECTURES, architecture
+from paramcount.checkpoints.matching import named
+from paramcount.counting.tensors import unreachable_tensors
+from paramcount.sizes import Sizes
+from tests.test_config_json import lines
+
+UNREACHABLE = Path(__file__).parent / "data" / "unreachable.json"
+CASES: list[dict[str, Any]] = json.loads(UNREACHABLE.read_text(encoding="utf-8"))
+LONGCAT = {"model_type": "longcat_flash"}
+BERT = {
+    "model_type": "bert", "architectures": ["BertForMaskedLM"], "tie_word_embeddings": False, "vocab_size": 96, "hidden_size": 32,
+    "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 40,
+}  # fmt: skip
+
+
+def name_of(case: dict[str, Any]) -> str:
+    return str(case["config"]["architectures"][0])
+
+
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_total_and_unreachable_are_all_that_the_reference_allocates(case: dict[str, Any]) -> None:
+    count = pc.count(case["config"])
+    assert count.total + sum(count.unreachable.values()) == case["numel"]
+    tensors = named(tensor for tensor, _ in unreachable_tensors(count.sizes, count.head))
+    found = {name.removeprefix(case["prefix"]): tensor.parameters // tensor.copies for name, tensor in tensors.items()}
+    assert found == case["unreachable"]
+    assert set(count.unreachable_reasons) == set(count.unreachable)
+
+
+def test_a_class_without_an_lm_head_has_no_second_bias() -> None:
+    found = {name_of(case): list(case["unreachable"]) for case in CASES if case["config"]["model_type"] == "bert"}
+    assert found == {
+        "BertForMaskedLM": ["cls.predictions.bias"],
+        "BertForPreTraining": ["cls.predictions.bias"],
+        "BertForTokenClassification": [],
+        "BertModel": [],
+    }
+
+
+def test_every_declaration_of_unreachable_tensors_has_a_case() -> None:
+    counted = {type(pc.load(case["config"]).sizes).unreachable for case in CASES if case["unreachable"]}
+    library = [name for name in ARCHITECTURES if " of " not in architecture(name).reference]
+    declared = {architecture(name).unreachable for name in library} - {Sizes.unreachable}
+    assert declared - counted == set()
+
+
+def test_longcat_s_identity_experts() -> None:
+    """28 layers, 256 identity experts with a gate and an up matrix of 2,048 x 6,144 each: LongcatFlashExperts.__init__."""
+    count = pc.count(LONGCAT)
+    assert sum(count.unreachable.values()) == 28 * 256 * 2 * 2048 * 6144 == 180_388_626_432
+    assert set(count.unreachable_reasons.values()) == {"identity experts compute nothing"}
+
+
+def test_deepseek_vl2_s_attention_pooling() -> None:
+    """timm's AttentionPoolLatent as siglip_vit.py makes it: a latent vector, q, kv, proj, norm and an MLP of mlp_ratio, all with biases."""
+    vision = {"width": 1152, "layers": 2, "heads": 16, "patch_size": 14, "image_size": 384, "mlp_ratio": 3.7362}
+    d, d_ff = 1152, 4304
+    count = pc.count({"model_type": "deepseek_vl_v2", "tile_tag": "2D", "language_config": {}, "projector_config": {}, "vision_config": vision})
+    assert sum(count.unreachable.values()) == d + 4 * (d * d + d) + 2 * d + (2 * d * d_ff + d_ff + d)
+    assert count.unreachable["vision.attn_pool.kv.weight"] == 2 * d * d
+
+
+def test_it_is_shown_with_its_reason_and_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(BERT), encoding="utf-8")
+    out, _ = lines(capsys, str(path))
+    assert "unreachable 96, not in the total: an untied LM head reads a bias of its own" in out
+    data = json.loads(lines(capsys, str(path), "--json")[0])
+    assert data["unreachable"] == {"cls.predictions.bias": 96}
+    assert data["unreachable_reasons"] == {"cls.predictions.bias": "an untied LM head reads a bias of its own"}
+    assert "unreachable 96, not in the total: an untied LM head reads a bias of its own" in pc.explain(BERT).remarks
+
+
+def test_most_models_have_none() -> None:
+    count = pc.count("llama-3.1-8b")
+    assert (count.unreachable, count.unreachable_reasons) == ({}, {})
+
+
+def test_a_checkpoint_may_hold_it_in_its_shape() -> None:
+    from tests.test_checkpoint_layouts import checked
+
+    shapes = {name: tensor.shape for name, tensor in named(pc.count(BERT).tensors).items()}
+    assert checked(BERT, shapes | {"cls.predictions.bias": (96,)}).ok
+    assert [line.said.finding for line in checked(BERT, shapes | {"cls.predictions.bias": (97,)}).lines if not line.said.ok] == ["unexpected"]
+
+
+@pytest.mark.parametrize(("tied", "head"), list(itertools.product((True, False), repeat=2)))
+def test_the_second_bias_is_that_of_an_untied_head(tied: bool, head: bool) -> None:
+    cls = "BertForMaskedLM" if head else "BertModel"
+    assert pc.count({**BERT, "tie_word_embeddings": tied, "architectures": [cls]}).unreachable == ({"cls.predictions.bias": 96} if head and not tied else {})
