@@ -13,7 +13,7 @@ from typing import Any
 
 from paramcount import zoo
 from paramcount.commands import COMMANDS
-from paramcount.errors import LONGEST, ParamcountError, near, printable, quoted, refused_warnings, show_warnings
+from paramcount.errors import LONGEST, ParamcountError, few, near, printable, quoted, refused_warnings, show_warnings
 from paramcount.files import expanded
 from paramcount.hub_urls import hub_address, is_url
 
@@ -90,7 +90,7 @@ def find(name: str) -> str:
     if name and (id := known.get(folded(name[:LONGEST]))):
         return id
     if name in zoo.families():
-        raise ParamcountError(f"{name} is a family of {len(list(zoo.ids(name)))} models", accepted=f"one of them: {', '.join(zoo.ids(name))}")
+        raise ParamcountError(f"{name} is a family of {len(list(zoo.ids(name)))} models", accepted=f"one of them: {few(zoo.ids(name))}")
     raise ParamcountError(f"unknown model {quoted(name)}", accepted="what `paramcount list` names, or a path such as ./model.yaml", nearest=nearest_to(name))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paramcount.errors import ParamcountError, near, shown
+from paramcount.errors import ParamcountError, few, near, shown
 
 if TYPE_CHECKING:
     from paramcount.sizes import Sizes
@@ -165,7 +165,7 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     named_type(model_type, where)
     if model_type not in texts and model_type != composite.text:
         raise ParamcountError(
-            f"= {shown(model_type)} is not supported", where=f"{where}.model_type", accepted=", ".join(sorted(texts)), nearest=near(model_type, texts)
+            f"= {shown(model_type)} is not supported", where=f"{where}.model_type", accepted=few(sorted(texts), model_type), nearest=near(model_type, texts)
         )
     found = {**section, "model_type": model_type, "architectures": None}
     outside = document.get("tie_word_embeddings", composite.tied)
@@ -227,7 +227,7 @@ def tower_config(document: Mapping[str, Any]) -> tuple[type[Sizes], Mapping[str,
     """The class of the tower that a composite config.json names, and its section."""
     name, section = tower_named(document)
     if name not in TOWERS:
-        raise ParamcountError(f"= {shown(name)} is not supported", where="vision_config.model_type", accepted=", ".join(TOWERS), nearest=near(name, TOWERS))
+        raise ParamcountError(f"= {shown(name)} is not supported", where="vision_config.model_type", accepted=few(TOWERS, name), nearest=near(name, TOWERS))
     module, cls = TOWERS[name]
     found: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), cls)
     return found, section
