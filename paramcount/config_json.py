@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Any
 
 from paramcount.architectures import ARCHITECTURES
@@ -116,10 +117,11 @@ def task_heads(model_type: str) -> Collection[str]:
     return declared_heads(model_type)
 
 
-def supported_classes(model_type: str) -> list[str]:
-    """The classes of a model type that are counted, its usual one first."""
+@cache
+def supported_classes(model_type: str) -> tuple[str, ...]:
+    """The classes of a known model type that are counted, its usual one first."""
     variants = [name.partition(".")[2] for name in ARCHITECTURES if name.startswith(f"{model_type}.")]
-    return [*classes(architecture_of(model_type)), *variants, *task_heads(model_type)]
+    return (*classes(architecture_of(model_type)), *variants, *task_heads(model_type))
 
 
 def is_supported(cls: str, model_type: str) -> bool:
