@@ -130,6 +130,8 @@ def is_supported(cls: str, model_type: str) -> bool:
 
 def refuse_undeclared_class(model_type: str, cls: str, architecture: type[Sizes]) -> None:
     """Raises if a class is named like those of the model type, or like one of another task, and is none that is supported."""
+    if cls in classes(architecture):
+        return
     beginning = stem(reference_class(architecture))
     if (cls.startswith(beginning) or cls.endswith(TASKS)) and cls not in (supported := supported_classes(model_type)):
         expected = " or ".join(dict.fromkeys([*near(cls, supported, 4), supported[0]]))

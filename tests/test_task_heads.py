@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +158,9 @@ def test_a_zoo_entry_may_name_such_a_class() -> None:
     sizes = pc.load({**LLAMA, "architectures": ["LlamaForSequenceClassification"]}).sizes
     entry = {"architecture": "llama.LlamaForSequenceClassification", "config": sizes.model_dump()}
     assert pc.count(entry).total == LLAMA_BODY + 2 * 32
+
+
+def test_the_heads_of_other_tasks_are_loaded_only_for_their_classes() -> None:
+    code = "import sys, paramcount as pc; pc.count({'model_type': 'llama', 'architectures': ['LlamaForCausalLM']}); "
+    code += "sys.exit('paramcount.architectures.task_heads' in sys.modules)"
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0
