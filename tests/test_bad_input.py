@@ -106,7 +106,8 @@ def test_every_field_of_every_architecture_is_required_and_no_other_is_known(arc
             pc.load(entry(architecture, **{name: None}))
         assert str(caught.value) == f"config.{name}: is missing (accepted: every field written out)"
     message = refusal(entry(architecture, n_layesr=3))
-    assert message.startswith(f"config.n_layesr: is not a field (accepted: {', '.join(fields)}); did you mean n_layers")
+    assert message.startswith("config.n_layesr: is not a field (accepted: n_layers, ")
+    assert f", … {len(fields)} in all); did you mean n_layers" in message
 
 
 @pytest.mark.parametrize("architecture", sorted(MODELS))
@@ -195,9 +196,6 @@ def test_every_command_refuses_heads_that_kv_heads_do_not_divide(command: str, c
 
 # ---- entries: everything but the sizes
 
-ACCEPTED_FIELDS = (
-    "id, name, family, publisher, released, hf, aliases, estimate, architecture, context_length, config, checked, release, claims, sources, published, notes"
-)
 KINDS = "'config_json', 'mirror', 'paper', 'model_card', 'reference_default', 'safetensors_index', 'publisher' or 'secondary'"
 ARCHITECTURE_OR_ESTIMATE = "(accepted: architecture and config, or estimate: true and claims)"
 NEITHER = "model_type: is missing (accepted: a config.json with model_type, or a zoo entry with architecture and config)"
@@ -211,8 +209,8 @@ def figure(value: object, source: str = "paper") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"bogus": 1}, f"bogus: is not a field (accepted: {ACCEPTED_FIELDS})"),
-        ({"famly": "llama"}, f"famly: is not a field (accepted: {ACCEPTED_FIELDS}); did you mean family?"),
+        ({"bogus": 1}, "bogus: is not a field (accepted: sources, notes, config, publisher, published, … 17 in all)"),
+        ({"famly": "llama"}, "famly: is not a field (accepted: family, name, claims, aliases, hf, … 17 in all); did you mean family?"),
         ({"architecture": None}, f"architecture: is missing {ARCHITECTURE_OR_ESTIMATE}"),
         ({"config": None}, f"config: is missing {ARCHITECTURE_OR_ESTIMATE}"),
         ({"config": []}, "config = a list (accepted: a mapping of sizes)"),
@@ -300,7 +298,7 @@ def test_the_middle_of_a_message_about_an_endless_name_is_cut() -> None:
     message = refusal({"architecture": "llama", "config": LLAMA | {"n" * 1_000_000: 1}})
     assert message.startswith("config.nnnn")
     assert "…" in message
-    assert message.endswith("mlp_bias, tie_word_embeddings)")
+    assert message.endswith(", … 10 in all)")
 
 
 def test_any_mapping_and_any_date_will_do() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.cli import main
-from tests.refusing import refusal
+from tests.refusing import refusal, refused_by
 from tests.test_config_files import QWEN, TOTAL
 
 DATA = Path(__file__).parent / "data"
@@ -483,3 +483,12 @@ def test_qwen3_omni_is_counted_as_the_language_model_of_its_thinker() -> None:
 )
 def test_an_error_inside_a_composite_inside_a_composite_names_the_whole_path(thinker: object, message: str) -> None:
     assert refusal({"model_type": "qwen3_omni_moe", "thinker_config": thinker}) == message
+
+
+def test_ovis2_may_have_an_lm_head_of_its_own() -> None:
+    """Its sizes stand outside text_config; the reference makes it there (modeling_ovis2.py, Ovis2ForConditionalGeneration)."""
+    text = {"vocab_size": 96, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 40}
+    own = {"model_type": "ovis2", "tie_word_embeddings": False, "vocab_size": 96, "hidden_size": 32, "text_config": text}
+    assert pc.count(own).total - pc.count(own | {"tie_word_embeddings": True}).total == 96 * 32
+    assert pc.count(own).scope == "language_model"
+    assert "same vocab_size and hidden_size" in refused_by(pc.count, own | {"vocab_size": 64})

@@ -250,10 +250,10 @@ def test_a_word_that_names_a_model_is_the_model_and_a_mapping_the_architecture()
 
 
 REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
-    "an unknown count": (("gpt2-small", "toatl"), {}, r"^of = the text 'toatl' \(accepted: total, active, .*\); did you mean total\?$"),
+    "an unknown count": (("gpt2-small", "toatl"), {}, r"^of = the text 'toatl' \(accepted: total, .*… 33 in all\); did you mean total\?$"),
     "no count": (("gpt2-small", None), {}, "^of = null"),
     "a list of counts": (("gpt2-small", ["total"]), {}, "^of = a list"),
-    "an unknown detail": (("llama-3.1-8b", "qkv.o"), {}, r"^of = the text 'qkv\.o' \(accepted: total, active, "),
+    "an unknown detail": (("llama-3.1-8b", "qkv.o"), {}, r"^of = the text 'qkv\.o' \(accepted: qkv, "),
     "an unknown word": (("lama",), {}, r"^unknown model 'lama' .*or an architecture\); did you mean llama or"),
     "no architecture": (({"architecture": "gpt3"},), {}, r"^unknown architecture gpt3 \(accepted: .*\); did you mean gptj or gpt2"),
     "no word": (({"architecture": 3},), {}, "^unknown architecture 3"),

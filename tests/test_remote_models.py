@@ -139,6 +139,12 @@ def test_a_router_of_deepseek_vl2_that_balances_without_a_loss_has_a_learned_bia
     assert more == 26 * 64
 
 
+@pytest.mark.parametrize(("name", "published"), [("deepseek-vl2-tiny", 3_370_501_440), ("deepseek-vl2-small", 16_148_349_504)])
+def test_with_what_nothing_reads_deepseek_vl2_has_the_safetensors_total_of_its_release(name: str, published: int) -> None:
+    count = pc.count(config(name))
+    assert count.total + sum(count.unreachable.values()) == published
+
+
 def searched(*blocks: tuple[dict[str, Any], dict[str, Any]], **more: Any) -> dict[str, Any]:
     """A small config of searched layers."""
     sizes = {"vocab_size": 100, "hidden_size": 64, "num_attention_heads": 8, "num_hidden_layers": len(blocks)}

@@ -21,6 +21,9 @@ from tests.refusing import command_refusal
 from tests.running import Run, Runner
 from tests.test_config_files import TOTAL, cached, written
 
+# GPT-2 small as released: 124,439,808 parameters
+GPT2 = {"model_type": "gpt2", "vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12}
+
 
 @pytest.fixture(autouse=True)
 def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +32,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_every_config_below_a_directory_is_a_row(run: Runner) -> None:
     written("store/Qwen3-8B/config.json")
-    written("store/deep/er/gpt2/config.json", {"model_type": "gpt2"})
+    written("store/deep/er/gpt2/config.json", GPT2)
     cached("a/b", "aaa", home="store")
     done = run("scan", "store", "--csv")
     assert (done.code, done.err) == (0, "")
@@ -38,7 +41,7 @@ def test_every_config_below_a_directory_is_a_row(run: Runner) -> None:
 
 
 def test_what_cannot_be_counted_is_listed_at_the_end_and_the_exit_code_is_1(run: Runner) -> None:
-    written("s/good/config.json", {"model_type": "gpt2"})
+    written("s/good/config.json", GPT2)
     written("s/broken/config.json", "{")
     written("s/vae/config.json", {"_class_name": "AutoencoderKL", "_diffusers_version": "0.30"})
     Path("s/gone").mkdir()
@@ -55,7 +58,7 @@ def test_what_cannot_be_counted_is_listed_at_the_end_and_the_exit_code_is_1(run:
 
 
 def test_columns_and_order_are_those_of_a_comparison(run: Runner) -> None:
-    written("s/a/config.json", {"model_type": "gpt2"})
+    written("s/a/config.json", GPT2)
     written("s/b/config.json")
     done = run("scan", "s", "--columns", "total,n_layers", "--sort", "-total", "--csv")
     assert done == Run(0, f"id,total,n_layers\nb,{TOTAL},36\na,124439808,12\n", "")
@@ -73,7 +76,7 @@ def test_columns_and_order_are_those_of_a_comparison(run: Runner) -> None:
 )
 def test_what_cannot_be_scanned_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("empty").mkdir()
-    written("s/a/config.json", {"model_type": "gpt2"})
+    written("s/a/config.json", GPT2)
     assert command_refusal(capsys, "scan", *args).startswith(message)
 
 
@@ -90,10 +93,10 @@ def test_links_in_a_circle_and_files_that_cannot_be_read_stop_nothing() -> None:
 
 
 def test_what_is_skipped_is_listed_and_no_more_than_twenty_of_it(run: Runner) -> None:
-    written("s/a/config.json", {"model_type": "gpt2"})
-    written("s/refs/config.json", {"model_type": "gpt2"})
-    written("s/blobs/config.json", {"model_type": "gpt2"})
-    written("s/a/.git/config.json", {"model_type": "gpt2"})
+    written("s/a/config.json", GPT2)
+    written("s/refs/config.json", GPT2)
+    written("s/blobs/config.json", GPT2)
+    written("s/a/.git/config.json", GPT2)
     Path("s/.no_exist").mkdir()
     for i in range(30):
         Path(f"s/link{i:02}").symlink_to("a")
@@ -115,7 +118,7 @@ def test_a_thousand_nested_directories_are_scanned() -> None:
         for _ in range(1000):
             Path("d").mkdir()
             os.chdir("d")
-        written("config.json", {"model_type": "gpt2"})
+        written("config.json", GPT2)
     finally:
         os.chdir(here)
     found = scanned(Path("d"))
@@ -124,14 +127,14 @@ def test_a_thousand_nested_directories_are_scanned() -> None:
 
 
 def test_a_path_beyond_the_limit_of_the_system_is_listed_and_the_exit_code_is_1(run: Runner) -> None:
-    written("s/a/config.json", {"model_type": "gpt2"})
+    written("s/a/config.json", GPT2)
     here = Path.cwd()
     try:
         os.chdir("s")
         for _ in range(25):
             Path("d" * 200).mkdir()
             os.chdir("d" * 200)
-        written("config.json", {"model_type": "gpt2"})
+        written("config.json", GPT2)
     finally:
         os.chdir(here)
     done = run("scan", "s", "--columns", "total", "--csv")
@@ -169,7 +172,7 @@ def nobody() -> Iterator[Callable[..., Run]]:
 
 def test_directories_that_cannot_be_read_are_listed_and_stop_nothing(nobody: Callable[..., Run]) -> None:
     for name in ("a", "closed", "listed", "open"):
-        written(f"s/{name}/config.json", {"model_type": "gpt2"})
+        written(f"s/{name}/config.json", GPT2)
     Path("s/closed").chmod(0o700)
     Path("s/listed").chmod(0o744)
     done = nobody("scan", "s", "--columns", "total", "--csv")
@@ -187,7 +190,7 @@ def test_directories_that_cannot_be_read_are_listed_and_stop_nothing(nobody: Cal
 
 @pytest.mark.parametrize("mode", [0o700, 0o711, 0o744])
 def test_a_model_in_a_directory_that_cannot_be_read_is_refused_in_one_line(mode: int, nobody: Callable[..., Run]) -> None:
-    written("s/a/config.json", {"model_type": "gpt2"})
+    written("s/a/config.json", GPT2)
     Path("s").chmod(mode)
     done = nobody("./s")
     assert done == Run(2, "", "paramcount: s: cannot be read: Permission denied\n")
@@ -196,7 +199,7 @@ def test_a_model_in_a_directory_that_cannot_be_read_is_refused_in_one_line(mode:
 
 
 def test_where_nothing_can_be_read_that_is_what_is_said(nobody: Callable[..., Run]) -> None:
-    written("s/a/config.json", {"model_type": "gpt2"})
+    written("s/a/config.json", GPT2)
     Path("s/a").chmod(0o700)
     done = nobody("scan", "s")
     expected = "paramcount: s: holds no config.json that can be read; 1 directory cannot be read, such as a (accepted: a cache or a model store)\n"
@@ -259,3 +262,20 @@ def test_architectures_lists_every_model_type_with_its_reference_class(run: Runn
             assert row["reference"] == architecture(row["architecture"]).reference
             assert row["about"]
     assert run("architectures").code == 0
+
+
+def test_warnings_of_configs_are_listed_and_with_strict_they_are_errors(run: Runner, tmp_path: Path) -> None:
+    for name, size in (("good", "num_hidden_layers"), ("odd", "num_layer")):
+        (tmp_path / name).mkdir()
+        sizes = {"vocab_size": 100, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128, "num_hidden_layers": 2, size: 2}
+        sizes |= {"hidden_sise": 32} if name == "odd" else {}
+        (tmp_path / name / "config.json").write_text(json.dumps({"model_type": "llama", **sizes}), encoding="utf-8")
+    warning = "odd: ignored hidden_sise (looks like a size, but LlamaForCausalLM does not use it)"
+    done = run("scan", str(tmp_path))
+    assert (done.code, done.err) == (0, f"warning: {warning}\n")
+    done = run("scan", str(tmp_path), "--json")
+    assert (done.code, done.err, json.loads(done.out)["warnings"]) == (0, "", [warning])
+    done = run("scan", str(tmp_path), "--strict", "--csv")
+    assert done.code == 1
+    assert [row["id"] for row in csv.DictReader(io.StringIO(done.out))] == ["good"]
+    assert done.err.splitlines()[0] == "warning: odd: strict: ignored hidden_sise (looks like a size, but LlamaForCausalLM does not use it)"

@@ -119,6 +119,8 @@ def test_fp8_has_a_byte_per_value_and_a_scale_per_block_tensor_or_matrix() -> No
     assert storage(LLAMA, FP8).bytes == linear + rest + 4 * scales
     assert storage(LLAMA, FP8 | {"weight_block_size": None}).bytes == linear + rest + 4 * 14
     assert storage(LLAMA, FP8 | {"activation_scheme": "static"}).bytes == linear + rest + 4 * scales + 4 * 14
+    outputs = 2 * (4 * 128 + 2 * 192 + 128)  # integrations/fbgemm_fp8.py, FbgemmFp8Linear
+    assert storage(LLAMA, {"quant_method": "fbgemm_fp8"}).bytes == linear + rest + 4 * outputs
     assert storage(LLAMA, FP8 | {"modules_to_not_convert": ["lm_head", "model.layers.1"]}).bytes == linear * 3 // 2 + rest + 2 * scales
 
 
@@ -145,7 +147,9 @@ def test_an_ignored_module_is_not_packed_and_a_regular_expression_is_read() -> N
     [
         ({"quant_method": "made-up"}, "has the quant_method 'made-up', which transformers does not know"),
         ({"bits": 4, "group_size": 64}, "has no quant_method, and transformers refuses to load it"),
-        ({"quant_method": "aqlm"}, "is quantised by a scheme that is not read: AQLM"),
+        ({"quant_method": "aqlm"}, "says aqlm, whose stored size paramcount does not compute in this form"),
+        ({"quant_method": "auto-round", "packing_format": "auto_round:auto_gptq", "bits": 4}, "says auto-round, whose stored size"),
+        ({"quant_method": "gptq", "bits": 4, "dynamic": {"-:.*": {}}}, "says gptq, whose stored size"),
         ([4], "= a list (expected: a mapping)"),
         (FP8 | {"weight_block_size": [0, 128]}, "weight_block_size = a list"),
         (FP8 | {"modules_to_not_convert": "lm_head"}, "modules_to_not_convert = the text 'lm_head'"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +129,14 @@ def test_a_class_that_is_not_declared_is_refused_by_name(model_type: str, cls: s
     assert supported.removesuffix(" or ") in message
 
 
+@pytest.mark.parametrize("cls", ["Gemma3Model", "MllamaModel", "Gemma4Model", "Qwen3_5Model"])
+def test_a_composite_without_a_head_is_its_own_class(cls: str) -> None:
+    model_type = cls.removesuffix("Model").lower()
+    whole = pc.count({"model_type": model_type})
+    bare = pc.count({"model_type": model_type, "architectures": [cls]})
+    assert (bare.reference, bare.not_counted, bare.total) == (cls, ("lm_head",), whole.total - whole.lm_head)
+
+
 def test_another_head_of_a_composite_whose_language_model_alone_is_declared_is_refused() -> None:
     message = "architectures.0 = Qwen3ASRForTokenClassification, whose head is not declared, is not supported"
     assert refusal({"model_type": "qwen3_asr", "architectures": ["Qwen3ASRForTokenClassification"]}).startswith(message)
@@ -148,3 +158,9 @@ def test_a_zoo_entry_may_name_such_a_class() -> None:
     sizes = pc.load({**LLAMA, "architectures": ["LlamaForSequenceClassification"]}).sizes
     entry = {"architecture": "llama.LlamaForSequenceClassification", "config": sizes.model_dump()}
     assert pc.count(entry).total == LLAMA_BODY + 2 * 32
+
+
+def test_the_heads_of_other_tasks_are_loaded_only_for_their_classes() -> None:
+    code = "import sys, paramcount as pc; pc.count({'model_type': 'llama', 'architectures': ['LlamaForCausalLM']}); "
+    code += "sys.exit('paramcount.architectures.task_heads' in sys.modules)"
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0

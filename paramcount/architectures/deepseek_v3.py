@@ -10,7 +10,7 @@ from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.parts.mla import latent_attention
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, hf, unvisited
-from paramcount.sizes.conditions import experts_in_every_layer, grouped_routing, latent_heads_stay_whole, one_of, padding_in_table
+from paramcount.sizes.conditions import experts_in_every_layer, experts_named, grouped_routing, latent_heads_stay_whole, not_null, one_of, padding_in_table
 from paramcount.sizes.rules import in_pairs
 
 
@@ -19,7 +19,13 @@ class DeepseekV3(Sizes):
 
     reference: ClassVar[str] = "DeepseekV3ForCausalLM"
     rotated: ClassVar[str | None] = "d_rope"
-    conditions: ClassVar[tuple[Condition, ...]] = (grouped_routing(8, 4), latent_heads_stay_whole(128), padding_in_table(None))
+    conditions: ClassVar[tuple[Condition, ...]] = (
+        experts_named("num_local_experts"),
+        not_null("n_routed_experts"),
+        grouped_routing(8, 4),
+        latent_heads_stay_whole(128),
+        padding_in_table(None),
+    )
 
     vocab_size: Positive = hf(absent=129280)
     d_model: Positive = hf(absent=7168)
@@ -33,7 +39,7 @@ class DeepseekV3(Sizes):
     d_ff: Positive = hf(absent=18432)
     n_dense_layers: Natural = hf(absent=3, at_most="n_layers")
     d_expert: Positive = hf(absent=2048)
-    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256)
+    n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256, null=256)
     n_active_experts: Positive = hf(absent=8, null=unvisited)
     n_shared_experts: Natural = hf(absent=1)
     n_mtp_layers: Natural = hf("num_nextn_predict_layers", "num_mtp_layers", absent=1, null=0)
@@ -65,6 +71,8 @@ class KimiK2(DeepseekV3):
         grouped_routing(8, 4), one_of("topk_method", ("noaux_tc",), "noaux_tc"), experts_in_every_layer, latent_heads_stay_whole(None),
         padding_in_table(None),
     )  # fmt: skip
+
+    n_routed_experts: Positive = hf(absent=256)  # its own config class has no aliases
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -36,5 +36,6 @@ class Emu3Text(Sizes):
 class Emu3TextOf(Emu3Text):
     """The language model of a config that says how images become tokens too."""
 
+    base_model: ClassVar[str | None] = ""
     section: ClassVar[str | None] = "text_config"
     unused_keys: ClassVar[tuple[str, ...]] = ("/vq_config",)

@@ -43,6 +43,7 @@ class Gemma3(Gemma3Text):
     """Source: arXiv:2503.19786, section 2; the tower arXiv:2303.15343."""
 
     reference: ClassVar[str] = "Gemma3ForConditionalGeneration"
+    base_model: ClassVar[str | None] = "Gemma3Model"
     section: ClassVar[str | None] = "text_config"
 
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True, null=False)

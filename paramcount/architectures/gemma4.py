@@ -76,6 +76,7 @@ class Gemma4(Gemma4Text):
     """Source: modeling_gemma4.py of the reference."""
 
     reference: ClassVar[str] = "Gemma4ForConditionalGeneration"
+    base_model: ClassVar[str | None] = "Gemma4Model"
     section: ClassVar[str | None] = "text_config"
 
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True)
@@ -239,6 +240,7 @@ class Gemma4Unified(Gemma4UnifiedText):
     """Source: modeling_gemma4_unified.py of the reference."""
 
     reference: ClassVar[str] = "Gemma4UnifiedForConditionalGeneration"
+    base_model: ClassVar[str | None] = "Gemma4UnifiedModel"
     section: ClassVar[str | None] = "text_config"
 
     tie_word_embeddings: Flag = hf("/tie_word_embeddings", absent=True)

@@ -60,7 +60,7 @@ def resample(c: Any, x: Data) -> Data:
     """Patches to as many vectors as there are learned queries, which attend to them."""
     width = c.language.d_model
     memory = norm(linear(x, "kv_proj", "projector", width), "ln_kv", bias=True)
-    query = Data("query", (x,), (c.n_queries, width), (Weight("query", "projector", (c.n_queries, width)),))
+    query = Data("query", (x,), ("image", width), (Weight("query", "projector", (c.n_queries, width)),))
     query = norm(query, "ln_q", bias=True)
     heads = (c.n_query_heads, 128)
     thirds = {"qkv.q": heads, "qkv.k": heads, "qkv.v": heads}

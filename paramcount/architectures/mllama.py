@@ -95,6 +95,7 @@ class Mllama(MllamaTextOf):
     """The language model with the tower whose images it looks at."""
 
     reference: ClassVar[str] = "MllamaForConditionalGeneration"
+    base_model: ClassVar[str | None] = "MllamaModel"
 
     vision: MllamaVision
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,12 +46,12 @@ class Checkpoint:
     metadata: Mapping[str, Any] = field(default_factory=dict)  # of GGUF: general.architecture and other single values
     quantization_config: Mapping[str, Any] | None = None  # as config.json or quantize_config.json beside it says
 
-    @property
+    @cached_property
     def whole(self) -> bool:
         """Whether every tensor's shape is known."""
         return all(held.shape is not None for held in self.tensors.values())
 
-    @property
+    @cached_property
     def only_names(self) -> bool:
         """Whether no tensor's shape is known: an index says no more than names."""
         return not self.whole and all(held.shape is None for held in self.tensors.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from paramcount.checkpoints.folding import LONGEST_NAME
 from paramcount.checkpoints.writers.gguf_tables import ADDED
@@ -27,6 +28,7 @@ NOT_COUNTED = ("vision tower", "audio tower", "projector")  # beside a model of 
 MASKS = ("attn.bias", "attention.bias", "attn.attention.bias")  # causal masks that older files hold
 
 
+@lru_cache(4096)
 def class_of(name: str, shape: tuple[int, ...] | None) -> str:
     """What such a tensor is: one of WORDS, or unknown.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -88,13 +89,18 @@ def _undeclared(name: str, matches: Matches, checkpoint: Checkpoint, content: Un
     if (original := matches.there.get(COPIES.get(name, ""))) and shape in (None, original.shape):
         return _copy(name, original._replace(tied_to=COPIES[name]), checkpoint, shape)
     what = class_of(key(name), shape)
-    weight = content.tensors.get(f"{name.removesuffix('.bias')}.weight")
-    if what == "unknown" and name.endswith(".bias") and weight and len(weight.held) > 1:
+    if what == "unknown" and name.endswith(".bias") and (weight := content.tensors.get(f"{name.removesuffix('.bias')}.weight")) and len(weight.held) > 1:
         return Finding("beside", BIAS_OF_PACKED, None, shape)
     if name in unreachable and shape in (None, unreachable[name]):
         return Finding("beside", "never read", None, shape)
     accounted = what in HARMLESS or (count.scope == "language_model" and what in NOT_COUNTED)
-    return Finding("beside" if accounted else "unexpected", what, None, shape)
+    return _finding("beside" if accounted else "unexpected", what, shape)
+
+
+@lru_cache(4096)
+def _finding(finding: str, what: str, shape: tuple[int, ...] | None) -> Finding:
+    """The same object for all tensors alike, of which there may be hundreds of thousands."""
+    return Finding(finding, what, None, shape)
 
 
 def _beside(matches: Matches, checkpoint: Checkpoint, content: Unpacked) -> Iterator[tuple[str, Finding]]:

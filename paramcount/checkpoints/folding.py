@@ -38,16 +38,20 @@ def folded(names: Iterable[str]) -> list[tuple[str, list[str]]]:
     >>> folded(["h.0.e.0.w", "h.0.e.1.w", "h.1.e.0.w"])
     [('h.0.e.{0-1}.w', ['h.0.e.0.w', 'h.0.e.1.w']), ('h.1.e.0.w', ['h.1.e.0.w'])]
     """
-    kinds: dict[tuple[str, ...], dict[Indices, None]] = {}
+    kinds: dict[tuple[str, ...], Indices | dict[Indices, None]] = {}  # a single place stands as it is: hostile names have one each
     for name in names:
         words, indices = parted(name)
-        kinds.setdefault(words, {})[indices] = None
+        places = kinds.setdefault(words, indices)
+        if isinstance(places, dict):
+            places[indices] = None
+        elif places != indices:
+            kinds[words] = {places: None, indices: None}
     found = []
     for words, places in kinds.items():
-        if len(words) == 1:
-            found.append((written(words, ()), [words[0]]))
-            continue
-        found += [(written(words, block), [filled(words, place) for place in product(*block)]) for block in blocks(list(places))]
+        if isinstance(places, dict):
+            found += [(written(words, block), [filled(words, place) for place in product(*block)]) for block in blocks(list(places))]
+        else:
+            found.append((written(words, [(index,) for index in places]), [filled(words, places)]))
     return found
 
 

@@ -15,9 +15,9 @@ MOST_LINES = 20
 MOST_MODELS = 6
 
 
-def table(found: Verification, others: Sequence[str] = ()) -> Table:
+def table(found: Verification, others: Sequence[str] = (), format: str = "json") -> Table:
     """A row per component: expected, found, difference; below it every tensor that is not simply there. `others`: models that the
-    checkpoint holds instead."""
+    checkpoint holds instead. Data for JSON, which may be as long as the header, is made for no other format."""
     counts = {name: (n, found.found[name]) for name, n in found.expected.items() if n or found.found[name]}
     if strange := sum(line.values or 0 for line in found.lines if line.said.finding in ("unexpected", "differs")):
         counts["not declared"] = (0, strange)
@@ -26,7 +26,8 @@ def table(found: Verification, others: Sequence[str] = ()) -> Table:
     columns = [Column("component", "component", right=False), Column("expected", "expected"), Column("found", "by name" if found.only_names else "found")]
     columns.append(Column("difference", "difference", show=signed, style=lambda text: "" if text == "0" else "red"))
     below = [*nothing(found), *lines(found), *held_instead(others), *notes(found)]
-    return Table(columns, rows, found.to_dict() | {"zoo": list(others)}, above=[headline(found)], below=below, bold=("total",))
+    data = found.to_dict() | {"zoo": list(others)} if format == "json" else {}
+    return Table(columns, rows, data, above=[headline(found)], below=below, bold=("total",))
 
 
 def nothing(found: Verification) -> list[str]:
@@ -49,7 +50,7 @@ def rows(found: Verification) -> Table:
         for line in found.lines
     ]
     faults = [["fault", fault, *[None] * (len(names) - 2)] for fault in found.faults]
-    return Table([Column(name, name) for name in names], [*components, *tensors, *faults], found.to_dict())
+    return Table([Column(name, name) for name in names], [*components, *tensors, *faults], {})
 
 
 def headline(found: Verification) -> str:

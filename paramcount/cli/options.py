@@ -102,7 +102,7 @@ def picking_options(command: F) -> F:
     """--columns and --sort of a comparison."""
     for option in (
         click.option("--sort", metavar="COLUMN", help="Sort by COLUMN; prefix with - for descending."),
-        click.option("--columns", metavar="A,B,…", help="Pick columns: names, headings or config.json keys, such as total,d_model,num_hidden_layers."),
+        click.option("--columns", metavar="A,B,…", help="Pick columns by name, heading or config.json key."),
     ):
         command = option(command)
     return command
@@ -114,7 +114,7 @@ def download_option(command: F) -> F:
 
 def set_option(command: F) -> F:
     """--set of a what-if, and --strict."""
-    text = "What if: set a size, by its name, heading or config.json key, such as n_layers=40; repeatable."
+    text = "What if: set a size or flag, such as n_layers=40; repeatable."
     strict = click.option("--strict", is_flag=True, expose_value=False, callback=keep_strict, help="Treat warnings as errors (exit code 2).")
     return click.option("--set", "changes", metavar="SIZE=VALUE", multiple=True, help=text)(strict(command))
 
@@ -215,9 +215,7 @@ def output_options(command: F) -> F:
         click.option("--latex", "flags", flag_value="latex", multiple=True, help="Short for --format latex (booktabs)."),
         click.option("--json", "flags", flag_value="json", multiple=True, help="Short for --format json."),
         click.option("--markdown", "flags", flag_value="markdown", multiple=True, help="Short for --format markdown."),
-        click.option(
-            "--csv", "flags", flag_value="csv", multiple=True, help="Short for --format csv; text that begins like a formula gets a leading apostrophe."
-        ),
+        click.option("--csv", "flags", flag_value="csv", multiple=True, help="Short for --format csv; formula-like text gets a leading apostrophe."),
         click.option("--format", "format", type=click.Choice(FORMATS), help="Format of the output."),
     ):
         made = option(made)

@@ -24,8 +24,9 @@ MOST_LISTED = 20  # of a kind
 @click.command("scan", epilog="Example: paramcount scan .")
 @click.argument("folder", metavar="DIR", type=File())
 @picking_options
+@click.option("--strict", is_flag=True, help="Treat warnings as errors (exit code 1).")
 @output_options
-def command(folder: str, columns: str | None, sort: str | None, output: Output) -> None:
+def command(folder: str, columns: str | None, sort: str | None, strict: bool, output: Output) -> None:
     """Count every config.json below a directory.
 
     Configs and directories that cannot be read are listed at the end, and the exit code is 1. Symbolic links to directories, .git and
@@ -39,7 +40,7 @@ def command(folder: str, columns: str | None, sort: str | None, output: Output) 
         problem = "is not a directory" if folder else "the name of the directory is empty"
         raise ParamcountError(problem, where=printable(folder), accepted=EXPECTED)
     table([], columns=columns, sort=sort)  # a misspelt column is an error before the work
-    found = scanned(place, progress)
+    found = scanned(place, progress, strict=strict)
     rows, errors = found.rows, found.errors
 
     def compared(chosen: str) -> Table:
@@ -47,6 +48,8 @@ def command(folder: str, columns: str | None, sort: str | None, output: Output) 
         return made._replace(data=made.data | found.to_dict())
 
     emit(compared, output)
+    if output.chosen != "json":
+        say("warning", found.warnings)
     say("warning", errors)
     if errors:
         click.echo(f"warning: {len(errors):,} of {len(errors) + len(rows):,} configs could not be counted", err=True)

@@ -67,7 +67,7 @@ def against_files(model: Model, path: str, output: Output, messages: Messages) -
     tensors = compared(model, checkpoint)
     found = verification(model, tensors)
     others = () if found.ok else zoo_models(checkpoint, tensors.content)
-    emit(lambda chosen: noted(telling_verified.rows(found) if chosen == "csv" else telling_verified.table(found, others), model), output, messages)
+    emit(lambda chosen: noted(telling_verified.rows(found) if chosen == "csv" else telling_verified.table(found, others, chosen), model), output, messages)
     sys.exit(not found.ok)
 
 

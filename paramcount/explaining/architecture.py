@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from paramcount.architectures import architecture
 from paramcount.counting.sum_weights import Sums, walked
-from paramcount.errors import ParamcountError, near, printable, shown
+from paramcount.errors import ParamcountError, few, near, printable, shown
 from paramcount.huggingface.fields import read
 from paramcount.huggingface.multimodal import TOWERS
 from paramcount.sizes import Sizes, Tower, inner_configs
@@ -78,7 +78,7 @@ def class_of(cls: type[Sizes], name: str, path: str, value: Any) -> type[Sizes]:
             raise error.at(path) from None
     if inner is Tower:
         if not isinstance(value, str) or value not in TOWERS:
-            raise ParamcountError(f"= {shown(value)}", where=path, accepted=", ".join(TOWERS), nearest=near(value, TOWERS))
+            raise ParamcountError(f"= {shown(value)}", where=path, accepted=few(TOWERS, value), nearest=near(value, TOWERS))
         module, tower = TOWERS[value]
         found: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), tower)
         return found
@@ -268,7 +268,7 @@ def given(cls: type[Sizes], structure: Mapping[str, Any]) -> dict[str, Any]:
 def unknown(owner: type[Sizes], path: str, name: str) -> ParamcountError:
     within = path.removesuffix(name)
     names = [within + field for field in owner.model_fields]
-    return ParamcountError(f"unknown name {printable(path, 60)}", accepted=", ".join(names), nearest=near(path, names))
+    return ParamcountError(f"unknown name {printable(path, 60)}", accepted=few(names, path), nearest=near(path, names))
 
 
 def fits(owner: type[Sizes], name: str, path: str, known: Known) -> None:

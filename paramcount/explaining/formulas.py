@@ -11,7 +11,7 @@ from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import COMPONENTS, PARTS, from_sums
 from paramcount.counting.sum_weights import UNWALKED, Sums, walked
-from paramcount.errors import ParamcountError, near, printable, shown
+from paramcount.errors import ParamcountError, few, near, printable, shown
 from paramcount.explaining import architecture as bare
 from paramcount.explaining.pieces import polynomial, walk
 from paramcount.sizes import Sizes
@@ -77,7 +77,7 @@ def picked(sums: Sums, c: Any, cls: type[Sizes], of: str, sizes: Sizes | None = 
     inside = [n for name, n in count.details.items() if name.startswith(f"{of}.")]  # of "vision.mlp"
     if not inside:
         known = (*COUNTS, *COMPONENTS, *count.details, *count.parts)
-        raise ParamcountError(f"= {shown(of)}", where="of", accepted=", ".join(dict.fromkeys((*COUNTS, *COMPONENTS, *PARTS[:-1]))), nearest=near(of, known))
+        raise ParamcountError(f"= {shown(of)}", where="of", accepted=few((*COUNTS, *COMPONENTS, *PARTS[:-1]), of), nearest=near(of, known))
     return polynomial(sum(inside))
 
 

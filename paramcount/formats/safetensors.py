@@ -76,7 +76,9 @@ def read_header(path: Path) -> Header:
     try:
         if len(header) < length:
             raise ParamcountError("became shorter while it was read", accepted=WHAT)
-        tensors, metadata, end = tensors_of(_text(header))
+        text = _text(header)
+        del header  # as long as the text is
+        tensors, metadata, end = tensors_of(text)
         if end != size - 8 - length:
             held = f"its tensors end after {end:,} bytes of values, the file after {size - 8 - length:,}"
             raise ParamcountError(held, accepted="as many as its tensors take")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
-from paramcount.errors import ParamcountError, near, shown
+from paramcount.errors import ParamcountError, few, near, shown
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -19,7 +19,7 @@ def from_pydantic(error: ValidationError, schema: type[BaseModel]) -> Paramcount
     steps, known = _place(first, schema)
     where = ".".join(steps)
     if first["type"] == "extra_forbidden":
-        return ParamcountError("is not a field", where=where, accepted=", ".join(known), nearest=near(steps[-1], known))
+        return ParamcountError("is not a field", where=where, accepted=few(known, steps[-1]), nearest=near(steps[-1], known))
     if first["type"] == "missing":
         return ParamcountError("is missing", where=where, accepted="every field written out")
     if first["type"] == "invalid_key":

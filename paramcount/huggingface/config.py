@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from paramcount.architectures import ARCHITECTURES
@@ -127,10 +128,11 @@ def task_heads(model_type: str) -> Collection[str]:
     return declared_heads(model_type)
 
 
-def supported_classes(model_type: str) -> list[str]:
-    """The classes of a model type that are counted, its usual one first."""
+@cache
+def supported_classes(model_type: str) -> tuple[str, ...]:
+    """The classes of a known model type that are counted, its usual one first."""
     variants = [name.partition(".")[2] for name in ARCHITECTURES if name.startswith(f"{model_type}.")]
-    return [*classes(architecture_of(model_type)), *variants, *task_heads(model_type)]
+    return (*classes(architecture_of(model_type)), *variants, *task_heads(model_type))
 
 
 def is_supported(cls: str, model_type: str) -> bool:
@@ -139,6 +141,8 @@ def is_supported(cls: str, model_type: str) -> bool:
 
 def refuse_undeclared_class(model_type: str, cls: str, architecture: type[Sizes]) -> None:
     """Raises if a class is named like those of the model type, or like one of another task, and is none that is supported."""
+    if cls in classes(architecture):
+        return
     beginning = stem(reference_class(architecture))
     if (cls.startswith(beginning) or cls.endswith(TASKS)) and cls not in (supported := supported_classes(model_type)):
         expected = " or ".join(dict.fromkeys([*near(cls, supported, 4), supported[0]]))

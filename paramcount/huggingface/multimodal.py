@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paramcount.errors import ParamcountError, near, shown
+from paramcount.errors import ParamcountError, few, near, shown
 
 if TYPE_CHECKING:
     from paramcount.sizes import Sizes
@@ -20,7 +20,9 @@ class Composite(NamedTuple):
     classes: Mapping[str, str] = {}  # {class: model type}, if the section has to name one of these classes, which decides
     wraps: bool = False  # the section holds not a language model but another composite, `text`
     versions: Mapping[str, str] = {}  # {`version`: model type}, if that key decides
-    tie: str = "top"  # whether head and table are one: "top" says it outside the section, "text" inside, "either", or it is "never" or "always"
+    tie: str = (
+        "top"  # whether head and table are one: "top" says it outside the section, "text" inside, "either", or it is "never"; "outside": the head's sizes too
+    )
     tied: bool = False  # `tie` where nothing says it outside
     fixed: bool = False  # the section's own model_type counts for nothing
     flat: bool = False  # without a section, the language model's keys stand outside
@@ -34,6 +36,7 @@ class Composite(NamedTuple):
     no_tower: Mapping[str, Any] = {}  # the section where there is none
 
 
+OVIS_HEAD = {"vocab_size": 151643, "hidden_size": 1536}  # where the sizes of a head of its own stand, with their defaults
 AUDIO = ("audio_config",)
 MISTRAL_3 = {
     "head_dim": 128, "hidden_size": 5120, "intermediate_size": 32768, "num_attention_heads": 32, "num_hidden_layers": 40, "num_key_value_heads": 8,
@@ -112,7 +115,7 @@ COMPOSITES = {
     "minimax_m3_vl": Composite("minimax_m3_vl_text", tie="either", fixed=True),
     "mistral3": Composite("mistral", tied=True, missing=MISTRAL_3, tower="pixtral", no_tower=PIXTRAL),
     "moss_transcribe_diarize": Composite("qwen3", tied=True, missing=SMALL_QWEN_3, beside=AUDIO),
-    "ovis2": Composite("qwen2", tie="always", tied=True),  # a head of its own would be of sizes that stand outside the section
+    "ovis2": Composite("qwen2", tie="outside", tied=True),
     "paligemma": Composite(
         "gemma", tied=True, missing=PALIGEMMA, texts=("gemma", "gemma2", "gemma3_text"), tower="siglip_vision_model", no_tower=PALIGEMMA_VISION
     ),
@@ -165,7 +168,7 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     named_type(model_type, where)
     if model_type not in texts and model_type != composite.text:
         raise ParamcountError(
-            f"= {shown(model_type)} is not supported", where=f"{where}.model_type", accepted=", ".join(sorted(texts)), nearest=near(model_type, texts)
+            f"= {shown(model_type)} is not supported", where=f"{where}.model_type", accepted=few(sorted(texts), model_type), nearest=near(model_type, texts)
         )
     found = {**section, "model_type": model_type, "architectures": None}
     outside = document.get("tie_word_embeddings", composite.tied)
@@ -176,10 +179,11 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
             found["tie_word_embeddings"] = outside
         case "never":
             found["tie_word_embeddings"] = False
-        case "always":
-            if not outside:
-                raise ParamcountError("= false is not supported", where="tie_word_embeddings", accepted="true")
-            found["tie_word_embeddings"] = True
+        case "outside":
+            found["tie_word_embeddings"] = outside
+            if not outside and any(section.get(key) != document.get(key, absent) for key, absent in OVIS_HEAD.items()):
+                expected = f"true, or the same {' and '.join(OVIS_HEAD)} outside {where} and inside"
+                raise ParamcountError("= false with a head of other sizes than the token embedding", where="tie_word_embeddings", accepted=expected)
         case "either" if outside is True:
             found["tie_word_embeddings"] = True
     return found
@@ -227,7 +231,7 @@ def tower_config(document: Mapping[str, Any]) -> tuple[type[Sizes], Mapping[str,
     """The class of the tower that a composite config.json names, and its section."""
     name, section = tower_named(document)
     if name not in TOWERS:
-        raise ParamcountError(f"= {shown(name)} is not supported", where="vision_config.model_type", accepted=", ".join(TOWERS), nearest=near(name, TOWERS))
+        raise ParamcountError(f"= {shown(name)} is not supported", where="vision_config.model_type", accepted=few(TOWERS, name), nearest=near(name, TOWERS))
     module, cls = TOWERS[name]
     found: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), cls)
     return found, section

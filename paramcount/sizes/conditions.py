@@ -47,7 +47,8 @@ def experts_named(alias: str) -> Condition:
     """If `alias`, another name of the number of experts, is null, the reference has no number: it builds the model only without experts."""
 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
-        if js.get(alias, 0) is None and len(c["dense_layers"]) < c["n_layers"]:
+        n_dense = c["n_dense_layers"] if "n_dense_layers" in c else len(c["dense_layers"])
+        if js.get(alias, 0) is None and n_dense < c["n_layers"]:
             raise ParamcountError("= null, but layers have experts", where=alias, accepted="a whole number from 1")
 
     return condition
@@ -124,7 +125,11 @@ def latent_heads_stay_whole(absent: int | None, *, masked: bool = False) -> Cond
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         n_kv_heads = js.get("num_key_value_heads", absent) if js.get("num_key_value_heads", absent) is not None else c["n_heads"]
         if c["n_heads"] // n_kv_heads > 1 and (masked or not c["d_nope"] + c["d_rope"] == c["d_v"] <= 256):
-            raise ParamcountError(f"= {shown(n_kv_heads)} for {c['n_heads']} latent heads", where="num_key_value_heads", accepted=f"{c['n_heads']}")
+            raise ParamcountError(
+                f"= {shown(n_kv_heads)} for {c['n_heads']} latent heads",
+                where="num_key_value_heads",
+                accepted=f"{c['n_heads']}; fewer run only under flex attention",
+            )
 
     return condition
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError, printable
+from paramcount.errors import ParamcountError, printable, refused_warnings
 from paramcount.views.compare import rows_of
-from paramcount.zoo.names import load_path
 
 PEOPLE = "id,total,active,bytes_bf16,architecture"
 EXPECTED = "a directory with config.json files below it"
@@ -30,10 +29,12 @@ class Scan(NamedTuple):
     errors: list[Problem]  # configs that cannot be counted
     unreadable: list[Problem]  # directories that cannot be read
     skipped: list[Problem]  # directories that are not looked into
+    warnings: list[Problem]  # configs that were counted and may not say what they mean
 
     def to_dict(self) -> dict[str, Any]:
-        """What was not counted, as plain data for JSON."""
-        return {name: [problem._asdict() for problem in getattr(self, name)] for name in ("errors", "unreadable", "skipped")}
+        """What was not counted and what was warned of, as plain data for JSON."""
+        listed = {name: [problem._asdict() for problem in getattr(self, name)] for name in ("errors", "unreadable", "skipped")}
+        return listed | {"warnings": [f"{path}: {problem}" for path, problem in self.warnings]}
 
 
 class Listing(NamedTuple):
@@ -44,19 +45,24 @@ class Listing(NamedTuple):
     skipped: list[Problem]
 
 
-def scanned(folder: Path, progress: Callable[[list[Path]], Iterable[Path]] = iter) -> Scan:
-    """The counts of every config.json below a directory. One that cannot be counted never stops the others.
+def scanned(folder: Path, progress: Callable[[list[Path]], Iterable[Path]] = iter, *, strict: bool = False) -> Scan:
+    """The counts of every config.json below a directory. One that cannot be counted never stops the others. `strict`: one that is warned
+    of is not counted.
 
     Raises: ParamcountError where there is none.
     """
     listing = find_configs(folder)
     if not listing.configs:
         raise no_config(folder, listing)
-    found = Scan([], [], listing.unreadable, listing.skipped)
+    found = Scan([], [], listing.unreadable, listing.skipped, [])
     for path in progress(listing.configs):
         name = printable(path.parent.relative_to(folder))
         try:
-            found.rows.extend(row | {"id": name} for row in rows_of([load_path(path)]))
+            model = load_path(path)
+            if model.warnings and strict:
+                raise refused_warnings(model.warnings)
+            found.rows.extend(row | {"id": name} for row in rows_of([model]))
+            found.warnings.extend(Problem(name, text) for text in model.warnings)
         except ParamcountError as error:
             found.errors.append(Problem(name, str(error).removeprefix(f"{printable(path)}: ")))
     return found

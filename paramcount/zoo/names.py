@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paramcount import zoo
-from paramcount.errors import LONGEST, ParamcountError, near, printable, quoted, refused_warnings, show_warnings, shown
+from paramcount.errors import LONGEST, ParamcountError, few, near, printable, quoted, refused_warnings, show_warnings, shown
 from paramcount.formats.files import expanded
 from paramcount.huggingface.urls import hub_address, is_url
 
@@ -97,7 +97,7 @@ def find(name: str) -> str:
     if name and (id := known.get(folded(name[:LONGEST]))):
         return id
     if name in zoo.families():
-        raise ParamcountError(f"{name} is a family of {len(list(zoo.ids(name)))} models", accepted=f"one of them: {', '.join(zoo.ids(name))}")
+        raise ParamcountError(f"{name} is a family of {len(list(zoo.ids(name)))} models", accepted=f"one of them: {few(zoo.ids(name))}")
     raise ParamcountError(f"unknown model {quoted(name)}", accepted="what `paramcount list` names, or a path such as ./model.yaml", nearest=nearest_to(name))
 
 

@@ -23,6 +23,7 @@ import paramcount
 from paramcount import zoo
 from paramcount.counting.count import count_sizes
 from paramcount.zoo import count_model, model_of_entry, read_entry
+from tests.headers import write_file
 from tests.huge import write_deepseek, write_llama
 
 ROUNDS = 15
@@ -178,7 +179,23 @@ def test_verifying_a_gguf_file_of_150_000_tokens(benchmark: Any, tmp_path: Path)
     of_checkpoint(benchmark, f"from paramcount.cli import main; main(['verify', {str(tmp_path / 'config.json')!r}, {str(path)!r}])")
 
 
-def of_checkpoint(benchmark: Any, code: str) -> None:
+def test_verifying_a_header_of_400_000_tensors(benchmark: Any, tmp_path: Path) -> None:
+    """The goal is five seconds and 300 MiB."""
+    names = (f"l.{layer}.e.{expert}.{letter}" for layer in range(50) for expert in range(2000) for letter in "abcd")
+    path = write_file(tmp_path / "model.safetensors", dict.fromkeys(names, ("U8", (4,))))
+    of_checkpoint(benchmark, f"from paramcount.cli import main; main(['verify', 'gpt2-small', {str(path)!r}])", fails=True)
+
+
+def test_auditing_50_000_rows(benchmark: Any, tmp_path: Path) -> None:
+    """The goal is five seconds."""
+    rows = "".join(f"GPT-2 Small,{124_000_000 + i}\n" for i in range(49_999))
+    (tmp_path / "claims.csv").write_text(f"model,params\n{rows}", encoding="utf-8")
+    of_checkpoint(benchmark, f"from paramcount.cli import main; main(['audit', {str(tmp_path / 'claims.csv')!r}])", fails=True)
+
+
+def of_checkpoint(benchmark: Any, code: str, *, fails: bool = False) -> None:
+    if fails:  # exit code 1: it does not match
+        code = f"try:\n    {code}\nexcept SystemExit as leaving:\n    assert leaving.code == 1"
     benchmark.extra_info["peak in MiB"] = run(code).peak_kib // 1024
     benchmark.pedantic(run, args=(code,), rounds=5)
     print(f"\n{benchmark.name}: {benchmark.extra_info}")

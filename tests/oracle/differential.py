@@ -50,6 +50,13 @@ VALUES: dict[str, list[Any]] = {
     "num_nextn_predict_layers": [0, 1],
 }  # fmt: skip
 
+# Settings that no size is read from, as the reference takes them for some model types and refuses them for others.
+ODD_SETTINGS: list[tuple[str, Any]] = [
+    ("hidden_act", "no such activation"), ("hidden_act", "relu"), ("activation_function", "no such activation"), ("rms_norm_eps", "1e-6"),
+    ("layer_norm_eps", 1), ("rope_scaling", {"rope_type": "yarn"}),
+    ("rope_scaling", {"type": "linear", "factor": 2.0}), ("use_cache", 1), ("bos_token_id", "<s>"), ("initializer_range", None),
+]  # fmt: skip
+
 
 def values_of(cls: type[Sizes], field: str, key: str, vary: dict[str, list[Any]]) -> list[Any]:
     if key in vary:
@@ -123,6 +130,8 @@ def document_of(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[s
     for key in vary:
         if key.startswith("!"):  # keys that only make sense together
             place(document, key[1:], choose(vary[key]))
+    if odd := choose([None] * 30 + ODD_SETTINGS):
+        place(document, ("text_config." if "text_config" in document else "") + odd[0], odd[1])
     for section in gone:
         document[str(section)] = choose([None, {}])
         if document[str(section)] == {}:

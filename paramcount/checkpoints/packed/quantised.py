@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import islice
 from math import prod
 from typing import NamedTuple
@@ -138,7 +139,13 @@ def plain(name: str, held: Held, layout: str = "plain") -> Logical:
     """A tensor that is not packed."""
     if held.dtype is None or held.shape is None:
         return Logical(held.shape, held.dtype, (name,))
-    return Logical(held.shape, held.dtype, (name,), Packing(layout, held.dtype))
+    return Logical(held.shape, held.dtype, (name,), _plain_packing(layout, held.dtype))
+
+
+@lru_cache(256)
+def _plain_packing(layout: str, dtype: str) -> Packing:
+    """The same object for all tensors of a type, of which there may be hundreds of thousands."""
+    return Packing(layout, dtype)
 
 
 def logical(group: Group, fit: Fit) -> Logical:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from paramcount.counting.quantisation.configs import METHODS, Said, read, refused
+from paramcount.counting.quantisation.configs import METHODS, Said, read
 from paramcount.counting.quantisation.packing import FP8_BLOCK, MXFP4_BLOCK, Packing, Piece
 from paramcount.counting.quantisation.scales import LARGEST_BLOCK, SCHEMES, Scheme, block_of
 from paramcount.errors import ParamcountError, quoted, shown
@@ -77,16 +77,27 @@ def plan_in(method: str, config: Mapping[str, Any], dtype: str) -> Plan:
         return bitsandbytes(config, dtype)
     if method == "compressed-tensors":
         return compressed_tensors(config, dtype)
-    said = read(config)
+    try:
+        said = read(config)
+    except ParamcountError:
+        raise unknown_size(method) from None
     kept = names_in(config, "modules_to_not_convert", "ignored_layers")
     match said.method:
         case "fp8" if method in ("fp8", "mxfp8"):
             return eight_bit_floats(said, config, kept, dtype)
+        case "fp8" if method == "fbgemm_fp8":
+            packing = Packing("fp8", "F8_E4M3", 8, (1, 0), "F32")
+            return Plan(method, "FP8, one scale per output", (Group(Scheme("fp8", (1, 0), kept), packing),), dtype)
         case "mxfp4":
             return Plan("mxfp4", "MXFP4", (Group(SCHEMES["mxfp4"]._replace(kept=kept), RELEASED["mxfp4"][1][0].packing),), dtype)
         case "words" if not said.various:
             return words(said, config, kept, dtype)
-    raise refused(said.name)
+    raise unknown_size(method)
+
+
+def unknown_size(method: str) -> ParamcountError:
+    """What to raise if a method is known, but not how many bytes it takes."""
+    return ParamcountError(f"says {method}, whose stored size paramcount does not compute in this form")
 
 
 def dtype_of(document: Mapping[str, Any]) -> str | None:
@@ -134,7 +145,7 @@ def words(said: Said, config: Mapping[str, Any], kept: tuple[str, ...], dtype: s
     """GPTQ and AWQ."""
     bits, group = said.bits or 4, 128 if said.group is None else said.group
     if said.layout is None:
-        raise refused(f"{said.name} in an unknown layout")
+        raise unknown_size(said.name)
     if config.get("modules_in_block_to_quantize") is not None or config.get("lm_head") is True:
         raise ParamcountError("quantises a choice of modules")
     packing = Packing(said.layout, "I16" if said.layout == "awq fast" else "I32", bits, (1, group), "F16", indexed=said.layout == "gptq")
