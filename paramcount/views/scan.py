@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError, printable, refused_warnings
 from paramcount.views.compare import rows_of
+from paramcount.zoo.names import load_path
 
 PEOPLE = "id,total,active,bytes_bf16,architecture"
 EXPECTED = "a directory with config.json files below it"
