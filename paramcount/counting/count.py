@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from paramcount.counting.sum_weights import Sums, walked
 from paramcount.counting.sum_weights import sums as summed
 from paramcount.counting.tensors import TOWERS, Tensor, list_tensors, place, unreachable_tensors
+from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
-    from paramcount.counting.quantisation.storage import Storage
+    from paramcount.counting.quantisation.storage import Release, Storage
     from paramcount.sizes import Sizes
 
 SCHEMA_VERSION = 2
@@ -52,13 +53,13 @@ class Count:
     not_counted: tuple[str, ...] = ()
     release: Mapping[str, int] = field(default_factory=dict)  # what the released files hold, item by item; empty where nobody said
     quantisation: str | None = None  # of the released files
-    storage: Storage | None = None  # how quantised weights are stored; None if nothing says so
     warnings: tuple[str, ...] = ()  # the count may not be what was meant: a key that looks like a size is ignored, for example
-    notes: tuple[str, ...] = ()  # harmless, but worth knowing
+    reading_notes: tuple[str, ...] = ()  # of `notes`, those about how the config was read
     architecture: str = ""
     reference: str = ""  # the class whose parameters these are
     sizes: Any = field(default=None, repr=False, compare=False)
     head: bool = field(default=True, repr=False, compare=False)
+    quantised_by: tuple[Release | None, Mapping[str, Any]] | None = field(default=None, repr=False, compare=False)  # a zoo entry, a config.json
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -112,6 +113,28 @@ class Count:
     def stored_bytes(self) -> int | None:
         """Bytes of a quantised model as stored, with scales and buffers; None if nothing says how it is quantised, or nobody knows."""
         return self.storage.bytes if self.storage else None
+
+    @property
+    def storage(self) -> Storage | None:
+        """How quantised weights are stored; None if nothing says so, or if their bytes are unknown."""
+        return self._storage[0]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Harmless, but worth knowing."""
+        return (*self.reading_notes, *self._storage[1])
+
+    @cached_property
+    def _storage(self) -> tuple[Storage | None, tuple[str, ...]]:
+        """How quantised weights are stored, or a note why it is unknown. Worked out when asked for, tensor by tensor."""
+        if self.quantised_by is None:
+            return None, ()
+        from paramcount.counting.quantisation.storage import storage_of
+
+        try:
+            return storage_of(self.sizes, *self.quantised_by, self.tensors), ()
+        except ParamcountError as error:
+            return None, (f"stored bytes are unknown: quantization_config {error}",)
 
     @cached_property
     def tensors(self) -> tuple[Tensor, ...]:

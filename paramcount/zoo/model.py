@@ -122,29 +122,19 @@ def count_model(model: Model) -> Count:
         scope=reading.scope,
         not_counted=reading.not_counted,
         warnings=reading.warnings,
-        notes=reading.notes,
+        reading_notes=reading.notes,
         architecture=model.architecture or "",
         reference=reading.reference,
+        quantised_by=(release, reading.document) if is_quantised(model) else None,
     )
-    if release:
-        count = replace(count, release=list_released(count, release), quantisation=release.quantisation)
-    return add_storage(model, count)
+    return replace(count, release=list_released(count, release), quantisation=release.quantisation) if release else count
 
 
-def add_storage(model: Model, count: Count) -> Count:
-    """A count with the bytes that its quantised weights take, or a note why they are not known."""
-    if not (count.quantisation or may_be_quantised(model.reading.document)):
-        return count
-    from paramcount.counting.quantisation.storage import storage_of
-
-    try:
-        return replace(count, storage=storage_of(model.sizes, model.release, model.reading.document, count.tensors))
-    except ParamcountError as error:
-        return replace(count, notes=(*count.notes, f"stored bytes are unknown: quantization_config {error}"))
-
-
-def may_be_quantised(document: Mapping[str, Any]) -> bool:
-    """Whether a config.json has a key that says how its weights are quantised."""
+def is_quantised(model: Model) -> bool:
+    """Whether a zoo entry or a config.json says that the weights are quantised."""
+    if model.release:
+        return model.release.quantisation is not None
+    document = model.reading.document
     text = document.get("text_config")
     return any(key in place for place in (document, text if isinstance(text, Mapping) else {}) for key in QUANTIZED)
 
