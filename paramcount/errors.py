@@ -1,4 +1,4 @@
-"""The one exception of the package: one line that says where, what was found, what is accepted and what is nearest."""
+"""The one exception of the package: one line that says where, what was found, what is expected and what is nearest."""
 
 from __future__ import annotations
 
@@ -13,23 +13,28 @@ class ParamcountError(ValueError):
 
     The message is always a single printable line, whatever the input held, so that it is safe on a terminal.
 
-    >>> print(ParamcountError("= 0", where="config.n_heads", accepted="a whole number from 1"))
-    config.n_heads = 0 (accepted: a whole number from 1)
+    >>> print(ParamcountError("= 0", where="config.n_heads", expected="a whole number from 1"))
+    config.n_heads = 0 (expected a whole number from 1)
     """
 
-    def __init__(self, found: str, *, where: str = "", accepted: str = "", nearest: Iterable[str] = ()) -> None:
-        self.found, self.where, self.accepted, self.nearest = found, where, accepted, tuple(nearest)[:MOST_SUGGESTED]
+    def __init__(self, found: str, *, where: str = "", expected: str = "", nearest: Iterable[str] = ()) -> None:
+        self.found, self.where, self.expected, self.nearest = found, where, expected, tuple(nearest)[:MOST_SUGGESTED]
         message = f"{where}{' ' if found.startswith('= ') else ': '}{found}" if where else found
-        if accepted:
-            message += f" (accepted: {accepted})"
+        if expected:
+            message += f" (expected {expected})"
         if self.nearest:
             message += f"; did you mean {' or '.join(self.nearest)}?"
         super().__init__(printable(message, 4 * LONGEST))
 
+    @property
+    def accepted(self) -> str:
+        """Deprecated alias of `expected`, until 0.3."""
+        return self.expected
+
     def at(self, place: str) -> ParamcountError:
         """The same error, found in `place`: a file, a line."""
         where = f"{place}: {self.where}" if self.where else place
-        return ParamcountError(self.found, where=where, accepted=self.accepted, nearest=self.nearest)
+        return ParamcountError(self.found, where=where, expected=self.expected, nearest=self.nearest)
 
     def inside(self, block: str) -> ParamcountError:
         """The same error, in a field of `block`.
@@ -38,7 +43,7 @@ class ParamcountError(ValueError):
         config.n_heads = 0
         """
         where = f"{block}.{self.where}" if self.where else block
-        return ParamcountError(self.found, where=where, accepted=self.accepted, nearest=self.nearest)
+        return ParamcountError(self.found, where=where, expected=self.expected, nearest=self.nearest)
 
 
 class ConfigWarning(UserWarning):

@@ -241,9 +241,9 @@ def _count(part: Callable[[Any, Data], Data], *components: str, flags: Flags | N
     _check(flags or {})
     absent = dict.fromkeys(name for name in OPTIONAL if name in sizes and sizes[name] is None)
     checked = sweeps.checked({name: value for name, value in sizes.items() if name not in absent}, Polynomial, optional=("n_shared_experts",))
-    for wrong, problem, accepted, small, large in RULES:
+    for wrong, problem, expected, small, large in RULES:
         if small in checked and large in checked:
-            sweeps.refuse_where(wrong, problem, accepted, checked, small, large)
+            sweeps.refuse_where(wrong, problem, expected, checked, small, large)
     sweeps.refuse_overflow(count, checked)
     return count(checked)
 
@@ -251,4 +251,4 @@ def _count(part: Callable[[Any, Data], Data], *components: str, flags: Flags | N
 def _check(flags: Flags) -> None:
     for name, flag in flags.items():
         if not isinstance(flag, bool) and not (flag is None and name == "o_bias"):
-            raise ParamcountError(f"{name} = {shown(flag)}", accepted="True or False")
+            raise ParamcountError(f"{name} = {shown(flag)}", expected="True or False")

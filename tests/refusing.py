@@ -52,9 +52,9 @@ def command_refusal(capsys: pytest.CaptureFixture[str], *args: str) -> str:
         main(list(args))
     out, err = capsys.readouterr()
     assert (leaving.value.code, out) == (2, "")
-    assert err.startswith("paramcount: ")
+    assert err.startswith("error: ")
     assert err.endswith("\n")
-    message = err.removeprefix("paramcount: ")[:-1]
+    message = err.removeprefix("error: ")[:-1]
     assert_one_line(message)
     assert listing() == before
     return message

@@ -664,23 +664,23 @@ COLUMNS = "a column named model, and others such as parameters, active, non-embe
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", f"f: is empty (accepted: {COLUMNS})"),
-        (b"\n \n", f"f: is empty (accepted: {COLUMNS})"),
-        (b"model,params\n", f"f: holds no table of claims: its columns are model, params (accepted: {COLUMNS})"),
-        (b"name,colour\ngpt2,red\n", f"f: holds no table of claims: its columns are name, colour (accepted: {COLUMNS})"),
-        (b"|a|b|\n|-|-|\n|1|2|\n\n|c|\n|-|\n|1|\n", f"f: holds no table of claims (accepted: {COLUMNS})"),
-        (b"model,params\ngp\0t2,1\n", "f, line 2: holds the control character '\\x00' (accepted: a CSV or Markdown file)"),
-        (b"model,params\ngpt2,\x1b[31m7B\n", "f, line 2: holds the control character '\\x1b' (accepted: a CSV or Markdown file)"),
-        (b"model,params\n\ngpt2,1,2\n", "f, line 3: cells: 3 (accepted: 2, as in the first line)"),
-        (b"model,params\ngpt2\n", "f, line 2: cells: 1 (accepted: 2, as in the first line)"),
-        (b"|model|params|\n|-|-|\n|a|b|c|\n", "f, line 3: cells: 3 (accepted: 2, as in its headings)"),
+        (b"", f"f: is empty (expected {COLUMNS})"),
+        (b"\n \n", f"f: is empty (expected {COLUMNS})"),
+        (b"model,params\n", f"f: holds no table of claims: its columns are model, params (expected {COLUMNS})"),
+        (b"name,colour\ngpt2,red\n", f"f: holds no table of claims: its columns are name, colour (expected {COLUMNS})"),
+        (b"|a|b|\n|-|-|\n|1|2|\n\n|c|\n|-|\n|1|\n", f"f: holds no table of claims (expected {COLUMNS})"),
+        (b"model,params\ngp\0t2,1\n", "f, line 2: holds the control character '\\x00' (expected a CSV or Markdown file)"),
+        (b"model,params\ngpt2,\x1b[31m7B\n", "f, line 2: holds the control character '\\x1b' (expected a CSV or Markdown file)"),
+        (b"model,params\n\ngpt2,1,2\n", "f, line 3: cells: 3 (expected 2, as in the first line)"),
+        (b"model,params\ngpt2\n", "f, line 2: cells: 1 (expected 2, as in the first line)"),
+        (b"|model|params|\n|-|-|\n|a|b|c|\n", "f, line 3: cells: 3 (expected 2, as in its headings)"),
         (b'model,params\n"gpt2,1\n', "f, line 3: is no CSV: unexpected end of data"),
-        (b"model," + b"a," * 10**6, "f: has 1,000,001 columns (accepted: at most 500)"),
-        (b"model,params\n" + b"gpt2,1\n" * 60000, "f: has more than 100,000 cells (accepted: a smaller table)"),
-        (b"a" * (5 << 20), "f: is too large (accepted: a CSV or Markdown file of at most 4,194,304 bytes)"),
-        (b"\xff\xfem\0o\0", "f: is not text (accepted: a CSV or Markdown file in UTF-8)"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "f: is a Git LFS pointer: the file itself was not fetched (accepted: a CSV or Markdown file)"),
-        (b"GGUF\3\0\0\0", "f: is a GGUF file (accepted: a CSV or Markdown file)"),
+        (b"model," + b"a," * 10**6, "f: has 1,000,001 columns (expected at most 500)"),
+        (b"model,params\n" + b"gpt2,1\n" * 60000, "f: has more than 100,000 cells (expected a smaller table)"),
+        (b"a" * (5 << 20), "f: is too large (expected a CSV or Markdown file of at most 4,194,304 bytes)"),
+        (b"\xff\xfem\0o\0", "f: is not text (expected a CSV or Markdown file in UTF-8)"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "f: is a Git LFS pointer: the file itself was not fetched (expected a CSV or Markdown file)"),
+        (b"GGUF\3\0\0\0", "f: is a GGUF file (expected a CSV or Markdown file)"),
     ],
     ids=range(17),
 )
@@ -706,7 +706,7 @@ def test_the_exit_code_says_whether_something_is_wrong(
     assert [row["source"] for row in csv.DictReader(io.StringIO(both.out))] == ["right.csv"] * 3 + ["wrong.csv"] * 3
     assert both.code == 1
     assert command_refusal(capsys, "audit", "nosuch.csv") == "nosuch.csv: cannot be read: No such file or directory"
-    assert command_refusal(capsys, "audit", ".") == ".: is not a file (accepted: a CSV or Markdown file)"
+    assert command_refusal(capsys, "audit", ".") == ".: is not a file (expected a CSV or Markdown file)"
 
 
 def test_standard_input_is_a_file_like_any_other(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

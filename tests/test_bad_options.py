@@ -26,21 +26,21 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["gpt2-small", "--csv", "--json"], "two formats at once: csv and json (accepted: one of them)"),
-        (["gpt2-small", "--format", "html", "--markdown"], "two formats at once: html and markdown (accepted: one of them)"),
+        (["gpt2-small", "--csv", "--json"], "two formats at once: csv and json (expected one of them)"),
+        (["gpt2-small", "--format", "html", "--markdown"], "two formats at once: html and markdown (expected one of them)"),
         (["gpt2-small", "--format", "nonsense"], "Invalid value for '--format': 'nonsense' is not one of 'table', 'markdown', 'csv', 'json', 'latex', 'html'."),
         (["gpt2-small", "--format"], "Option '--format' requires an argument."),
-        (["gpt2-small", "-o", "out.cvs"], "-o: no format has the ending '.cvs' (accepted: .txt, .md, .markdown, .csv, .json, .tex, .html, .htm, or --format); "
+        (["gpt2-small", "-o", "out.cvs"], "-o: no format has the ending '.cvs' (expected .txt, .md, .markdown, .csv, .json, .tex, .html, .htm, or --format); "
          "did you mean .csv?"),
-        (["gpt2-small", "-o", "out"], "-o: no format has the ending 'none' (accepted: .txt, .md, .markdown, .csv, .json, .tex, .html, .htm, or --format)"),
-        (["gpt2-small", "--jsno"], "no option --jsno (accepted: see --help); did you mean --json?"),
-        (["--jsno"], "no option --jsno (accepted: see --help); did you mean --json?"),
-        (["show", "gpt2-small", "-x"], "no option -x (accepted: see --help)"),
+        (["gpt2-small", "-o", "out"], "-o: no format has the ending 'none' (expected .txt, .md, .markdown, .csv, .json, .tex, .html, .htm, or --format)"),
+        (["gpt2-small", "--jsno"], "no option --jsno (expected see --help); did you mean --json?"),
+        (["--jsno"], "no option --jsno (expected see --help); did you mean --json?"),
+        (["show", "gpt2-small", "-x"], "no option -x (expected see --help)"),
         (["show"], "Missing argument 'MODEL'."),
         (["--"], "Missing argument 'MODEL'."),
         (["compare"], "Missing argument 'MODEL...'."),
-        (["verify", "gpt2-small", "gpt2-xl"], "gpt2-xl: is no file here (accepted: the path of a checkpoint; `paramcount diff` compares two models)"),
-        (["list", "llamas"], "unknown model 'llamas' (accepted: what `paramcount list` names, or a path such as ./model.yaml); did you mean llama or llama-7b or "
+        (["verify", "gpt2-small", "gpt2-xl"], "gpt2-xl: is no file here (expected the path of a checkpoint; `paramcount diff` compares two models)"),
+        (["list", "llamas"], "unknown model 'llamas' (expected what `paramcount list` names, or a path such as ./model.yaml); did you mean llama or llama-7b or "
          "llama-65b?"),
     ],
 )  # fmt: skip
@@ -56,7 +56,7 @@ def test_an_unknown_column_is_refused_with_the_nearest(option: str, name: str, n
     assert message.startswith("unknown column '")
     assert word.replace("\x1b", "x1b") in message
     assert "… 49 in all)" in message
-    assert message.partition("(accepted: ")[2].count(", ") == 5
+    assert message.partition("(expected ")[2].count(", ") == 5
     assert f"did you mean {nearest}" in message if nearest else "did you mean" not in message
 
 
@@ -79,7 +79,7 @@ def run(*args: str | bytes, code: str = MAIN, stdout: Any = subprocess.PIPE, std
 def test_a_whole_process_refuses_in_one_line() -> None:
     done = run("gpt2-smal")
     expected = (
-        b"paramcount: unknown model 'gpt2-smal' (accepted: what `paramcount list` names, or a path such as ./model.yaml); "
+        b"error: unknown model 'gpt2-smal' (expected what `paramcount list` names, or a path such as ./model.yaml); "
         b"did you mean gpt2-small or gpt-3-small or gpt2-xl?\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, b"", expected)
@@ -88,7 +88,7 @@ def test_a_whole_process_refuses_in_one_line() -> None:
 def test_a_word_that_is_not_text_is_refused() -> None:
     done = run(b"gpt\xff\x1b[2J")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.startswith(rb"paramcount: unknown model 'gpt\udcff\x1b[2J' (accepted: ")
+    assert done.stderr.startswith(rb"error: unknown model 'gpt\udcff\x1b[2J' (expected ")
     assert_one_line(done.stderr.decode().removesuffix("\n"))
 
 
@@ -107,7 +107,7 @@ def test_a_closed_pipe_is_silent(args: tuple[str, ...]) -> None:
 def test_a_full_disk_under_stdout_is_said_in_one_line() -> None:
     with Path("/dev/full").open("wb") as full:
         done = run("gpt2-small", stdout=full)
-    assert (done.returncode, done.stderr) == (2, b"paramcount: stdout: No space left on device\n")
+    assert (done.returncode, done.stderr) == (2, b"error: stdout: No space left on device\n")
 
 
 def test_a_terminal_without_the_signs_gets_ascii() -> None:

@@ -277,14 +277,14 @@ def test_the_table_is_printed_as_ever_and_the_ending_chooses(run: Runner) -> Non
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--plot", "out.gif"], "--plot: no plot has the ending '.gif' (accepted: .svg, .png, .pdf)"),
-        (["--plot", "out.pgn"], "--plot: no plot has the ending '.pgn' (accepted: .svg, .png, .pdf); did you mean .png?"),
-        (["--plot", "-"], "--plot: no plot has the ending 'none' (accepted: .svg, .png, .pdf)"),
+        (["--plot", "out.gif"], "--plot: no plot has the ending '.gif' (expected .svg, .png, .pdf)"),
+        (["--plot", "out.pgn"], "--plot: no plot has the ending '.pgn' (expected .svg, .png, .pdf); did you mean .png?"),
+        (["--plot", "-"], "--plot: no plot has the ending 'none' (expected .svg, .png, .pdf)"),
         (["--plot", "nowhere/out.png"], "--plot nowhere/out.png: cannot be written: No such file or directory"),
         (["--plot", "\x1b[2J/out.svg"], r"--plot \x1b[2J/out.svg: cannot be written: No such file or directory"),
-        (["--scale", "log"], "--scale without --plot (accepted: both, or neither)"),
+        (["--scale", "log"], "--scale without --plot (expected both, or neither)"),
         (["--plot", "out.svg", "--scale", "lgo"], "Invalid value for '--scale': 'lgo' is not one of 'linear', 'log'."),
-        (["--plot", "out.svg", "--csv", "--json"], "two formats at once: csv and json (accepted: one of them)"),
+        (["--plot", "out.svg", "--csv", "--json"], "two formats at once: csv and json (expected one of them)"),
     ],
 )
 def test_what_cannot_be_plotted_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -301,7 +301,7 @@ def test_a_wrong_column_leaves_no_plot_behind(capsys: pytest.CaptureFixture[str]
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert command_refusal(capsys, "compare", "gpt2-small", "--plot", "out.svg") == "plots need the [plot] extra (accepted: pip install 'paramcount[plot]')"
+    assert command_refusal(capsys, "compare", "gpt2-small", "--plot", "out.svg") == "plots need the [plot] extra (expected pip install 'paramcount[plot]')"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits on a file's size")
@@ -317,8 +317,8 @@ def test_where_the_space_ends_an_older_picture_stays() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"format": "gif"}, r"^format = 'gif' \(accepted: svg, png, pdf\)$"),
-        ({"scale": "lgo"}, r"^scale = 'lgo' \(accepted: linear, log\); did you mean log\?$"),
+        ({"format": "gif"}, r"^format = 'gif' \(expected svg, png, pdf\)$"),
+        ({"scale": "lgo"}, r"^scale = 'lgo' \(expected linear, log\); did you mean log\?$"),
     ],
 )
 def test_a_wrong_word_from_python_is_refused(wrong: dict[str, Any], message: str) -> None:
@@ -327,7 +327,7 @@ def test_a_wrong_word_from_python_is_refused(wrong: dict[str, Any], message: str
 
 
 def test_nothing_to_plot_and_too_much_are_refused() -> None:
-    with pytest.raises(ParamcountError, match=r"^no models to plot \(accepted: at least one\)$"):
+    with pytest.raises(ParamcountError, match=r"^no models to plot \(expected at least one\)$"):
         plot([])
-    with pytest.raises(ParamcountError, match=r"^1,001 models in one plot \(accepted: at most 1,000\)$"):
+    with pytest.raises(ParamcountError, match=r"^1,001 models in one plot \(expected at most 1,000\)$"):
         plot_rows([hostile("x")] * 1001)

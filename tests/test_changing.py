@@ -216,28 +216,28 @@ def test_what_would_follow_if_it_were_derived_is_a_note() -> None:
 @pytest.mark.parametrize(
     ("id", "changes", "message"),
     [
-        ("gpt2-small", {"n_heads": 16}, "gpt2-small: n_heads × d_head = 16 × 64 = 1024 is not d_model = 768 (accepted: 768, as with n_heads=16 and d_head=48)"),
-        ("gpt2-small", {"d_model": 1024}, "gpt2-small: n_heads × d_head = 12 × 64 = 768 is not d_model = 1024 (accepted: 1024, as with d_model=1024 and n_heads=16)"),
-        ("llama-3.1-8b", {"n_heads": 33}, "llama-3.1-8b: n_kv_heads = 8 does not divide n_heads = 33 (accepted: 1, 3, 11, 33, or n_heads=32)"),
-        ("llama-3.1-8b", {"n_heads": 4}, "llama-3.1-8b: n_kv_heads = 8 does not divide n_heads = 4 (accepted: 1, 2, 4, as with n_heads=4 and n_kv_heads=4)"),
-        ("deepseek-v3", {"n_layers": 2}, "deepseek-v3: n_dense_layers = 3 is more than n_layers = 2 (accepted: at most 2, as with n_layers=2 and n_dense_layers=2)"),
-        ("gpt-oss-20b", {"n_layers": 30}, "gpt-oss-20b: layer_types: names 24 layers, n_layers = 30 (accepted: one word a layer, as with n_layers=30 and "
+        ("gpt2-small", {"n_heads": 16}, "gpt2-small: n_heads × d_head = 16 × 64 = 1024 is not d_model = 768 (expected 768, as with n_heads=16 and d_head=48)"),
+        ("gpt2-small", {"d_model": 1024}, "gpt2-small: n_heads × d_head = 12 × 64 = 768 is not d_model = 1024 (expected 1024, as with d_model=1024 and n_heads=16)"),
+        ("llama-3.1-8b", {"n_heads": 33}, "llama-3.1-8b: n_kv_heads = 8 does not divide n_heads = 33 (expected 1, 3, 11, 33, or n_heads=32)"),
+        ("llama-3.1-8b", {"n_heads": 4}, "llama-3.1-8b: n_kv_heads = 8 does not divide n_heads = 4 (expected 1, 2, 4, as with n_heads=4 and n_kv_heads=4)"),
+        ("deepseek-v3", {"n_layers": 2}, "deepseek-v3: n_dense_layers = 3 is more than n_layers = 2 (expected at most 2, as with n_layers=2 and n_dense_layers=2)"),
+        ("gpt-oss-20b", {"n_layers": 30}, "gpt-oss-20b: layer_types: names 24 layers, n_layers = 30 (expected one word a layer, as with n_layers=30 and "
          "layer_types=[sliding_attention, full_attention, …])"),
-        ("gpt-oss-20b", {"n_layers": 1, "layer_types": ["full"]}, "gpt-oss-20b: layer_types.0 = the text 'full' (accepted: sliding_attention, full_attention)"),
-        ("llama-3.2-11b-vision", {"n_layers": 30}, "llama-3.2-11b-vision: cross_attention_layers = [3, 8, 13, 18, 23, 28, 33, 38] for n_layers = 30 (accepted: layer "
+        ("gpt-oss-20b", {"n_layers": 1, "layer_types": ["full"]}, "gpt-oss-20b: layer_types.0 = the text 'full' (expected sliding_attention, full_attention)"),
+        ("llama-3.2-11b-vision", {"n_layers": 30}, "llama-3.2-11b-vision: cross_attention_layers = [3, 8, 13, 18, 23, 28, 33, 38] for n_layers = 30 (expected layer "
          "indices in rising order, each once, below 30, as with n_layers=30 and cross_attention_layers=[3, 8, …])"),
-        ("llama-3.2-11b-vision", {"vision.d_model": 640}, "llama-3.2-11b-vision: vision.n_heads × d_head = 16 × 80 = 1280 is not d_model = 640 (accepted: 640, as "
+        ("llama-3.2-11b-vision", {"vision.d_model": 640}, "llama-3.2-11b-vision: vision.n_heads × d_head = 16 × 80 = 1280 is not d_model = 640 (expected 640, as "
          "with vision.d_model=640 and vision.n_heads=8)"),
-        ("llama-3.1-8b", {"n_layers": 0}, "llama-3.1-8b: n_layers = 0 (accepted: a whole number from 1)"),
-        ("llama-3.1-8b", {"n_layers": 2**31 + 1}, "llama-3.1-8b: n_layers = 2147483649 (accepted: a whole number up to 2,147,483,648)"),
-        ("llama-3.1-8b", {"n_layers": 10**30}, "llama-3.1-8b: n_layers = a number of more than 30 digits (accepted: a whole number up to 2,147,483,648)"),
-        ("llama-3.1-8b", {"n_layers": "40"}, "llama-3.1-8b: n_layers = the text '40' (accepted: a whole number)"),
-        ("llama-3.1-8b", {"n_layers": True}, "llama-3.1-8b: n_layers = true (accepted: a whole number)"),
-        ("llama-3.1-8b", {"n_layers": {}}, "llama-3.1-8b: n_layers = a mapping (accepted: a whole number)"),
-        ("llama-3.1-8b", {"attention_bias": 1}, "llama-3.1-8b: attention_bias = 1 (accepted: true or false)"),
-        ("llama-3.2-11b-vision", {"vision": 3}, "llama-3.2-11b-vision: vision = 3 (accepted: its sizes one by one, such as vision.d_model)"),
-        ("llama-3.2-11b-vision", {"vision": {}}, "llama-3.2-11b-vision: vision = a mapping (accepted: its sizes one by one, such as vision.d_model)"),
-        ("llama-3.2-11b-vision", {"vision": None, "vision.n_layers": 3}, "llama-3.2-11b-vision: vision: is null and has sizes (accepted: one of both)"),
+        ("llama-3.1-8b", {"n_layers": 0}, "llama-3.1-8b: n_layers = 0 (expected a whole number from 1)"),
+        ("llama-3.1-8b", {"n_layers": 2**31 + 1}, "llama-3.1-8b: n_layers = 2147483649 (expected a whole number up to 2,147,483,648)"),
+        ("llama-3.1-8b", {"n_layers": 10**30}, "llama-3.1-8b: n_layers = a number of more than 30 digits (expected a whole number up to 2,147,483,648)"),
+        ("llama-3.1-8b", {"n_layers": "40"}, "llama-3.1-8b: n_layers = the text '40' (expected a whole number)"),
+        ("llama-3.1-8b", {"n_layers": True}, "llama-3.1-8b: n_layers = true (expected a whole number)"),
+        ("llama-3.1-8b", {"n_layers": {}}, "llama-3.1-8b: n_layers = a mapping (expected a whole number)"),
+        ("llama-3.1-8b", {"attention_bias": 1}, "llama-3.1-8b: attention_bias = 1 (expected true or false)"),
+        ("llama-3.2-11b-vision", {"vision": 3}, "llama-3.2-11b-vision: vision = 3 (expected its sizes one by one, such as vision.d_model)"),
+        ("llama-3.2-11b-vision", {"vision": {}}, "llama-3.2-11b-vision: vision = a mapping (expected its sizes one by one, such as vision.d_model)"),
+        ("llama-3.2-11b-vision", {"vision": None, "vision.n_layers": 3}, "llama-3.2-11b-vision: vision: is null and has sizes (expected one of both)"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_with_what_could(id: str, changes: dict[str, object], message: str) -> None:
@@ -260,7 +260,7 @@ def test_a_list_that_names_every_layer_has_to_be_changed_with_their_number(id: s
 )
 def test_an_unknown_size_is_refused_with_the_one_that_is_meant(spec: object, name: str, nearest: str) -> None:
     message = refused(spec, **{name: 3})
-    assert f": has no size '{name}' (accepted: " in message
+    assert f": has no size '{name}' (expected " in message
     assert f"; did you mean {nearest}" in message
 
 
@@ -281,7 +281,7 @@ def test_a_key_of_config_json_and_a_heading_name_a_size(id: str, name: str, size
 
 
 def test_a_size_that_is_set_by_two_names_is_refused() -> None:
-    expected = "gpt2-small: n_layers: is given twice, as 'n_layers' and as 'n_layer' (accepted: every size once)"
+    expected = "gpt2-small: n_layers: is given twice, as 'n_layers' and as 'n_layer' (expected every size once)"
     assert refused("gpt2-small", n_layers=3, n_layer=4) == expected
 
 
@@ -314,27 +314,27 @@ def test_values_are_typed_as_in_yaml() -> None:
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        (["n_layers"], "--set n_layers: has no value (accepted: a size and its value, such as n_layers=40)"),
-        (["n_layers="], "--set n_layers: has no value (accepted: a size and its value, such as n_layers=40)"),
-        (["=40"], "--set: names no size (accepted: a size and its value, such as n_layers=40)"),
-        ([""], "--set: names no size (accepted: a size and its value, such as n_layers=40)"),
-        (["n_layers=40", "n_layers=40"], "--set n_layers: is given twice (accepted: every size once)"),
-        (["n_layers=forty"], "gpt2-small: n_layers = the text 'forty' (accepted: a whole number)"),
-        (["n_layers=4.5"], "gpt2-small: n_layers = 4.5 (accepted: a whole number)"),
-        (["n_layers=1_000"], "gpt2-small: n_layers = the text '1_000' (accepted: a whole number)"),
-        (["n_layers=012"], "gpt2-small: n_layers = the text '012' (accepted: a whole number)"),
-        (["n_layers=null"], "gpt2-small: n_layers = null (accepted: a whole number)"),
-        (["n_layers=" + "9" * 31], "gpt2-small: n_layers = a number of more than 30 digits (accepted: a whole number up to 2,147,483,648)"),
-        (["tie_word_embeddings=yes"], "gpt2-small: tie_word_embeddings = the text 'yes' (accepted: true or false)"),
+        (["n_layers"], "--set n_layers: has no value (expected a size and its value, such as n_layers=40)"),
+        (["n_layers="], "--set n_layers: has no value (expected a size and its value, such as n_layers=40)"),
+        (["=40"], "--set: names no size (expected a size and its value, such as n_layers=40)"),
+        ([""], "--set: names no size (expected a size and its value, such as n_layers=40)"),
+        (["n_layers=40", "n_layers=40"], "--set n_layers: is given twice (expected every size once)"),
+        (["n_layers=forty"], "gpt2-small: n_layers = the text 'forty' (expected a whole number)"),
+        (["n_layers=4.5"], "gpt2-small: n_layers = 4.5 (expected a whole number)"),
+        (["n_layers=1_000"], "gpt2-small: n_layers = the text '1_000' (expected a whole number)"),
+        (["n_layers=012"], "gpt2-small: n_layers = the text '012' (expected a whole number)"),
+        (["n_layers=null"], "gpt2-small: n_layers = null (expected a whole number)"),
+        (["n_layers=" + "9" * 31], "gpt2-small: n_layers = a number of more than 30 digits (expected a whole number up to 2,147,483,648)"),
+        (["tie_word_embeddings=yes"], "gpt2-small: tie_word_embeddings = the text 'yes' (expected true or false)"),
         (["n_layers=[1"], "--set n_layers = '[1': is not YAML: did not find expected ',' or ']'"),
-        (["n_layers=3\nd_ff: 4"], r"--set n_layers = '3\nd_ff: 4' (accepted: printable text)"),
-        (["n_layers=\x1b[31m"], r"--set n_layers = '\x1b[31m' (accepted: printable text)"),
+        (["n_layers=3\nd_ff: 4"], r"--set n_layers = '3\nd_ff: 4' (expected printable text)"),
+        (["n_layers=\x1b[31m"], r"--set n_layers = '\x1b[31m' (expected printable text)"),
         (["n_layers=&a [*a, *a]"], "--set n_layers = '&a [*a, *a]': an anchor or alias"),
         (["n_layers=!!python/object:os.system x"], "--set n_layers = '!!python/object:os.system x': the tag"),
         (["n_layers=" + "[" * 40], "--set n_layers = '[[[[["),
         (["n_layers=" + "9" * 200], "--set n_layers = '9999"),
-        (["\x1b[2J=1"], r"gpt2-small: has no size '\x1b[2J' (accepted: vocab_size, "),
-        (["n_kv_heads=4"], "gpt2-small: has no size 'n_kv_heads' (accepted: n_heads, d_head, n_layers, n_positions, d_model, … 8 in all); "
+        (["\x1b[2J=1"], r"gpt2-small: has no size '\x1b[2J' (expected vocab_size, "),
+        (["n_kv_heads=4"], "gpt2-small: has no size 'n_kv_heads' (expected n_heads, d_head, n_layers, n_positions, d_model, … 8 in all); "
          "did you mean n_heads or d_head?"),
     ],
 )  # fmt: skip
@@ -428,7 +428,7 @@ def test_a_comparison_of_mixtures_tells_what_is_active_too(run: Runner) -> None:
 def test_a_comparison_names_the_model_that_lacks_the_size(run: Runner) -> None:
     done = run("compare", "llama-3.1-8b", "gpt2-small", "--set", "n_kv_heads=4")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("paramcount: gpt2-small: has no size 'n_kv_heads' (accepted: n_heads, d_head, ")
+    assert done.err.startswith("error: gpt2-small: has no size 'n_kv_heads' (expected n_heads, d_head, ")
     assert "gpt-4: is an estimate" in run("compare", "gpt", "--estimates", "--set", "n_layers=3").err
 
 

@@ -462,7 +462,7 @@ def test_an_index_alone_is_shown_by_how_many_tensors(run: Runner) -> None:
 def test_what_no_checkpoint_says_is_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     small_gpt2()
     asked = " ".join(options[:2] if options[0] == "--by" else options[:1])
-    expected = f"{asked} with a checkpoint (accepted: --by tensor; a config.json or a model has the others)"
+    expected = f"{asked} with a checkpoint (expected --by tensor; a config.json or a model has the others)"
     assert command_refusal(capsys, "./model.safetensors", *options) == expected
 
 
@@ -471,11 +471,11 @@ def test_commands_on_models_say_what_a_checkpoint_is_for(line: list[str], capsys
     small_gpt2()
     message = command_refusal(capsys, *[word if word != "x" else "./model.safetensors" for word in line])
     assert message == refusal("./model.safetensors")
-    assert message.endswith("(accepted: the config.json beside it; `paramcount PATH` alone counts what a checkpoint stores)")
+    assert message.endswith("(expected the config.json beside it; `paramcount PATH` alone counts what a checkpoint stores)")
 
 
 def test_an_index_and_a_saved_header_are_no_configs() -> None:
-    instead = "(accepted: the config.json beside it; `paramcount PATH` alone counts what a checkpoint stores)"
+    instead = "(expected the config.json beside it; `paramcount PATH` alone counts what a checkpoint stores)"
     assert refusal({"metadata": {}, "weight_map": {}}) == f"is the index of a checkpoint's shards {instead}"
     assert refusal({"__metadata__": {}}) == f"is the header of a safetensors file {instead}"
 

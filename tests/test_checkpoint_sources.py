@@ -25,7 +25,7 @@ from paramcount.errors import ParamcountError
 from tests.gguf_writing import finish
 from tests.refusing import assert_one_line, refused_by
 
-ACCEPTED = "(accepted: a .safetensors or .gguf file, the index of several, a saved header, or a folder with one of them)"
+ACCEPTED = "(expected a .safetensors or .gguf file, the index of several, a saved header, or a folder with one of them)"
 FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
 INDEX = "model.safetensors.index.json"
 PARTS: list[dict[str, Any]] = [
@@ -164,21 +164,21 @@ def test_links_into_the_blobs_of_a_cache_are_followed(tmp_path: Path) -> None:
 def test_a_folder_of_several_checkpoints_names_them(tmp_path: Path) -> None:
     sharded(tmp_path)
     saved(tmp_path / "model.fp16.safetensors")
-    assert refusal(tmp_path) == f"{tmp_path}: holds 2 checkpoints: {INDEX}, model.fp16.safetensors (accepted: one of them)"
+    assert refusal(tmp_path) == f"{tmp_path}: holds 2 checkpoints: {INDEX}, model.fp16.safetensors (expected one of them)"
     saved(tmp_path / "consolidated.safetensors")
-    assert refusal(tmp_path) == f"{tmp_path}: holds 3 checkpoints: {INDEX}, consolidated.safetensors, model.fp16.safetensors (accepted: one of them)"
+    assert refusal(tmp_path) == f"{tmp_path}: holds 3 checkpoints: {INDEX}, consolidated.safetensors, model.fp16.safetensors (expected one of them)"
     for name in (INDEX, "consolidated.safetensors", "model.fp16.safetensors"):
         assert opened(tmp_path / name).faults == ()
     (tmp_path / INDEX).unlink()
     (tmp_path / "consolidated.safetensors").unlink()
-    assert refusal(tmp_path) == f"{tmp_path}: holds 2 checkpoints: {FIRST}, model.fp16.safetensors (accepted: one of them)"
+    assert refusal(tmp_path) == f"{tmp_path}: holds 2 checkpoints: {FIRST}, model.fp16.safetensors (expected one of them)"
 
 
 def test_gguf_files_of_other_types_are_other_checkpoints(tmp_path: Path) -> None:
     written(tmp_path, "model-Q4_K_M.gguf", 1)
     assert opened(tmp_path).format == "gguf"
     written(tmp_path, "model-Q8_0.gguf", 4, 2)
-    assert refusal(tmp_path).endswith("holds 2 checkpoints: model-Q4_K_M.gguf, model-Q8_0-00001-of-00002.gguf (accepted: one of them)")
+    assert refusal(tmp_path).endswith("holds 2 checkpoints: model-Q4_K_M.gguf, model-Q8_0-00001-of-00002.gguf (expected one of them)")
     (tmp_path / "model-Q4_K_M.gguf").unlink()
     assert len(opened(tmp_path).tensors) == 4
     saved(tmp_path / "model.safetensors")
@@ -188,7 +188,7 @@ def test_gguf_files_of_other_types_are_other_checkpoints(tmp_path: Path) -> None
 def test_of_many_checkpoints_a_few_are_named(tmp_path: Path) -> None:
     for i in range(9):
         saved(tmp_path / f"lora_{i}.safetensors")
-    assert refusal(tmp_path) == f"{tmp_path}: holds 9 checkpoints: {', '.join(f'lora_{i}.safetensors' for i in range(6))} and 3 more (accepted: one of them)"
+    assert refusal(tmp_path) == f"{tmp_path}: holds 9 checkpoints: {', '.join(f'lora_{i}.safetensors' for i in range(6))} and 3 more (expected one of them)"
     for i in range(9):
         (tmp_path / f"m{i}.safetensors.index.json").touch()
     assert "holds 9 indices: m0.safetensors.index.json, " in refusal(tmp_path)
@@ -217,7 +217,7 @@ def test_a_folder_of_too_many_files_is_refused(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(sources, "MOST_ENTRIES", 3)
     assert opened(tmp_path).faults == ()
     (tmp_path / "config.json").touch()
-    assert refusal(tmp_path) == f"{tmp_path}: holds more than 3 files (accepted: the folder of a checkpoint)"
+    assert refusal(tmp_path) == f"{tmp_path}: holds more than 3 files (expected the folder of a checkpoint)"
 
 
 def test_each_file_read_is_told(tmp_path: Path) -> None:
@@ -412,7 +412,7 @@ def test_an_index_need_not_say_a_size(said: object, tmp_path: Path) -> None:
     assert opened(tmp_path / INDEX).total_size is None
 
 
-SHARDS = "(accepted: a .safetensors or .bin file beside the index or below it)"
+SHARDS = "(expected a .safetensors or .bin file beside the index or below it)"
 NAMES = [
     "../model.safetensors", "..", "/etc/model.safetensors", "a/../../model.safetensors", "..\\model.safetensors", "a\\b.safetensors", "C:model.safetensors",
     "c:/model.safetensors", "\\\\host\\model.safetensors", "a\0.safetensors", "\x1b[31m.safetensors", "", ".", "./model.safetensors", "a//b.safetensors", "/", "a/",
@@ -438,37 +438,37 @@ def test_shards_may_lie_below_their_index(tmp_path: Path) -> None:
 
 ONE = '"weight_map": {"a": "m.safetensors"}'
 WRONG: list[tuple[str, str]] = [
-    ('{"weight_map": {}}', "weight_map: names no tensor (accepted: the index of a checkpoint, with a file for each tensor)"),
-    ('{"weight_map": {"a": 1}}', "is not JSON at character 21 (accepted: a text in quotes)"),
-    ('{"weight_map": {"a": ["m.safetensors"]}}', "is not JSON at character 21 (accepted: a text in quotes)"),
-    ('{"weight_map": {"a": "m.safetensors"', "ends in the middle (accepted: ,)"),
-    ("{" + ONE + "} x", "goes on at character 39 (accepted: blanks behind the JSON object)"),
-    ("{" + ONE + ", " + ONE + "}", "the name 'weight_map' a second time (accepted: every name once)"),
-    ('{"weight_map": {"a": "m.safetensors", "a": "m.safetensors"}}', "the name 'a' a second time (accepted: every name once)"),
-    ('{"weight_map": {"a": "m.safetensors", "\\u0061": "m.safetensors"}}', "the name 'a' a second time (accepted: every name once)"),
-    ('{"weight_map": {"\\u001b[31m": "m.safetensors"}}', r"the name '\x1b[31m' (accepted: names of printable characters)"),
-    ('{"weight_map": {"\\ud800": "m.safetensors"}}', r"'\ud800' holds half a character (accepted: Unicode)"),
-    ('{"weight_map": {"a": "m.safetensors", "b": "m.bin"}}', "weight_map: names both safetensors files and pickles (accepted: files of one kind)"),
-    ('{"metadata": [], ' + ONE + "}", "metadata: holds an array (accepted: a JSON object)"),
-    ('{"metadata": "x", ' + ONE + "}", "metadata: holds a text (accepted: a JSON object)"),
-    ('{"metadata": {"total_size": "120"}, ' + ONE + "}", "metadata.total_size = the text '120' (accepted: a whole number of bytes)"),
-    ('{"metadata": {"total_size": 1.5}, ' + ONE + "}", "metadata.total_size = 1.5 (accepted: a whole number of bytes)"),
-    ('{"metadata": {"total_size": -1}, ' + ONE + "}", "metadata.total_size = -1 (accepted: a whole number of bytes)"),
-    ('{"metadata": {"total_size": true}, ' + ONE + "}", "metadata.total_size = true (accepted: a whole number of bytes)"),
-    ('{"metadata": {"total_size": 9223372036854775808}, ' + ONE + "}", "metadata.total_size = 9223372036854775808 (accepted: a whole number of bytes)"),
-    ('{"metadata": {"total_size": 1e400}, ' + ONE + "}", "metadata: 1e400 is beyond every number (accepted: a number)"),
-    ('{"metadata": {"total_size": NaN}, ' + ONE + "}", "metadata: NaN is no number (accepted: a number)"),
-    ('{"metadata": {"total_size": 1, "total_size": 1}, ' + ONE + "}", "metadata: the key total_size a second time (accepted: every key once)"),
+    ('{"weight_map": {}}', "weight_map: names no tensor (expected the index of a checkpoint, with a file for each tensor)"),
+    ('{"weight_map": {"a": 1}}', "is not JSON at character 21 (expected a text in quotes)"),
+    ('{"weight_map": {"a": ["m.safetensors"]}}', "is not JSON at character 21 (expected a text in quotes)"),
+    ('{"weight_map": {"a": "m.safetensors"', "ends in the middle (expected ,)"),
+    ("{" + ONE + "} x", "goes on at character 39 (expected blanks behind the JSON object)"),
+    ("{" + ONE + ", " + ONE + "}", "the name 'weight_map' a second time (expected every name once)"),
+    ('{"weight_map": {"a": "m.safetensors", "a": "m.safetensors"}}', "the name 'a' a second time (expected every name once)"),
+    ('{"weight_map": {"a": "m.safetensors", "\\u0061": "m.safetensors"}}', "the name 'a' a second time (expected every name once)"),
+    ('{"weight_map": {"\\u001b[31m": "m.safetensors"}}', r"the name '\x1b[31m' (expected names of printable characters)"),
+    ('{"weight_map": {"\\ud800": "m.safetensors"}}', r"'\ud800' holds half a character (expected Unicode)"),
+    ('{"weight_map": {"a": "m.safetensors", "b": "m.bin"}}', "weight_map: names both safetensors files and pickles (expected files of one kind)"),
+    ('{"metadata": [], ' + ONE + "}", "metadata: holds an array (expected a JSON object)"),
+    ('{"metadata": "x", ' + ONE + "}", "metadata: holds a text (expected a JSON object)"),
+    ('{"metadata": {"total_size": "120"}, ' + ONE + "}", "metadata.total_size = the text '120' (expected a whole number of bytes)"),
+    ('{"metadata": {"total_size": 1.5}, ' + ONE + "}", "metadata.total_size = 1.5 (expected a whole number of bytes)"),
+    ('{"metadata": {"total_size": -1}, ' + ONE + "}", "metadata.total_size = -1 (expected a whole number of bytes)"),
+    ('{"metadata": {"total_size": true}, ' + ONE + "}", "metadata.total_size = true (expected a whole number of bytes)"),
+    ('{"metadata": {"total_size": 9223372036854775808}, ' + ONE + "}", "metadata.total_size = 9223372036854775808 (expected a whole number of bytes)"),
+    ('{"metadata": {"total_size": 1e400}, ' + ONE + "}", "metadata: 1e400 is beyond every number (expected a number)"),
+    ('{"metadata": {"total_size": NaN}, ' + ONE + "}", "metadata: NaN is no number (expected a number)"),
+    ('{"metadata": {"total_size": 1, "total_size": 1}, ' + ONE + "}", "metadata: the key total_size a second time (expected every key once)"),
     (
         '{"metadata": {"x": "' + "y" * 70_000 + '"}, ' + ONE + "}",
-        "metadata: is not JSON, or longer than 65,536 characters (accepted: the index of a checkpoint)",
+        "metadata: is not JSON, or longer than 65,536 characters (expected the index of a checkpoint)",
     ),
-    ('{"other": ' + "[" * 60_000 + ", " + ONE + "}", "other: is not JSON, or longer than 65,536 characters (accepted: the index of a checkpoint)"),
-    ("{" + "".join(f'"{i}": 0, ' for i in range(17)) + ONE + "}", "holds more than 16 blocks beside its map (accepted: the index of a checkpoint)"),
+    ('{"other": ' + "[" * 60_000 + ", " + ONE + "}", "other: is not JSON, or longer than 65,536 characters (expected the index of a checkpoint)"),
+    ("{" + "".join(f'"{i}": 0, ' for i in range(17)) + ONE + "}", "holds more than 16 blocks beside its map (expected the index of a checkpoint)"),
     ('{"model_type": "llama"}', f"is neither an index of several files nor a saved header {ACCEPTED}"),
     ("", f"is neither an index of several files nor a saved header {ACCEPTED}"),
     ("[" * 100_000, f"is neither an index of several files nor a saved header {ACCEPTED}"),
-    ("[" * 100_000 + '"weight_map": {', "is not JSON at character 0 (accepted: {)"),
+    ("[" * 100_000 + '"weight_map": {', "is not JSON at character 0 (expected {)"),
 ]
 
 
@@ -510,10 +510,10 @@ def test_an_index_of_too_many_bytes_names_or_files_is_refused(tmp_path: Path, mo
     assert len(opened(path).tensors) == 4
     with monkeypatch.context() as patch:
         patch.setattr(indices, "MOST_FILES", 3)
-        assert refusal(path) == f"{path}: weight_map: names more than 3 files (accepted: at most 3)"
+        assert refusal(path) == f"{path}: weight_map: names more than 3 files (expected at most 3)"
     with monkeypatch.context() as patch:
         patch.setattr("paramcount.formats.piecewise_json.MOST_MEMBERS", 3)
-        assert refusal(path) == f"{path}: more than 3 entries (accepted: at most 3)"
+        assert refusal(path) == f"{path}: more than 3 entries (expected at most 3)"
 
 
 def test_all_files_together_hold_no_more_than_the_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -521,12 +521,12 @@ def test_all_files_together_hold_no_more_than_the_most(tmp_path: Path, monkeypat
     monkeypatch.setattr(shards, "MOST_TENSORS", 4)
     assert len(opened(tmp_path).tensors) == 4
     monkeypatch.setattr(shards, "MOST_TENSORS", 3)
-    assert refusal(tmp_path) == f"{tmp_path}: its files hold more than 3 tensors together (accepted: at most 3)"
+    assert refusal(tmp_path) == f"{tmp_path}: its files hold more than 3 tensors together (expected at most 3)"
     (tmp_path / SECOND).unlink()
-    assert refusal(tmp_path) == f"{tmp_path}: its files hold more than 3 tensors together (accepted: at most 3)"
+    assert refusal(tmp_path) == f"{tmp_path}: its files hold more than 3 tensors together (expected at most 3)"
     monkeypatch.undo()
     monkeypatch.setattr(shards, "MOST_HEADERS", 100)
-    assert refusal(tmp_path) == f"{tmp_path}: the headers of its files have more than 100 bytes together (accepted: at most 100)"
+    assert refusal(tmp_path) == f"{tmp_path}: the headers of its files have more than 100 bytes together (expected at most 100)"
 
 
 # ---- pickles
@@ -589,7 +589,7 @@ def test_a_saved_header_gives_all_but_the_values(tmp_path: Path) -> None:
         assert (found.format, found.faults) == ("safetensors", ())
         assert [(file.name, file.size) for file in found.files] == [("header.json", None)]
     path.write_bytes(header.replace(b"F16", b"F61"))
-    assert refusal(path).startswith(f"{path}: tensor layers.0.weight: dtype = the text 'F61' (accepted: ")
+    assert refusal(path).startswith(f"{path}: tensor layers.0.weight: dtype = the text 'F61' (expected ")
     path.write_bytes(header[:-20])
     assert refusal(path).startswith(f"{path}: ")
     path.write_bytes(whole)
@@ -683,10 +683,10 @@ def test_a_config_that_cannot_be_read_is_a_fault_and_told_once(tmp_path: Path) -
     saved(tmp_path / "model.safetensors")
     config = tmp_path / "config.json"
     for text, message in (
-        ("{", "config.json: line 1 column 2: ends in the middle (accepted: a JSON object)"),
-        ("[" * 100_000, "config.json: is nested too deep (accepted: at most 100 levels)"),
-        ('{"quantization_config": 4}', "config.json: quantization_config = 4 (accepted: a mapping)"),
-        ('{"a": 1, "a": 1}', "config.json: the key a a second time (accepted: every key once)"),
+        ("{", "config.json: line 1 column 2: ends in the middle (expected a JSON object)"),
+        ("[" * 100_000, "config.json: is nested too deep (expected at most 100 levels)"),
+        ('{"quantization_config": 4}', "config.json: quantization_config = 4 (expected a mapping)"),
+        ('{"a": 1, "a": 1}', "config.json: the key a a second time (expected every key once)"),
     ):
         config.write_text(text)
         (tmp_path / "quant_config.json").write_text(json.dumps(AWQ))
@@ -701,13 +701,13 @@ def test_what_is_no_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     assert refusal(file) == f"{file}: cannot be read: No such file or directory"
     file.touch()
-    assert refusal(file) == f"{file}: is empty (accepted: a safetensors file)"
-    assert refusal(tmp_path) == f"{file}: is empty (accepted: a safetensors file)"
+    assert refusal(file) == f"{file}: is empty (expected a safetensors file)"
+    assert refusal(tmp_path) == f"{file}: is empty (expected a safetensors file)"
     os.truncate(file, 1 << 40)
-    assert refusal(file) == f"{file}: says that its header has 0 bytes (accepted: a safetensors file, its header a JSON object)"
+    assert refusal(file) == f"{file}: says that its header has 0 bytes (expected a safetensors file, its header a JSON object)"
     file.unlink()
     os.mkfifo(file)
-    assert refusal(file) == f"{file}: is not a file (accepted: a safetensors file)"
+    assert refusal(file) == f"{file}: is not a file (expected a safetensors file)"
     (tmp_path / "loop").symlink_to("loop")
     assert refusal(tmp_path / "loop") == f"{tmp_path / 'loop'}: cannot be read: Too many levels of symbolic links"
     (tmp_path / "text").write_text("a text of some words")
@@ -721,7 +721,7 @@ def test_what_is_no_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
 def test_numbered_files_none_of_which_is_there_are_refused(tmp_path: Path) -> None:
     for name in (FIRST, SECOND):
         (tmp_path / name).symlink_to("none")
-    assert refusal(tmp_path) == f"{tmp_path}: none of its 2 files can be read: {FIRST} is a broken link (accepted: files that are there)"
+    assert refusal(tmp_path) == f"{tmp_path}: none of its 2 files can be read: {FIRST} is a broken link (expected files that are there)"
     assert refusal(tmp_path / FIRST) == f"{tmp_path / FIRST}: is a broken link"
 
 
@@ -840,7 +840,7 @@ def test_a_file_that_is_another_by_now_is_not_compared(tmp_path: Path) -> None:
     found = pair(tmp_path, values, values)
     saved(tmp_path / SECOND, "b")
     for one, other in ("ab", "ba"):
-        with pytest.raises(ParamcountError, match=rf"{SECOND}: is another file by now \(accepted: a file that stays as it is\)$"):
+        with pytest.raises(ParamcountError, match=rf"{SECOND}: is another file by now \(expected a file that stays as it is\)$"):
             same_values(found, one, other)
     (tmp_path / FIRST).unlink()
     with pytest.raises(ParamcountError, match=rf"{FIRST}: cannot be read: No such file or directory$"):

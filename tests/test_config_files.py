@@ -79,7 +79,7 @@ def test_a_mapping_is_a_config_json_or_a_zoo_entry_and_never_both() -> None:
     assert pc.count(QWEN).total == TOTAL
     entry = {"architecture": "qwen3", "config": pc.load(QWEN).sizes.model_dump()}
     assert pc.count(entry).total == TOTAL
-    assert refusal(QWEN | entry) == "model_type beside architecture and config (accepted: a config.json or a zoo entry, not both)"
+    assert refusal(QWEN | entry) == "model_type beside architecture and config (expected a config.json or a zoo entry, not both)"
 
 
 def test_a_config_json_file_may_hold_a_zoo_entry() -> None:
@@ -109,7 +109,7 @@ def test_of_several_revisions_main_is_read_and_without_it_none() -> None:
     folder = cached("a/b", "aaa", QWEN | {"num_hidden_layers": 1}, main=False)
     assert pc.count(f"./{folder}").total < TOTAL
     cached("a/b", "bbb", main=False)
-    assert refusal(f"./{folder}") == f"{folder}: holds 2 revisions and none is main: aaa, bbb (accepted: the directory of one of them)"
+    assert refusal(f"./{folder}") == f"{folder}: holds 2 revisions and none is main: aaa, bbb (expected the directory of one of them)"
     assert pc.count(f"./{folder}/snapshots/bbb").total == TOTAL
     written(f"{folder}/refs/main", "bbb")
     assert pc.count(f"./{folder}").total == TOTAL
@@ -124,7 +124,7 @@ def test_a_main_whose_snapshot_is_missing_is_refused_and_no_other_taken(revision
         cached("a/b", revision, main=False)
     written(f"{folder}/refs/main", "ccc\n")
     expected = f"one of {', '.join(revisions)}" if revisions else "a revision with config.json; --download fetches it"
-    message = f"{folder}/refs/main: names the revision 'ccc', whose config.json is not in the cache (accepted: {expected})"
+    message = f"{folder}/refs/main: names the revision 'ccc', whose config.json is not in the cache (expected {expected})"
     assert refusal(f"./{folder}") == message
     assert refusal("a/b") == message
 
@@ -148,7 +148,7 @@ def test_a_model_type_that_is_not_a_string_is_refused_beside_any_class(value: An
 
 @pytest.mark.parametrize("key", [1, 0, None, ("a",), 1.5])
 def test_a_key_that_is_not_a_string_is_refused(key: Any) -> None:
-    assert refusal({"model_type": "llama", key: 2}).endswith("is not a string (accepted: the keys of a config.json)")
+    assert refusal({"model_type": "llama", key: 2}).endswith("is not a string (expected the keys of a config.json)")
     assert pc.count({"model_type": "llama", "id2label": {key: "a"}}).total == pc.count({"model_type": "llama"}).total
 
 
@@ -173,17 +173,17 @@ def test_a_broken_link_is_named() -> None:
 def test_a_directory_with_several_configs_names_them() -> None:
     for name in ("b", "a", "c", "e", "d"):
         written(f"store/{name}/config.json")
-    assert refusal("./store") == "store: holds no config.json but 5 directories with one: a, b, c, d, … (accepted: one of them, or `paramcount scan`)"
+    assert refusal("./store") == "store: holds no config.json but 5 directories with one: a, b, c, d, … (expected one of them, or `paramcount scan`)"
 
 
 def test_a_directory_without_config_says_what_lies_there() -> None:
     for name in ("tokenizer.json", "model.safetensors", "README.md"):
         written(f"x/{name}")
-    assert refusal("./x") == "x: holds no config.json, only model.safetensors, tokenizer.json (accepted: the directory of a model)"
+    assert refusal("./x") == "x: holds no config.json, only model.safetensors, tokenizer.json (expected the directory of a model)"
     assert refusal("./nowhere") == "nowhere: cannot be read: No such file or directory"
 
 
-OBJECT = "(accepted: a JSON object)"
+OBJECT = "(expected a JSON object)"
 
 
 @pytest.mark.parametrize(
@@ -197,14 +197,14 @@ OBJECT = "(accepted: a JSON object)"
         ("null", f"holds a single value {OBJECT}"),
         ('{"model_type": "qwen3"', f"line 1 column 23: ends in the middle {OBJECT}"),
         ('{\n"model_type": qwen3}', f"line 2 column 15: is not JSON: Expecting value {OBJECT}"),
-        ('{"a": 1, "a": 2}', "the key a a second time (accepted: every key once)"),
-        ('{"x": {"a\\u001b": 1, "a\\u001b": 2}}', r"the key a\x1b a second time (accepted: every key once)"),
-        ('{"model_type": "qwen3", "rope_theta": NaN}', "NaN is no number (accepted: a number)"),
-        ('{"model_type": "qwen3", "rope_theta": 1e400}', "1e400 is beyond every number (accepted: a number)"),
-        ('{"model_type": "qwen3", "hidden_size": 1' + "0" * 5000 + "}", "a number of 5,001 digits (accepted: at most 100)"),
-        ('{"a":' * 10_000 + "1" + "}" * 10_000, "is nested too deep (accepted: at most 100 levels)"),
-        ("[" * 100_000, "is nested too deep (accepted: at most 100 levels)"),
-        ("[" * 101 + "]" * 101, "is nested too deep (accepted: at most 100 levels)"),
+        ('{"a": 1, "a": 2}', "the key a a second time (expected every key once)"),
+        ('{"x": {"a\\u001b": 1, "a\\u001b": 2}}', r"the key a\x1b a second time (expected every key once)"),
+        ('{"model_type": "qwen3", "rope_theta": NaN}', "NaN is no number (expected a number)"),
+        ('{"model_type": "qwen3", "rope_theta": 1e400}', "1e400 is beyond every number (expected a number)"),
+        ('{"model_type": "qwen3", "hidden_size": 1' + "0" * 5000 + "}", "a number of 5,001 digits (expected at most 100)"),
+        ('{"a":' * 10_000 + "1" + "}" * 10_000, "is nested too deep (expected at most 100 levels)"),
+        ("[" * 100_000, "is nested too deep (expected at most 100 levels)"),
+        ("[" * 101 + "]" * 101, "is nested too deep (expected at most 100 levels)"),
         ("[" * 100 + "]" * 100, f"holds an array {OBJECT}"),
         ('"' + "[" * 101 + '"', f"holds a text {OBJECT}"),
         (r'"\""' + "[" * 100, f"line 1 column 5: is not JSON: Extra data {OBJECT}"),
@@ -212,7 +212,7 @@ OBJECT = "(accepted: a JSON object)"
         ("[1,]", f"line 1 column 3: is not JSON: trailing comma {OBJECT}"),
         ("[,]", f"line 1 column 2: is not JSON: Expecting value {OBJECT}"),
         ("{,}", f"line 1 column 2: is not JSON: Expecting property name enclosed in double quotes {OBJECT}"),
-        ('{"model_type": "qwen3", "hidden_size": Infinity}', "hidden_size = inf (accepted: a whole number from 1)"),
+        ('{"model_type": "qwen3", "hidden_size": Infinity}', "hidden_size = inf (expected a whole number from 1)"),
         ("\ufeff{}", f"line 1 column 1: is not JSON: Unexpected UTF-8 BOM (decode using utf-8-sig) {OBJECT}"),
     ],
 )
@@ -223,7 +223,7 @@ def test_what_is_not_a_json_object_is_refused(text: str, message: str, capsys: p
 
 def test_a_key_a_second_time_behind_very_many_is_found_at_once() -> None:
     written("x.json", "{" + "".join(f'"{i}": 0, ' for i in range(300_000)) + '"299999": 0}')
-    assert refusal("x.json") == "x.json: the key 299999 a second time (accepted: every key once)"
+    assert refusal("x.json") == "x.json: the key 299999 a second time (expected every key once)"
 
 
 def test_infinity_is_read_where_no_size_stands() -> None:
@@ -234,13 +234,13 @@ def test_infinity_is_read_where_no_size_stands() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"GGUF\x03\x00\x00\x00", "is a GGUF file (accepted: a model's config.json)"),
-        (b"PK\x03\x04archive/data.pkl", "is a zip archive, as PyTorch writes checkpoints (accepted: a model's config.json)"),
-        (b"\x80\x02}q\x00.", "is a pickle (accepted: a model's config.json)"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer: the file itself was not fetched (accepted: a model's config.json)"),
-        (b'\x40\x00\x00\x00\x00\x00\x00\x00{"__metadata__"', "is a safetensors file (accepted: a model's config.json)"),
-        (b"\xff\xfe{\x00", "is not text (accepted: a model's config.json in UTF-8)"),
-        (b" " * (4 << 20) + b"{}", "is too large (accepted: a model's config.json of at most 4,194,304 bytes)"),
+        (b"GGUF\x03\x00\x00\x00", "is a GGUF file (expected a model's config.json)"),
+        (b"PK\x03\x04archive/data.pkl", "is a zip archive, as PyTorch writes checkpoints (expected a model's config.json)"),
+        (b"\x80\x02}q\x00.", "is a pickle (expected a model's config.json)"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer: the file itself was not fetched (expected a model's config.json)"),
+        (b'\x40\x00\x00\x00\x00\x00\x00\x00{"__metadata__"', "is a safetensors file (expected a model's config.json)"),
+        (b"\xff\xfe{\x00", "is not text (expected a model's config.json in UTF-8)"),
+        (b" " * (4 << 20) + b"{}", "is too large (expected a model's config.json of at most 4,194,304 bytes)"),
     ],
 )
 def test_what_is_not_text_is_refused(data: bytes, message: str) -> None:
@@ -251,7 +251,7 @@ def test_what_is_not_text_is_refused(data: bytes, message: str) -> None:
 def test_a_file_of_100_megabytes_is_refused_unread() -> None:
     with Path("x.json").open("wb") as file:
         file.truncate(100 << 20)
-    assert refusal("x.json") == "x.json: is too large (accepted: a model's config.json of at most 4,194,304 bytes)"
+    assert refusal("x.json") == "x.json: is too large (expected a model's config.json of at most 4,194,304 bytes)"
 
 
 @pytest.mark.parametrize("kind", ["pipe", "/dev/zero", "/dev/null", "itself"])
@@ -260,32 +260,32 @@ def test_what_is_no_file_is_never_waited_for(kind: str) -> None:
         os.mkfifo("x.json")
     else:
         Path("x.json").symlink_to("x.json" if kind == "itself" else kind)
-    expected = "cannot be read: Too many levels of symbolic links" if kind == "itself" else "is not a file (accepted: a model's config.json)"
+    expected = "cannot be read: Too many levels of symbolic links" if kind == "itself" else "is not a file (expected a model's config.json)"
     assert refusal("x.json") == f"x.json: {expected}"
 
 
-BESIDE = "(accepted: the config.json beside it)"
+BESIDE = "(expected the config.json beside it)"
 
 
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"peft_type": "LORA", "base_model_name_or_path": "Qwen/Qwen3-8B"}, "is an adapter's config of Qwen/Qwen3-8B (accepted: the config.json of the model it adapts)"),
-        ({"_class_name": "StableDiffusionPipeline", "_diffusers_version": "0.30.0"}, "is a diffusion pipeline's config (accepted: a model's config.json)"),
+        ({"peft_type": "LORA", "base_model_name_or_path": "Qwen/Qwen3-8B"}, "is an adapter's config of Qwen/Qwen3-8B (expected the config.json of the model it adapts)"),
+        ({"_class_name": "StableDiffusionPipeline", "_diffusers_version": "0.30.0"}, "is a diffusion pipeline's config (expected a model's config.json)"),
         ({"tokenizer_class": "GPT2Tokenizer"}, f"is a tokenizer's config {BESIDE}"),
         ({"version": "1.0", "added_tokens": [], "model": {"type": "BPE"}}, f"is a tokenizer {BESIDE}"),
         ({"image_processor_type": "CLIPImageProcessor"}, f"is an image processor's config {BESIDE}"),
         ({"_from_model_config": True, "eos_token_id": 2}, f"is a generation config {BESIDE}"),
-        ({"dim": 4096, "n_layers": 32, "n_heads": 32}, "is params.json of an original release (accepted: the config.json of its Hugging Face form)"),
-        ({"auto_map": {"AutoModel": "modeling_x.X"}}, "model_type: is missing; auto_map names its author's code, which is not run (accepted: see `paramcount architectures`)"),
-        ({"hidden_size": 768}, "model_type: is missing (accepted: a config.json with model_type, or a zoo entry with architecture and config)"),
-        ({}, "model_type: is missing (accepted: a config.json with model_type, or a zoo entry with architecture and config)"),
-        ({"model_type": None}, "model_type: is missing (accepted: see `paramcount architectures`)"),
-        ({"model_type": ["qwen3"]}, "model_type = a list (accepted: see `paramcount architectures`)"),
-        ({"model_type": "seed-oss"}, "model_type = seed-oss is not supported (accepted: what `paramcount architectures` lists); did you mean seed_oss?"),
-        ({"model_type": "clip"}, "model_type = clip is not supported (accepted: what `paramcount architectures` lists)"),
-        ({"model_type": "\x1b[31mx"}, r"model_type = \x1b[31mx is not supported (accepted: what `paramcount architectures` lists)"),
-        ({"model_type": "zzz", "auto_map": {"AutoConfig": "x.Y"}}, "model_type = zzz, whose code is its author's and is not run, is not supported (accepted: what `paramcount architectures` lists)"),
+        ({"dim": 4096, "n_layers": 32, "n_heads": 32}, "is params.json of an original release (expected the config.json of its Hugging Face form)"),
+        ({"auto_map": {"AutoModel": "modeling_x.X"}}, "model_type: is missing; auto_map names its author's code, which is not run (expected see `paramcount architectures`)"),
+        ({"hidden_size": 768}, "model_type: is missing (expected a config.json with model_type, or a zoo entry with architecture and config)"),
+        ({}, "model_type: is missing (expected a config.json with model_type, or a zoo entry with architecture and config)"),
+        ({"model_type": None}, "model_type: is missing (expected see `paramcount architectures`)"),
+        ({"model_type": ["qwen3"]}, "model_type = a list (expected see `paramcount architectures`)"),
+        ({"model_type": "seed-oss"}, "model_type = seed-oss is not supported (expected what `paramcount architectures` lists); did you mean seed_oss?"),
+        ({"model_type": "clip"}, "model_type = clip is not supported (expected what `paramcount architectures` lists)"),
+        ({"model_type": "\x1b[31mx"}, r"model_type = \x1b[31mx is not supported (expected what `paramcount architectures` lists)"),
+        ({"model_type": "zzz", "auto_map": {"AutoConfig": "x.Y"}}, "model_type = zzz, whose code is its author's and is not run, is not supported (expected what `paramcount architectures` lists)"),
     ],
 )  # fmt: skip
 def test_another_tools_file_is_named_with_what_to_pass_instead(document: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -300,17 +300,17 @@ def test_another_tools_file_is_named_with_what_to_pass_instead(document: dict[st
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"hidden_size": 0}, "hidden_size = 0 (accepted: a whole number from 1)"),
-        ({"hidden_size": -4096}, "hidden_size = -4096 (accepted: a whole number from 1)"),
-        ({"hidden_size": 4096.0}, "hidden_size = 4096.0 (accepted: a whole number from 1)"),
-        ({"hidden_size": "4096"}, "hidden_size = the text '4096' (accepted: a whole number from 1)"),
-        ({"hidden_size": True}, "hidden_size = true (accepted: a whole number from 1)"),
-        ({"hidden_size": None}, "hidden_size = null (accepted: a whole number from 1)"),
-        ({"hidden_size": [4096]}, "hidden_size = a list (accepted: a whole number from 1)"),
-        ({"hidden_size": 10**40}, "hidden_size = a number of more than 30 digits (accepted: a whole number up to 2,147,483,648)"),
-        ({"tie_word_embeddings": "no"}, "tie_word_embeddings = the text 'no' (accepted: true or false)"),
-        ({"num_key_value_heads": 3}, "num_key_value_heads = 3 does not divide num_attention_heads = 32 (accepted: 1, 2, 4, 8, 16, 32)"),
-        ({"layer_types": ["full_attention"]}, "layer_types: names 1 layers of 36 (accepted: one word a layer)"),
+        ({"hidden_size": 0}, "hidden_size = 0 (expected a whole number from 1)"),
+        ({"hidden_size": -4096}, "hidden_size = -4096 (expected a whole number from 1)"),
+        ({"hidden_size": 4096.0}, "hidden_size = 4096.0 (expected a whole number from 1)"),
+        ({"hidden_size": "4096"}, "hidden_size = the text '4096' (expected a whole number from 1)"),
+        ({"hidden_size": True}, "hidden_size = true (expected a whole number from 1)"),
+        ({"hidden_size": None}, "hidden_size = null (expected a whole number from 1)"),
+        ({"hidden_size": [4096]}, "hidden_size = a list (expected a whole number from 1)"),
+        ({"hidden_size": 10**40}, "hidden_size = a number of more than 30 digits (expected a whole number up to 2,147,483,648)"),
+        ({"tie_word_embeddings": "no"}, "tie_word_embeddings = the text 'no' (expected true or false)"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads = 3 does not divide num_attention_heads = 32 (expected 1, 2, 4, 8, 16, 32)"),
+        ({"layer_types": ["full_attention"]}, "layer_types: names 1 layers of 36 (expected one word a layer)"),
         ({"per_layer_config": {"1": {"intermediate_size": 8}}}, "per_layer_config: overrides sizes layer by layer, which is not supported"),
     ],
 )  # fmt: skip

@@ -71,7 +71,7 @@ def test_encoders_have_the_pooler_and_the_parts_of_their_class(model_type: str, 
 
 
 def test_a_class_that_holds_more_than_is_declared_is_refused() -> None:
-    message = "architectures.0 = Emu3ForConditionalGeneration is not supported for model_type emu3 (accepted: Emu3ForCausalLM)"
+    message = "architectures.0 = Emu3ForConditionalGeneration is not supported for model_type emu3 (expected Emu3ForCausalLM)"
     assert refusal({"model_type": "emu3", "architectures": ["Emu3ForConditionalGeneration"]}) == message
 
 
@@ -120,12 +120,12 @@ def test_an_absent_key_and_a_null_mean_what_they_mean_in_the_reference(document:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"model_type": "modernbert-decoder", "sliding_window": -2}, "sliding_window = -2 (accepted: a whole number from 0, or -1)"),
-        ({"model_type": "modernbert-decoder", "sliding_window": None}, "sliding_window = null (accepted: a whole number from 0, or -1)"),
-        ({"model_type": "mllama_text_model", "cross_attention_layers": [-1]}, "cross_attention_layers = a list (accepted: whole numbers from 0)"),
+        ({"model_type": "modernbert-decoder", "sliding_window": -2}, "sliding_window = -2 (expected a whole number from 0, or -1)"),
+        ({"model_type": "modernbert-decoder", "sliding_window": None}, "sliding_window = null (expected a whole number from 0, or -1)"),
+        ({"model_type": "mllama_text_model", "cross_attention_layers": [-1]}, "cross_attention_layers = a list (expected whole numbers from 0)"),
         (
             {"model_type": "whisper", "encoder_attention_heads": None, "num_attention_heads": 6},
-            "encoder_attention_heads = null (accepted: a value, or no such key)",
+            "encoder_attention_heads = null (expected a value, or no such key)",
         ),
     ],
 )
@@ -249,7 +249,7 @@ def test_a_section_that_the_reference_takes_for_the_language_model_is_an_error(k
     """transformers 5.23 fails as GenerationConfig.from_model_config calls get_text_config: 'dict' object has no attribute 'to_dict'.
     BertForMaskedLM does not generate, and is built."""
     block = {key: {"hidden_size": 1024}}
-    text = "is set, but {} has no such section and cannot run with it (accepted: sizes at the top level)"
+    text = "is set, but {} has no such section and cannot run with it (expected sizes at the top level)"
     assert refusal({**LLAMA, **block}) == f"{key}: {text.format('LlamaForCausalLM')}"
     assert refusal({"model_type": "t5", **block}) == f"{key}: {text.format('T5ForConditionalGeneration')}"
     assert refusal({**LLAMA, **block, "architectures": ["LlamaModel"]}) == f"{key}: {text.format('LlamaForCausalLM')}"
@@ -412,9 +412,7 @@ def test_an_entry_of_the_zoo_has_no_keys(capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit) as leaving:
         main(["gpt2-small", "--keys"])
     assert leaving.value.code == 2
-    assert capsys.readouterr().err == (
-        "paramcount: gpt2-small: was not read from a config.json (accepted: the path of a config.json, or of a directory with one)\n"
-    )
+    assert capsys.readouterr().err == ("error: gpt2-small: was not read from a config.json (expected the path of a config.json, or of a directory with one)\n")
 
 
 # ---- mixtures whose tokens visit a number of experts that varies
@@ -441,16 +439,16 @@ def test_where_the_number_of_visited_experts_varies_active_is_the_most_and_the_l
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"model_type": "got_ocr2", "text_config": {"model_type": [True]}}, "text_config.model_type = a list (accepted: a text)"),
-        ({"model_type": "paligemma", "vision_config": {"model_type": {}}}, "vision_config.model_type = a mapping (accepted: a text)"),
-        ({"model_type": "hrm_text", "L_cycles": 1999}, "H_cycles = 2 (accepted: a whole number from 1, and at most 256 passes)"),
-        ({"model_type": "deepseek_v2", "q_lora_rank": [1]}, "q_lora_rank = a list (accepted: a whole number from 1)"),
-        ({"model_type": "glm4v_text", "head_dim": [None], "partial_rotary_factor": 2**31}, "the rotated part of a head = a list (accepted: numbers)"),
+        ({"model_type": "got_ocr2", "text_config": {"model_type": [True]}}, "text_config.model_type = a list (expected a text)"),
+        ({"model_type": "paligemma", "vision_config": {"model_type": {}}}, "vision_config.model_type = a mapping (expected a text)"),
+        ({"model_type": "hrm_text", "L_cycles": 1999}, "H_cycles = 2 (expected a whole number from 1, and at most 256 passes)"),
+        ({"model_type": "deepseek_v2", "q_lora_rank": [1]}, "q_lora_rank = a list (expected a whole number from 1)"),
+        ({"model_type": "glm4v_text", "head_dim": [None], "partial_rotary_factor": 2**31}, "the rotated part of a head = a list (expected numbers)"),
         (
             {"model_type": "phi", "partial_rotary_factor": "x" * 100},
-            "the rotated part of a head = the text 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxxx' (accepted: numbers)",
+            "the rotated part of a head = the text 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxxx' (expected numbers)",
         ),
-        ({"model_type": "albert", "inner_group_num": 3001}, "inner_group_num = 3001 (accepted: a whole number up to 256)"),
+        ({"model_type": "albert", "inner_group_num": 3001}, "inner_group_num = 3001 (expected a whole number up to 256)"),
     ],
 )
 def test_a_config_that_nobody_could_build_is_refused_at_once(document: dict[str, Any], message: str) -> None:
@@ -476,9 +474,9 @@ def test_qwen3_omni_is_counted_as_the_language_model_of_its_thinker() -> None:
 @pytest.mark.parametrize(
     ("thinker", "message"),
     [
-        (3, "thinker_config = 3 (accepted: a mapping)"),
-        ({"text_config": 3}, "thinker_config.text_config = 3 (accepted: a mapping)"),
-        ({"text_config": {"hidden_size": "x"}}, "thinker_config.text_config.hidden_size = the text 'x' (accepted: a whole number from 1)"),
+        (3, "thinker_config = 3 (expected a mapping)"),
+        ({"text_config": 3}, "thinker_config.text_config = 3 (expected a mapping)"),
+        ({"text_config": {"hidden_size": "x"}}, "thinker_config.text_config.hidden_size = the text 'x' (expected a whole number from 1)"),
     ],
 )
 def test_an_error_inside_a_composite_inside_a_composite_names_the_whole_path(thinker: object, message: str) -> None:

@@ -257,15 +257,15 @@ def test_hostile_names_become_no_markup(run: Runner, tmp_path: Path) -> None:
     ("args", "message"),
     [
         ([], "Missing argument 'A [B]'."),
-        (["gpt2-small"], "1 model to compare (accepted: two, or one with --set SIZE=VALUE)"),
-        (["gpt2-small", "gpt2-xl", "gpt2-large"], "3 models to compare (accepted: two, or one with --set SIZE=VALUE)"),
+        (["gpt2-small"], "1 model to compare (expected two, or one with --set SIZE=VALUE)"),
+        (["gpt2-small", "gpt2-xl", "gpt2-large"], "3 models to compare (expected two, or one with --set SIZE=VALUE)"),
         (["gpt2-small", "gpt-4"], "gpt-4: is an estimate: claims and no sizes"),
         (["gpt2-small", "mixtral-8x7"], "unknown model 'mixtral-8x7'"),
         (["gpt2-small", "llama"], "llama is a family of "),
         (["gpt2-small", "gpt2-*"], "unknown model 'gpt2-*'"),
         (["gpt2-small", "\x1b[2J"], r"unknown model '\x1b[2J'"),
         (["gpt2-small", "llama-2-7b", "--set", "n_kv_heads=4"], "gpt2-small: has no size 'n_kv_heads'"),
-        (["gpt-oss-20b", "--set", f"layer_types={LIST}"], "gpt-oss-20b: layer_types: names 1 layers, n_layers = 24 (accepted: one word a layer)"),
+        (["gpt-oss-20b", "--set", f"layer_types={LIST}"], "gpt-oss-20b: layer_types: names 1 layers, n_layers = 24 (expected one word a layer)"),
         (["gpt2-small", "gpt2-xl", "-o", "out.cvs"], "-o: no format has the ending '.cvs'"),
     ],
 )

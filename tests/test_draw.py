@@ -574,19 +574,19 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["gpt2-small", "-o", "x.pdf"], "-o: no drawing has the ending '.pdf' (accepted: .svg, .html, .htm, .png)"),
-        (["gpt2-small", "-o", "x.sgv"], "-o: no drawing has the ending '.sgv' (accepted: .svg, .html, .htm, .png); did you mean .svg?"),
-        (["gpt2-small", "-o", "x"], "-o: no drawing has the ending 'none' (accepted: .svg, .html, .htm, .png)"),
+        (["gpt2-small", "-o", "x.pdf"], "-o: no drawing has the ending '.pdf' (expected .svg, .html, .htm, .png)"),
+        (["gpt2-small", "-o", "x.sgv"], "-o: no drawing has the ending '.sgv' (expected .svg, .html, .htm, .png); did you mean .svg?"),
+        (["gpt2-small", "-o", "x"], "-o: no drawing has the ending 'none' (expected .svg, .html, .htm, .png)"),
         (["gpt2-small", "-o", "nowhere/x.svg"], "-o nowhere/x.svg: cannot be written: No such file or directory"),
-        (["gpt2-small", "-o", "x.svg", "--layer", "12"], "layer = 12 (accepted: from 0 to 11)"),
-        (["gpt2-small", "-o", "x.svg", "--layer", "-1"], "layer = -1 (accepted: a whole number from 0)"),
+        (["gpt2-small", "-o", "x.svg", "--layer", "12"], "layer = 12 (expected from 0 to 11)"),
+        (["gpt2-small", "-o", "x.svg", "--layer", "-1"], "layer = -1 (expected a whole number from 0)"),
         (["gpt2-small", "-o", "x.svg", "--layer", "first"], "Invalid value for '--layer': 'first' is not a valid integer."),
-        (["gpt2-small", "-o", "x.svg", "--tokens", "0"], "tokens = 0 (accepted: a whole number from 1 to 1,000,000,000)"),
-        (["gpt2-small", "-o", "x.svg", "--tokens", "-5"], "tokens = -5 (accepted: a whole number from 1 to 1,000,000,000)"),
-        (["gpt2-small", "-o", "x.svg", "--tokens", "1025"], "gpt2-small: 1,025 tokens, but the position embedding has 1,024 positions (accepted: at most 1,024)"),
-        (["gpt2-smal", "-o", "x.svg"], "unknown model 'gpt2-smal' (accepted: what `paramcount list` names, or a path such as ./model.yaml); did you mean gpt2-small or gpt-3-small or gpt2-xl?"),
+        (["gpt2-small", "-o", "x.svg", "--tokens", "0"], "tokens = 0 (expected a whole number from 1 to 1,000,000,000)"),
+        (["gpt2-small", "-o", "x.svg", "--tokens", "-5"], "tokens = -5 (expected a whole number from 1 to 1,000,000,000)"),
+        (["gpt2-small", "-o", "x.svg", "--tokens", "1025"], "gpt2-small: 1,025 tokens, but the position embedding has 1,024 positions (expected at most 1,024)"),
+        (["gpt2-smal", "-o", "x.svg"], "unknown model 'gpt2-smal' (expected what `paramcount list` names, or a path such as ./model.yaml); did you mean gpt2-small or gpt-3-small or gpt2-xl?"),
         (["gpt2-small", "gpt2-xl", "-o", "x.svg"], "Got unexpected extra argument (gpt2-xl)"),
-        (["gpt2-small", "-o", "x.svg", "--set", "n_layers=0"], "gpt2-small: n_layers = 0 (accepted: a whole number from 1)"),
+        (["gpt2-small", "-o", "x.svg", "--set", "n_layers=0"], "gpt2-small: n_layers = 0 (expected a whole number from 1)"),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused_in_one_line(
@@ -605,7 +605,7 @@ def test_a_png_without_the_extra_names_what_to_install(tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     message = command_refusal(capsys, "draw", "gpt2-small", "-o", "x.png")
-    assert message == "a PNG needs the [plot] extra (accepted: pip install 'paramcount[plot]', or an .svg)"
+    assert message == "a PNG needs the [plot] extra (expected pip install 'paramcount[plot]', or an .svg)"
 
 
 @pytest.mark.parametrize("layer", [True, 1.0, "1", -1, 10**40])
@@ -618,7 +618,7 @@ def test_a_model_without_end_of_kinds_is_refused() -> None:
     """Each layer of a pruned model may be a kind of its own."""
     blocks = [{"attention": {"no_op": True, "replace_with_linear": False, "n_heads_in_group": None}, "ffn": {"ffn_mult": 1 + i / 10, "no_op": False, "replace_with_linear": False}} for i in range(120)]  # fmt: skip
     config = {"model_type": "nemotron-nas", "num_hidden_layers": 120, "hidden_size": 4096, "block_configs": blocks}
-    with pytest.raises(pc.ParamcountError, match=r"kinds of layers in one drawing \(accepted: at most 100, or a layer of them\)$"):
+    with pytest.raises(pc.ParamcountError, match=r"kinds of layers in one drawing \(expected at most 100, or a layer of them\)$"):
         draw(config)
     assert draw(config, layer=7).rectangles
 

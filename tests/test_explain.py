@@ -267,23 +267,23 @@ def test_a_layer_beside_the_model_says_that_it_is_in_no_total() -> None:
 
 
 REFUSED = {
-    "no such layer": (["llama-3.1-8b", "--layer", "32"], "layer = 32 (accepted: 0–31)"),
-    "a negative layer": (["llama-3.1-8b", "--layer", "-1"], "layer = -1 (accepted: 0–31)"),
-    "no number": (["llama-3.1-8b", "--layer", "first"], "layer = first (accepted: 0–31)"),
+    "no such layer": (["llama-3.1-8b", "--layer", "32"], "layer = 32 (expected 0–31)"),
+    "a negative layer": (["llama-3.1-8b", "--layer", "-1"], "layer = -1 (expected 0–31)"),
+    "no number": (["llama-3.1-8b", "--layer", "first"], "layer = first (expected 0–31)"),
     "no such stack": (
         ["t5-small", "--layer", "enocder.block.0"],
-        "layer = enocder.block.0 (accepted: 0–5 or encoder.block.0–5); did you mean encoder.block or decoder.block?",
+        "layer = enocder.block.0 (expected 0–5 or encoder.block.0–5); did you mean encoder.block or decoder.block?",
     ),
-    "an index of another stack": (["t5-small", "--layer", "encoder.block.6"], "layer = encoder.block.6 (accepted: 0–5 or encoder.block.0–5)"),
-    "a layer without attention": (["jamba-v0.1", "--head", "--layer", "3"], "layer = 3 of model.layers has no attention heads (accepted: 4, 12, 20, 28)"),
+    "an index of another stack": (["t5-small", "--layer", "encoder.block.6"], "layer = encoder.block.6 (expected 0–5 or encoder.block.0–5)"),
+    "a layer without attention": (["jamba-v0.1", "--head", "--layer", "3"], "layer = 3 of model.layers has no attention heads (expected 4, 12, 20, 28)"),
     "a model without attention": (
         ["codestral-mamba-7b", "--head"],
-        "codestral-mamba-7b: has no attention heads: no layer of it attends (accepted: a model with attention)",
+        "codestral-mamba-7b: has no attention heads: no layer of it attends (expected a model with attention)",
     ),
-    "tensors of a head": (["gpt2-small", "--tensors", "--head"], "--tensors and --head at once (accepted: one of them)"),
-    "tensors of a layer": (["gpt2-small", "--tensors", "--layer", "0"], "--tensors and --layer at once (accepted: one of them)"),
-    "an escape": (["llama-3.1-8b", "--layer", "\x1b[31m"], "layer = \\x1b[31m (accepted: 0–31)"),
-    "a very long layer": (["llama-3.1-8b", "--layer", "9" * 5000], f"layer = {'9' * 29}…{'9' * 30} (accepted: 0–31)"),
+    "tensors of a head": (["gpt2-small", "--tensors", "--head"], "--tensors and --head at once (expected one of them)"),
+    "tensors of a layer": (["gpt2-small", "--tensors", "--layer", "0"], "--tensors and --layer at once (expected one of them)"),
+    "an escape": (["llama-3.1-8b", "--layer", "\x1b[31m"], "layer = \\x1b[31m (expected 0–31)"),
+    "a very long layer": (["llama-3.1-8b", "--layer", "9" * 5000], f"layer = {'9' * 29}…{'9' * 30} (expected 0–31)"),
 }
 
 

@@ -125,7 +125,7 @@ def structure_of(error: pc.ParamcountError, cls: type[Sizes], sizes: Sizes) -> d
     """What an error asks for, as these sizes have it."""
     known = values(sizes)
     found: dict[str, Any] = {}
-    for piece in error.accepted.split("; "):
+    for piece in error.expected.split("; "):
         path, _, how = piece.partition(": ")
         if path not in known:  # of a part that these sizes have not
             continue
@@ -198,7 +198,7 @@ def test_one_error_names_every_flag_that_weights_depend_on() -> None:
     error = refusal("llama")
     assert str(error) == (
         "llama: its weights depend on attention_bias, mlp_bias, tie_word_embeddings: give them"
-        " (accepted: attention_bias: True or False; mlp_bias: True or False; tie_word_embeddings: True or False)"
+        " (expected attention_bias: True or False; mlp_bias: True or False; tie_word_embeddings: True or False)"
     )
     assert "mixer_bias, conv_bias" in str(refusal("jamba"))  # also those that only one kind of layer has
     assert "d_q_lora: None, True: there is one, or a number" in str(refusal("deepseek_v3"))
@@ -250,33 +250,33 @@ def test_a_word_that_names_a_model_is_the_model_and_a_mapping_the_architecture()
 
 
 REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
-    "an unknown count": (("gpt2-small", "toatl"), {}, r"^of = the text 'toatl' \(accepted: total, .*… 33 in all\); did you mean total\?$"),
+    "an unknown count": (("gpt2-small", "toatl"), {}, r"^of = the text 'toatl' \(expected total, .*… 33 in all\); did you mean total\?$"),
     "no count": (("gpt2-small", None), {}, "^of = null"),
     "a list of counts": (("gpt2-small", ["total"]), {}, "^of = a list"),
-    "an unknown detail": (("llama-3.1-8b", "qkv.o"), {}, r"^of = the text 'qkv\.o' \(accepted: qkv, "),
+    "an unknown detail": (("llama-3.1-8b", "qkv.o"), {}, r"^of = the text 'qkv\.o' \(expected qkv, "),
     "an unknown word": (("lama",), {}, r"^unknown model 'lama' .*or an architecture\); did you mean llama or"),
-    "no architecture": (({"architecture": "gpt3"},), {}, r"^unknown architecture gpt3 \(accepted: .*\); did you mean gptj or gpt2"),
+    "no architecture": (({"architecture": "gpt3"},), {}, r"^unknown architecture gpt3 \(expected .*\); did you mean gptj or gpt2"),
     "no word": (({"architecture": 3},), {}, "^unknown architecture 3"),
     "a number": ((3,), {}, "^int is not a model"),
     "an unknown flag of a model": (("gpt2-small",), {"tied": True}, r"^gpt2-small: has no size 'tied'"),
-    "an unknown flag of an architecture": (("llama",), {"d_modle": 3}, r"^llama: unknown name d_modle \(accepted: .*\); did you mean d_model\?$"),
+    "an unknown flag of an architecture": (("llama",), {"d_modle": 3}, r"^llama: unknown name d_modle \(expected .*\); did you mean d_model\?$"),
     "a flag of a part that is none": (("llama",), {"vision.d_model": 3}, r"^llama: unknown name vision\.d_model"),
     "an unknown flag of a part": (
         ("mllama",),
         {"vision.d_modle": 3},
-        r"^mllama: unknown name vision\.d_modle \(accepted: vision\.d_model, .*; did you mean vision\.d_model",
+        r"^mllama: unknown name vision\.d_modle \(expected vision\.d_model, .*; did you mean vision\.d_model",
     ),
     "a flag of a part that is not named": (("llava",), {"language.d_model": 3}, "^llava: language: unknown architecture None"),
     "an unknown part": (("llava",), {"language": "lama"}, r"^llava: language: unknown architecture lama .*; did you mean llama"),
-    "an unknown tower": (("llava",), {"vision": "clip"}, r"^llava: vision = the text 'clip' \(accepted: clip_vision_model, "),
-    "a number for a flag": (("llama",), {"mlp_bias": 1}, r"^llama: mlp_bias = 1 \(accepted: True or False\)$"),
-    "a flag for a size": (("llama",), {"d_model": True}, r"^llama: d_model = true \(accepted: a whole number or a symbol\)$"),
+    "an unknown tower": (("llava",), {"vision": "clip"}, r"^llava: vision = the text 'clip' \(expected clip_vision_model, "),
+    "a number for a flag": (("llama",), {"mlp_bias": 1}, r"^llama: mlp_bias = 1 \(expected True or False\)$"),
+    "a flag for a size": (("llama",), {"d_model": True}, r"^llama: d_model = true \(expected a whole number or a symbol\)$"),
     "a negative size": (("llama",), {"d_model": -1}, "^llama: d_model = -1"),
     "a broken size": (("llama",), {"d_model": 1.5}, r"^llama: d_model = 1\.5"),
     "a text for a size": (("llama",), {"d_model": "4096"}, "^llama: d_model = the text '4096'"),
-    "an unknown kind of layer": (("jamba",), {"layer_types": ["mambo"]}, r"^jamba: layer_types = a list \(accepted: a word for each layer: .*mamba"),
+    "an unknown kind of layer": (("jamba",), {"layer_types": ["mambo"]}, r"^jamba: layer_types = a list \(expected a word for each layer: .*mamba"),
     "one word for all layers": (("jamba",), {"layer_types": "mamba"}, "^jamba: layer_types = the text 'mamba'"),
-    "words for indices": (("jamba",), {"dense_layers": ["0"]}, r"^jamba: dense_layers = a list \(accepted: a list of numbers\)$"),
+    "words for indices": (("jamba",), {"dense_layers": ["0"]}, r"^jamba: dense_layers = a list \(expected a list of numbers\)$"),
     "an unknown arrangement": (("falcon",), {"norms": "none"}, "^falcon: norms = the text 'none'"),
     "sizes that a model cannot have": (("gpt-3",), {"n_heads": 95}, "^gpt-3: n_heads × d_head = 95 × 128 = 12160 is not d_model"),
     "an escape": (("llama",), {"\x1b[31m": 3}, r"^llama: unknown name \\x1b\[31m"),
@@ -293,7 +293,7 @@ def test_what_is_wrong_is_refused_in_one_line_with_what_is_accepted(name: str) -
 
 def test_a_size_on_which_the_structure_depends_is_asked_for() -> None:
     error = refusal("mllama", tie_word_embeddings=False, cross_attention_layers=(1,), **{"vision.intermediate_layers": (1,)})
-    assert str(error) == "mllama: its weights depend on n_layers: give it (accepted: n_layers: a number: the structure depends on it)"
+    assert str(error) == "mllama: its weights depend on n_layers: give it (expected n_layers: a number: the structure depends on it)"
 
 
 def test_legacy_buffers_that_take_a_division_are_of_models_alone() -> None:

@@ -324,7 +324,7 @@ def test_a_wrong_size_is_one_line_that_names_it(name: str, size: str, wrong: str
         call(name, sizes | {size: value}, flags)
     message = str(error.value)
     assert message.startswith(f"{size} {said}")
-    assert message.endswith(f"(accepted: a whole number from {least}, an array of them or a symbol)")
+    assert message.endswith(f"(expected a whole number from {least}, an array of them or a symbol)")
     assert message.isprintable()
 
 
@@ -354,7 +354,7 @@ def test_arrays_that_do_not_broadcast_are_an_error() -> None:
 
 def test_arrays_and_symbols_do_not_mix() -> None:
     (d,) = symbols("d_model")
-    with pytest.raises(ParamcountError, match=r"^d_ff: an array and d_model a symbol \(accepted: arrays or symbols, not both at once\)$"):
+    with pytest.raises(ParamcountError, match=r"^d_ff: an array and d_model a symbol \(expected arrays or symbols, not both at once\)$"):
         formulas.mlp(d_model=d, d_ff=np.array([3, 4]))
 
 
@@ -456,14 +456,14 @@ def test_deepseek_v3_assembled_from_formulas_is_its_count() -> None:
 
 
 def test_more_active_experts_than_there_are_is_an_error() -> None:
-    with pytest.raises(ParamcountError, match=r"^n_active_experts is more than n_routed_experts \(accepted: at most n_routed_experts\)$"):
+    with pytest.raises(ParamcountError, match=r"^n_active_experts is more than n_routed_experts \(expected at most n_routed_experts\)$"):
         formulas.moe(d_model=3, d_expert=3, n_routed_experts=4, n_active_experts=9)
     with pytest.raises(ParamcountError, match="n_active_experts"):
         formulas.moe(d_model=3, d_expert=3, n_routed_experts=np.array([9, 4]), n_active_experts=5)
 
 
 def test_key_value_heads_that_do_not_divide_the_heads_are_an_error() -> None:
-    with pytest.raises(ParamcountError, match=r"^n_kv_heads does not divide n_heads \(accepted: divisors of n_heads\)$"):
+    with pytest.raises(ParamcountError, match=r"^n_kv_heads does not divide n_heads \(expected divisors of n_heads\)$"):
         formulas.qkv(d_model=3, n_heads=8, d_head=4, n_kv_heads=3)
     with pytest.raises(ParamcountError, match="n_kv_heads"):
         formulas.attention(d_model=3, n_heads=8, d_head=4, n_kv_heads=np.array([4, 3]))
@@ -479,5 +479,5 @@ def test_a_flag_is_true_or_false_and_nothing_else(name: str, flag: str) -> None:
     sizes, flags = some(name)
     odd: list[object] = ["no", 0, 1, [], *([None] if flag != "o_bias" else [])]
     for wrong in odd:
-        with pytest.raises(ParamcountError, match=rf"^{flag} = .* \(accepted: True or False\)$"):
+        with pytest.raises(ParamcountError, match=rf"^{flag} = .* \(expected True or False\)$"):
             call(name, sizes, flags | {flag: wrong})

@@ -279,17 +279,17 @@ def test_a_header_is_read_without_numpy_and_the_package(file: Path) -> None:
 
 # ---- what is wrong
 
-FILE = "(accepted: a GGUF file, which begins with GGUF)"
-KIND = "(accepted: 0 UINT8, 1 INT8, 2 UINT16, 3 INT16, 4 UINT32, 5 INT32, 6 FLOAT32, 7 BOOL, 8 STRING, 9 ARRAY, 10 UINT64, 11 INT64, 12 FLOAT64)"
-TYPE = f"(accepted: {', '.join(f'{block.number} {name}' for name, block in sorted(BLOCKS.items(), key=lambda item: item[1].number))})"
-WHOLE = "(accepted: a whole file)"
-LARGE = "(accepted: a header of at most 33,554,432 bytes)"
-ONCE = "(accepted: every name once)"
-PRINTABLE = "(accepted: printable characters)"
-FEWER = "(accepted: fewer than 2^63 values)"
-POWER = "(accepted: a power of 2)"
-TYPED = "(accepted: UINT32)"
-END = "(accepted: there, or filled up to a multiple of 32)"
+FILE = "(expected a GGUF file, which begins with GGUF)"
+KIND = "(expected 0 UINT8, 1 INT8, 2 UINT16, 3 INT16, 4 UINT32, 5 INT32, 6 FLOAT32, 7 BOOL, 8 STRING, 9 ARRAY, 10 UINT64, 11 INT64, 12 FLOAT64)"
+TYPE = f"(expected {', '.join(f'{block.number} {name}' for name, block in sorted(BLOCKS.items(), key=lambda item: item[1].number))})"
+WHOLE = "(expected a whole file)"
+LARGE = "(expected a header of at most 33,554,432 bytes)"
+ONCE = "(expected every name once)"
+PRINTABLE = "(expected printable characters)"
+FEWER = "(expected fewer than 2^63 values)"
+POWER = "(expected a power of 2)"
+TYPED = "(expected UINT32)"
+END = "(expected there, or filled up to a multiple of 32)"
 GAP = "a multiple of 32, no gap, nothing twice)"
 MOST = 2**64 - 1
 X = info("x", [8])
@@ -310,7 +310,7 @@ def parts(no: int | None, files: int, tensors: int | None = 1) -> bytes:
 
 
 WRONG: list[tuple[bytes, str]] = [
-    (b"", "is empty (accepted: a GGUF file)"),
+    (b"", "is empty (expected a GGUF file)"),
     (bytes(1), f"begins with the bytes 00 {FILE}"),
     (bytes(100_000), f"begins with the bytes 00 00 00 00 {FILE}"),
     (b"gguf" + begun(0, 0)[4:], f"begins with the bytes 67 67 75 66 {FILE}"),
@@ -322,41 +322,41 @@ WRONG: list[tuple[bytes, str]] = [
     (b"GGU", f"the file ends after 3 bytes, within its header {WHOLE}"),
     (b"GGUF", f"the file ends after 4 bytes, within its header {WHOLE}"),
     (begun(0, 0)[:23], f"the file ends after 23 bytes, within its header {WHOLE}"),
-    (begun(0, 0, version=0), "is of version 0 of GGUF (accepted: version 2 or 3)"),
-    (begun(0, 0, version=1), "is of version 1 of GGUF (accepted: version 2 or 3)"),
-    (begun(0, 0, version=4), "is of version 4 of GGUF (accepted: version 2 or 3)"),
-    (begun(0, 0, version=1 << 24), "is of version 1 of GGUF (accepted: version 2 or 3)"),
-    (begun(0, 0, version=0x03030303), "is of version 50,529,027 of GGUF (accepted: version 2 or 3)"),
-    (begun(MOST, 0), "says that it has 18,446,744,073,709,551,615 tensors (accepted: at most 500,000)"),
-    (begun(500_001, 0), "says that it has 500,001 tensors (accepted: at most 500,000)"),
+    (begun(0, 0, version=0), "is of version 0 of GGUF (expected version 2 or 3)"),
+    (begun(0, 0, version=1), "is of version 1 of GGUF (expected version 2 or 3)"),
+    (begun(0, 0, version=4), "is of version 4 of GGUF (expected version 2 or 3)"),
+    (begun(0, 0, version=1 << 24), "is of version 1 of GGUF (expected version 2 or 3)"),
+    (begun(0, 0, version=0x03030303), "is of version 50,529,027 of GGUF (expected version 2 or 3)"),
+    (begun(MOST, 0), "says that it has 18,446,744,073,709,551,615 tensors (expected at most 500,000)"),
+    (begun(500_001, 0), "says that it has 500,001 tensors (expected at most 500,000)"),
     (begun(500_000, 0), f"tensor 1: its name: the file ends after 24 bytes, within its header {WHOLE}"),
-    (begun(0, MOST), "says that it has 18,446,744,073,709,551,615 metadata (accepted: at most 65,536)"),
-    (begun(0, 65_537), "says that it has 65,537 metadata (accepted: at most 65,536)"),
+    (begun(0, MOST), "says that it has 18,446,744,073,709,551,615 metadata (expected at most 65,536)"),
+    (begun(0, 65_537), "says that it has 65,537 metadata (expected at most 65,536)"),
     (begun(0, 65_536), f"metadata 1: its name: the file ends after 24 bytes, within its header {WHOLE}"),
     # names of metadata
     (made([item(b"", UINT8, b"\0")]), f"metadata 1: its name = '' {PRINTABLE}"),
     (made([item("\x1b[31m", UINT8, b"\0")]), rf"metadata 1: its name = '\x1b[31m' {PRINTABLE}"),
     (made([item("a", UINT8, b"\0"), item("a\u202eb", UINT8, b"\0")]), rf"metadata 2: its name = 'a\u202eb' {PRINTABLE}"),
-    (made([item(b"a\xff", UINT8, b"\0")]), "metadata 1: its name: is not text at byte 1 (accepted: UTF-8)"),
-    (begun(0, 1, u64(MOST)), "metadata 1: its name: has 18,446,744,073,709,551,615 bytes (accepted: a text of at most 65,535)"),
-    (begun(0, 1, u64(65_536) + bytes(70_000)), "metadata 1: its name: has 65,536 bytes (accepted: a text of at most 65,535)"),
+    (made([item(b"a\xff", UINT8, b"\0")]), "metadata 1: its name: is not text at byte 1 (expected UTF-8)"),
+    (begun(0, 1, u64(MOST)), "metadata 1: its name: has 18,446,744,073,709,551,615 bytes (expected a text of at most 65,535)"),
+    (begun(0, 1, u64(65_536) + bytes(70_000)), "metadata 1: its name: has 65,536 bytes (expected a text of at most 65,535)"),
     (begun(0, 1, u64(65_535) + b"a" * 100), f"metadata 1: its name: the file ends after 132 bytes, within its header {WHOLE}"),
     (made([item("a", UINT8, b"\0"), item("a", UINT8, b"\0")]), f"metadata a: stands a second time {ONCE}"),
     (made([listing("a", UINT8, 0), item("a", UINT8, b"\0")]), f"metadata a: stands a second time {ONCE}"),
     # their values
     (made([item("a", 13, b"\0")]), f"metadata a: is of type 13 {KIND}"),
     (made([item("a", 2**32 - 1, b"\0")]), f"metadata a: is of type 4,294,967,295 {KIND}"),
-    (made([item("a", BOOL, b"\2")]), "metadata a = 2 (accepted: 0 or 1, a truth value)"),
-    (made([item("a", BOOL, b"\xff")]), "metadata a = 255 (accepted: 0 or 1, a truth value)"),
-    (made([item("a", STRING, text(b"abc\xed\xa0\x80"))]), "metadata a: is not text at byte 3 (accepted: UTF-8)"),
-    (made([item("a", STRING, u64(MOST))]), "metadata a: has 18,446,744,073,709,551,615 bytes (accepted: a text of at most 1,048,576)"),
-    (made([item("a", STRING, u64(2**20 + 1))]), "metadata a: has 1,048,577 bytes (accepted: a text of at most 1,048,576)"),
+    (made([item("a", BOOL, b"\2")]), "metadata a = 2 (expected 0 or 1, a truth value)"),
+    (made([item("a", BOOL, b"\xff")]), "metadata a = 255 (expected 0 or 1, a truth value)"),
+    (made([item("a", STRING, text(b"abc\xed\xa0\x80"))]), "metadata a: is not text at byte 3 (expected UTF-8)"),
+    (made([item("a", STRING, u64(MOST))]), "metadata a: has 18,446,744,073,709,551,615 bytes (expected a text of at most 1,048,576)"),
+    (made([item("a", STRING, u64(2**20 + 1))]), "metadata a: has 1,048,577 bytes (expected a text of at most 1,048,576)"),
     (begun(0, 1, item("a", STRING, u64(2**20))), f"metadata a: the file ends after 45 bytes, within its header {WHOLE}"),
     (begun(0, 1, item("a", UINT64, bytes(7))), f"metadata a: the file ends after 44 bytes, within its header {WHOLE}"),
     # arrays
     (made([listing("a", 13, 1)]), f"metadata a: is of type 13 {KIND}"),
-    (made([listing("a", ARRAY, 1, u32(ARRAY) + u64(1))]), "metadata a: is an array of arrays (accepted: an array of numbers, truth values or texts)"),
-    (made([listing("a", ARRAY, MOST, (u32(ARRAY) + u64(MOST)) * 100_000)]), "metadata a: is an array of arrays (accepted: an array of numbers, truth values or texts)"),
+    (made([listing("a", ARRAY, 1, u32(ARRAY) + u64(1))]), "metadata a: is an array of arrays (expected an array of numbers, truth values or texts)"),
+    (made([listing("a", ARRAY, MOST, (u32(ARRAY) + u64(MOST)) * 100_000)]), "metadata a: is an array of arrays (expected an array of numbers, truth values or texts)"),
     (made([listing("a", UINT8, MOST)]), f"metadata a: takes the header to byte 18,446,744,073,709,551,664 {LARGE}"),
     (made([listing("a", FLOAT64, 2**61)]), f"metadata a: takes the header to byte 18,446,744,073,709,551,665 {LARGE}"),
     (begun(0, 1, listing("a", UINT8, 2**25 - 49)), f"metadata a: the file ends after 49 bytes, within its header {WHOLE}"),
@@ -376,46 +376,46 @@ WRONG: list[tuple[bytes, str]] = [
     (made([item(ALIGNED, BOOL, b"\1")], [X], 32), f"metadata general.alignment: is of type BOOL {TYPED}"),
     (made([item(ALIGNED, STRING, text("32"))], [X], 32), f"metadata general.alignment: is of type STRING {TYPED}"),
     (made([listing(ALIGNED, UINT32, 1, u32(32))], [X], 32), f"metadata general.alignment: is of type ARRAY {TYPED}"),
-    (made([item(ALIGNED, UINT32, u32(2**31))], [X], 32), "its tensors end at byte 2,147,483,680, the file at byte 128 (accepted: there, or filled up to a multiple of 2,147,483,648)"),
-    (parts(3, 3), "metadata split.no = 3 (accepted: a whole number from 0 to 2)"),
-    (parts(-1, 3), "metadata split.no = -1 (accepted: a whole number from 0 to 2)"),
-    (parts(None, 3), "metadata split.no: is missing (accepted: a whole number from 0 to 2)"),
-    (parts(0, -3), "metadata split.count = -3 (accepted: a whole number from 0)"),
-    (parts(0, 3, -1), "metadata split.tensors.count = -1 (accepted: a whole number from 0)"),
-    (parts(0, 3, None), "metadata split.tensors.count: is missing (accepted: a whole number from 0)"),
-    (made([item("split.count", STRING, text("2"))]), "metadata split.count = the text '2' (accepted: a whole number from 0)"),
+    (made([item(ALIGNED, UINT32, u32(2**31))], [X], 32), "its tensors end at byte 2,147,483,680, the file at byte 128 (expected there, or filled up to a multiple of 2,147,483,648)"),
+    (parts(3, 3), "metadata split.no = 3 (expected a whole number from 0 to 2)"),
+    (parts(-1, 3), "metadata split.no = -1 (expected a whole number from 0 to 2)"),
+    (parts(None, 3), "metadata split.no: is missing (expected a whole number from 0 to 2)"),
+    (parts(0, -3), "metadata split.count = -3 (expected a whole number from 0)"),
+    (parts(0, 3, -1), "metadata split.tensors.count = -1 (expected a whole number from 0)"),
+    (parts(0, 3, None), "metadata split.tensors.count: is missing (expected a whole number from 0)"),
+    (made([item("split.count", STRING, text("2"))]), "metadata split.count = the text '2' (expected a whole number from 0)"),
     # tensors
     (made([], [info("", [8])], 32), f"tensor 1: its name = '' {PRINTABLE}"),
     (made([], [info("\x1b]0;a\x07", [8])], 32), rf"tensor 1: its name = '\x1b]0;a\x07' {PRINTABLE}"),
     (made([], [info("a\nb", [8])], 32), rf"tensor 1: its name = 'a\nb' {PRINTABLE}"),
     (made([], [info("a\0", [8])], 32), rf"tensor 1: its name = 'a\x00' {PRINTABLE}"),
-    (made([], [X, info(b"\xc3", [8], F32, 32)], 64), "tensor 2: its name: is not text at byte 0 (accepted: UTF-8)"),
-    (made([], [info("a" * 65, [8])], 32), "tensor 1: its name: has 65 bytes (accepted: a text of at most 64)"),
-    (begun(1, 0, u64(MOST)), "tensor 1: its name: has 18,446,744,073,709,551,615 bytes (accepted: a text of at most 64)"),
+    (made([], [X, info(b"\xc3", [8], F32, 32)], 64), "tensor 2: its name: is not text at byte 0 (expected UTF-8)"),
+    (made([], [info("a" * 65, [8])], 32), "tensor 1: its name: has 65 bytes (expected a text of at most 64)"),
+    (begun(1, 0, u64(MOST)), "tensor 1: its name: has 18,446,744,073,709,551,615 bytes (expected a text of at most 64)"),
     (made([], [X, info("x", [8], F32, 32)], 64), f"tensor x: stands a second time {ONCE}"),
-    (made([], [info("x", [1] * 5)], 4), "tensor x: has 5 axes (accepted: at most 4)"),
-    (begun(1, 0, text("x") + u32(2**32 - 1)), "tensor x: has 4,294,967,295 axes (accepted: at most 4)"),
+    (made([], [info("x", [1] * 5)], 4), "tensor x: has 5 axes (expected at most 4)"),
+    (begun(1, 0, text("x") + u32(2**32 - 1)), "tensor x: has 4,294,967,295 axes (expected at most 4)"),
     (begun(1, 0, info("x", [8])[:-1]), f"tensor x: the file ends after 56 bytes, within its header {WHOLE}"),
     *((made([], [info("x", [32], kind)], 32), f"tensor x: is of type {kind}, {name}, which GGUF has no more {TYPE}") for kind, name in REMOVED.items()),
     (made([], [info("x", [32], 43)], 32), f"tensor x: is of type 43 {TYPE}"),
     (made([], [info("x", [32], 2**32 - 1)], 32), f"tensor x: is of type 4,294,967,295 {TYPE}"),
-    (made([], [info("x", [31], Q4_0)], 32), "tensor x: shape = [31] of Q4_0 (accepted: rows, the last number, of a multiple of 32 values)"),
-    (made([], [info("x", [16, 2], Q8_0)], 64), "tensor x: shape = [2, 16] of Q8_0 (accepted: rows, the last number, of a multiple of 32 values)"),
-    (made([], [info("x", [128, 4], Q4_K)], 64), "tensor x: shape = [4, 128] of Q4_K (accepted: rows, the last number, of a multiple of 256 values)"),
-    (made([], [info("x", [], Q4_0)], 32), "tensor x: shape = [] of Q4_0 (accepted: rows, the last number, of a multiple of 32 values)"),
+    (made([], [info("x", [31], Q4_0)], 32), "tensor x: shape = [31] of Q4_0 (expected rows, the last number, of a multiple of 32 values)"),
+    (made([], [info("x", [16, 2], Q8_0)], 64), "tensor x: shape = [2, 16] of Q8_0 (expected rows, the last number, of a multiple of 32 values)"),
+    (made([], [info("x", [128, 4], Q4_K)], 64), "tensor x: shape = [4, 128] of Q4_K (expected rows, the last number, of a multiple of 256 values)"),
+    (made([], [info("x", [], Q4_0)], 32), "tensor x: shape = [] of Q4_0 (expected rows, the last number, of a multiple of 32 values)"),
     (made([], [info("x", [2**63])], 32), f"tensor x: shape = [9223372036854775808] {FEWER}"),
     (made([], [info("x", [2**62, 2])], 32), f"tensor x: shape = [2, 4611686018427387904] {FEWER}"),
     (made([], [info("x", [2**16] * 4)], 32), f"tensor x: shape = [65536, 65536, 65536, 65536] {FEWER}"),
     (made([], [info("x", [0, MOST])], 32), f"tensor x: shape = [18446744073709551615, 0] {FEWER}"),
     # where their values are
-    (made([], [info("x", [8], F32, 16)], 64), f"tensor x: its values begin at byte 16 (accepted: byte 0, at first: {GAP}"),
-    (made([], [info("x", [8], F32, 32)], 64), f"tensor x: its values begin at byte 32 (accepted: byte 0, at first: {GAP}"),
-    (made([], [info("x", [8], F32, MOST)], 64), f"tensor x: its values begin at byte 18,446,744,073,709,551,615 (accepted: byte 0, at first: {GAP}"),
-    (made([], [X, info("y", [8])], 64), f"tensor y: its values begin at byte 0 (accepted: byte 32, behind 'x': {GAP}"),
-    (made([], [info("x", [9]), info("y", [8], F32, 32)], 96), f"tensor y: its values begin at byte 32 (accepted: byte 64, behind 'x': {GAP}"),
-    (made([], [info("x", [9]), info("y", [8], F32, 36)], 96), f"tensor y: its values begin at byte 36 (accepted: byte 64, behind 'x': {GAP}"),
-    (made([], [X, info("y", [8], F32, 64)], 96), f"tensor y: its values begin at byte 64 (accepted: byte 32, behind 'x': {GAP}"),
-    (made([], [X, info("y", [8], F32, 2**63)], 64), f"tensor y: its values begin at byte 9,223,372,036,854,775,808 (accepted: byte 32, behind 'x': {GAP}"),
+    (made([], [info("x", [8], F32, 16)], 64), f"tensor x: its values begin at byte 16 (expected byte 0, at first: {GAP}"),
+    (made([], [info("x", [8], F32, 32)], 64), f"tensor x: its values begin at byte 32 (expected byte 0, at first: {GAP}"),
+    (made([], [info("x", [8], F32, MOST)], 64), f"tensor x: its values begin at byte 18,446,744,073,709,551,615 (expected byte 0, at first: {GAP}"),
+    (made([], [X, info("y", [8])], 64), f"tensor y: its values begin at byte 0 (expected byte 32, behind 'x': {GAP}"),
+    (made([], [info("x", [9]), info("y", [8], F32, 32)], 96), f"tensor y: its values begin at byte 32 (expected byte 64, behind 'x': {GAP}"),
+    (made([], [info("x", [9]), info("y", [8], F32, 36)], 96), f"tensor y: its values begin at byte 36 (expected byte 64, behind 'x': {GAP}"),
+    (made([], [X, info("y", [8], F32, 64)], 96), f"tensor y: its values begin at byte 64 (expected byte 32, behind 'x': {GAP}"),
+    (made([], [X, info("y", [8], F32, 2**63)], 64), f"tensor y: its values begin at byte 9,223,372,036,854,775,808 (expected byte 32, behind 'x': {GAP}"),
     (made([], [X], 31), f"its tensors end at byte 96, the file at byte 95 {END}"),
     (made([], [X], 33), f"its tensors end at byte 96, the file at byte 97 {END}"),
     (made([], [info("x", [5])], 19), f"its tensors end at byte 84, the file at byte 83 {END}"),
@@ -466,9 +466,9 @@ def test_more_tensors_and_metadata_than_the_most_are_refused(file: Path, monkeyp
     file.write_bytes(made(items[:2], tensors[:3]))
     assert (len(read_gguf(file).tensors), len(read_gguf(file).metadata)) == (3, 2)
     file.write_bytes(made(items[:2], tensors))
-    assert refusal(file) == "says that it has 4 tensors (accepted: at most 3)"
+    assert refusal(file) == "says that it has 4 tensors (expected at most 3)"
     file.write_bytes(made(items, tensors[:3]))
-    assert refusal(file) == "says that it has 3 metadata (accepted: at most 2)"
+    assert refusal(file) == "says that it has 3 metadata (expected at most 2)"
 
 
 HOSTILE = {
@@ -509,9 +509,9 @@ def test_the_header_of_a_terabyte_is_read_alone(file: Path) -> None:
 
 
 def test_what_is_no_regular_file_is_refused(tmp_path: Path, file: Path) -> None:
-    assert refusal(tmp_path) == "is not a file (accepted: a GGUF file)"
+    assert refusal(tmp_path) == "is not a file (expected a GGUF file)"
     os.mkfifo(file)
-    assert refusal(file) == "is not a file (accepted: a GGUF file)"
+    assert refusal(file) == "is not a file (expected a GGUF file)"
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     assert refusal(tmp_path / "a") == "cannot be read: Too many levels of symbolic links"
@@ -524,12 +524,12 @@ def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(file: Path, mon
     file.write_bytes(begun(0, 1, text("a")))
     longer = os.stat_result([*file.stat()[:6], 1000, *file.stat()[7:]])
     monkeypatch.setattr(os, "fstat", lambda _: longer)
-    assert refusal(file) == "metadata a: became shorter while it was read (accepted: a GGUF file)"
+    assert refusal(file) == "metadata a: became shorter while it was read (expected a GGUF file)"
 
 
 def test_rows_of_values_are_whole_blocks() -> None:
     for name, block in BLOCKS.items():
         assert values_size(name, (7, 3 * block.values)) == 21 * block.size
         if block.values > 1:
-            with pytest.raises(ParamcountError, match=f"^shape = .+ of {name} \\(accepted: rows, the last number, of a multiple of {block.values} values\\)$"):
+            with pytest.raises(ParamcountError, match=f"^shape = .+ of {name} \\(expected rows, the last number, of a multiple of {block.values} values\\)$"):
                 values_size(name, (block.values, 3 * block.values - 1))

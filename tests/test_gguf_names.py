@@ -195,11 +195,11 @@ def test_names_are_those_of_the_packages_own_table(name: str, config: dict[str, 
 def test_a_file_of_another_architecture_is_refused_by_both_names() -> None:
     with pytest.raises(pc.ParamcountError) as caught:
         layout_of("mixtral", "qwen2moe")
-    assert str(caught.value) == "general.architecture = 'qwen2moe', which does not hold the declared architecture mixtral (accepted: llama)"
+    assert str(caught.value) == "general.architecture = 'qwen2moe', which does not hold the declared architecture mixtral (expected llama)"
     with pytest.raises(pc.ParamcountError) as caught:
         layout_of("mistral", "a\x1b[31m\n" + "b" * 300)
     assert_one_line(str(caught.value))
-    assert str(caught.value).endswith("which does not hold the declared architecture mistral (accepted: llama or mistral3)")
+    assert str(caught.value).endswith("which does not hold the declared architecture mistral (expected llama or mistral3)")
 
 
 def test_an_architecture_that_the_converter_does_not_know_is_refused() -> None:

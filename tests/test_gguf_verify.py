@@ -100,7 +100,7 @@ def test_a_file_of_another_architecture_is_refused_in_one_line(capsys: pytest.Ca
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path / "m.gguf", WIDE._replace(architecture="qwen2"))
     assert command_refusal(capsys, "verify", "llama-3.1-8b", str(path)).endswith(
-        "general.architecture = 'qwen2', which does not hold the declared architecture llama (accepted: llama)"
+        "general.architecture = 'qwen2', which does not hold the declared architecture llama (expected llama)"
     )
 
 

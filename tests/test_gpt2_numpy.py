@@ -157,16 +157,16 @@ def test_logits_are_of_the_type_of_the_weights(dtype: type[np.float32 | np.float
 
 
 WRONG: list[tuple[Any, str]] = [
-    ([], "token_ids: is empty (accepted: 1 to 11 token ids)"),
-    ([0] * 12, "token_ids: 12 tokens (accepted: 1 to 11 token ids)"),
-    (7, "token_ids: 7 is not a list (accepted: 1 to 11 token ids)"),
-    ([1, 23], "token_ids: token 1 is 23 (accepted: whole numbers from 0 to 22)"),
-    ([-1], "token_ids: token 0 is -1 (accepted: whole numbers from 0 to 22)"),
-    ([1.0], "token_ids: token 0 is 1.0 (accepted: whole numbers from 0 to 22)"),
-    ([True], "token_ids: token 0 is true (accepted: whole numbers from 0 to 22)"),
-    (["3"], "token_ids: token 0 is the text '3' (accepted: whole numbers from 0 to 22)"),
-    ([[1, 2]], "token_ids: token 0 is a list (accepted: whole numbers from 0 to 22)"),
-    (np.array([1.5]), "token_ids: token 0 is 1.5 (accepted: whole numbers from 0 to 22)"),
+    ([], "token_ids: is empty (expected 1 to 11 token ids)"),
+    ([0] * 12, "token_ids: 12 tokens (expected 1 to 11 token ids)"),
+    (7, "token_ids: 7 is not a list (expected 1 to 11 token ids)"),
+    ([1, 23], "token_ids: token 1 is 23 (expected whole numbers from 0 to 22)"),
+    ([-1], "token_ids: token 0 is -1 (expected whole numbers from 0 to 22)"),
+    ([1.0], "token_ids: token 0 is 1.0 (expected whole numbers from 0 to 22)"),
+    ([True], "token_ids: token 0 is true (expected whole numbers from 0 to 22)"),
+    (["3"], "token_ids: token 0 is the text '3' (expected whole numbers from 0 to 22)"),
+    ([[1, 2]], "token_ids: token 0 is a list (expected whole numbers from 0 to 22)"),
+    (np.array([1.5]), "token_ids: token 0 is 1.5 (expected whole numbers from 0 to 22)"),
 ]
 
 
@@ -179,7 +179,7 @@ def test_wrong_token_ids_are_an_error_in_one_line(token_ids: Any, message: str) 
 
 @pytest.mark.parametrize("n_heads", [0, -2, 3])
 def test_heads_that_do_not_divide_the_width_are_an_error(n_heads: int) -> None:
-    with pytest.raises(ParamcountError, match=rf"^n_heads = {n_heads} does not divide d_model = 8 \(accepted: a divisor\)$"):
+    with pytest.raises(ParamcountError, match=rf"^n_heads = {n_heads} does not divide d_model = 8 \(expected a divisor\)$"):
         forward(initial(TINY), TOKENS, n_heads=n_heads)
 
 

@@ -114,7 +114,7 @@ def test_a_tokenizer_elsewhere_is_named(weights: Path, tmp_path: Path) -> None:
     words = write_words(tmp_path / "other.json", WORDS[::-1])
     assert run(SIZES, weights, TEXT, words).ids == tuple(22 - id for id in FROZEN["token_ids"])
     (tmp_path / "tokenizer.json").unlink()
-    message = "tokenizer.json: there is none beside the weights (accepted: a tokenizer.json there, or --tokenizer FILE)"
+    message = "tokenizer.json: there is none beside the weights (expected a tokenizer.json there, or --tokenizer FILE)"
     assert refusal(weights) == message
     assert refusal(weights, tokenizer=tmp_path / "none.json") == "none.json: cannot be read: No such file or directory"
 
@@ -191,7 +191,7 @@ def test_a_hostile_tokenizer_ends_another_process_and_is_one_line(
     write_words(weights.parent / "tokenizer.json", **changes)
     message = refusal(weights, "a" * 50 + "b")
     assert message.startswith(f"tokenizer.json: the tokenizers library {said}")
-    assert message.endswith(" (accepted: a tokenizer.json)")
+    assert message.endswith(" (expected a tokenizer.json)")
     assert capfd.readouterr() == ("", "")
 
 
@@ -201,9 +201,9 @@ def test_a_hostile_tokenizer_ends_another_process_and_is_one_line(
         (b"", "the tokenizers library refuses it: "),
         (b"[" * 100_000, "the tokenizers library refuses it: "),
         (b'{"a": \x1b[31m}', "the tokenizers library refuses it: "),
-        (b"\xff\xfe", "is not text (accepted: a tokenizer.json in UTF-8)"),
-        (b"GGUF\3\0\0\0", "is a GGUF file (accepted: a tokenizer.json)"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer: the file itself was not fetched (accepted: a tokenizer.json)"),
+        (b"\xff\xfe", "is not text (expected a tokenizer.json in UTF-8)"),
+        (b"GGUF\3\0\0\0", "is a GGUF file (expected a tokenizer.json)"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer: the file itself was not fetched (expected a tokenizer.json)"),
         (b'{"model_type": "gpt2"}', "the tokenizers library refuses it: "),
     ],
 )
@@ -215,10 +215,10 @@ def test_what_is_no_tokenizer_is_one_line(data: bytes, message: str, weights: Pa
 def test_a_tokenizer_too_large_or_too_slow_is_one_line(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(tokenizer_files, "LARGEST_FILE", 100)
-        assert refusal(weights) == "tokenizer.json: is too large (accepted: a tokenizer.json of at most 100 bytes)"
+        assert refusal(weights) == "tokenizer.json: is too large (expected a tokenizer.json of at most 100 bytes)"
     with monkeypatch.context() as patch:
         patch.setattr(tokenizer_files, "PATIENCE", 0.001)
-        assert refusal(weights) == "tokenizer.json: the tokenizers library takes longer than 0.001 seconds with it (accepted: a tokenizer.json)"
+        assert refusal(weights) == "tokenizer.json: the tokenizers library takes longer than 0.001 seconds with it (expected a tokenizer.json)"
     with monkeypatch.context() as patch:
         patch.setattr(sys, "executable", str(weights.parent / "none"))
         assert refusal(weights) == "tokenizers: a process of its own cannot be started: No such file or directory"
@@ -226,7 +226,7 @@ def test_a_tokenizer_too_large_or_too_slow_is_one_line(weights: Path, monkeypatc
 
 def test_without_the_library_the_extra_is_named(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    assert refusal(weights) == "a text needs the tokenizers library, which is not installed (accepted: pip install 'paramcount[tokenizers]')"
+    assert refusal(weights) == "a text needs the tokenizers library, which is not installed (expected pip install 'paramcount[tokenizers]')"
 
 
 def test_no_module_of_the_current_directory_or_beside_the_program_is_run(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +249,7 @@ def test_how_the_other_process_ended_is_said(program: str, said: str, weights: P
     child = weights.parent / "child.py"
     child.write_text(program, encoding="utf-8")
     monkeypatch.setattr(tokenizer_files, "CHILD", child)
-    assert refusal(weights) == f"tokenizer.json: the tokenizers library does not survive it: {said} (accepted: a tokenizer.json)"
+    assert refusal(weights) == f"tokenizer.json: the tokenizers library does not survive it: {said} (expected a tokenizer.json)"
 
 
 def test_too_many_tokens_are_counted_and_not_listed(weights: Path) -> None:
@@ -261,12 +261,12 @@ def test_too_many_tokens_are_counted_and_not_listed(weights: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "text: is empty (accepted: a text of at least one token)"),
-        (" \n\t ", "text: gives no tokens (accepted: 1 to 11 tokens)"),
-        ("w1 " * 12, "text: 12 tokens (accepted: 1 to 11 tokens)"),
-        ("w1 " * 20_000, "text: 20,000 tokens (accepted: 1 to 11 tokens)"),
-        ("w1 \udcff", "text: holds bytes that are no text (accepted: UTF-8)"),
-        ("w" * (1 << 22) + "w", "text: has 4,194,305 characters (accepted: at most 4,194,304)"),
+        ("", "text: is empty (expected a text of at least one token)"),
+        (" \n\t ", "text: gives no tokens (expected 1 to 11 tokens)"),
+        ("w1 " * 12, "text: 12 tokens (expected 1 to 11 tokens)"),
+        ("w1 " * 20_000, "text: 20,000 tokens (expected 1 to 11 tokens)"),
+        ("w1 \udcff", "text: holds bytes that are no text (expected UTF-8)"),
+        ("w" * (1 << 22) + "w", "text: has 4,194,305 characters (expected at most 4,194,304)"),
     ],
     ids=["empty", "blank", "one too many", "far too many", "no text", "too long"],
 )  # fmt: skip
@@ -276,12 +276,12 @@ def test_a_text_that_cannot_be_run_is_one_line(text: str, message: str, weights:
 
 def test_ids_beyond_the_vocabulary_are_one_line(weights: Path) -> None:
     write_words(weights.parent / "tokenizer.json", [*WORDS, "w\x1bx"])
-    assert refusal(weights, "w1 w\x1bx") == r"tokenizer: token 1, 'w\x1bx', has the id 23 (accepted: 0 to 22, the rows of wte.weight)"
+    assert refusal(weights, "w1 w\x1bx") == r"tokenizer: token 1, 'w\x1bx', has the id 23 (expected 0 to 22, the rows of wte.weight)"
 
 
 @pytest.mark.parametrize("top", [0, -1, 24, True, 2.0])
 def test_as_many_next_words_as_there_are_tokens_at_most(top: Any, weights: Path) -> None:
-    assert refusal(weights, top=top) == f"top = {str(top).lower()} (accepted: a whole number from 1 to 23)"
+    assert refusal(weights, top=top) == f"top = {str(top).lower()} (expected a whole number from 1 to 23)"
 
 
 # ---- weights that do not fit
@@ -304,34 +304,34 @@ def changed(**arrays: Array | None) -> dict[str, Array]:
 
 W = frozen_weights()
 MISFITS: list[tuple[dict[str, Array], str]] = [
-    (changed(wte__weight=None), "w.st: lacks wte.weight (accepted: the tensors of GPT-2)"),
-    ({}, "w.st: lacks wte.weight (accepted: the tensors of GPT-2)"),
-    ({"model.embed_tokens.weight": W["wte.weight"]}, "w.st: lacks wte.weight (accepted: the tensors of GPT-2)"),
-    (changed(h__1__mlp__c_fc__bias=None), "w.st: lacks h.1.mlp.c_fc.bias (accepted: the tensors of GPT-2)"),
+    (changed(wte__weight=None), "w.st: lacks wte.weight (expected the tensors of GPT-2)"),
+    ({}, "w.st: lacks wte.weight (expected the tensors of GPT-2)"),
+    ({"model.embed_tokens.weight": W["wte.weight"]}, "w.st: lacks wte.weight (expected the tensors of GPT-2)"),
+    (changed(h__1__mlp__c_fc__bias=None), "w.st: lacks h.1.mlp.c_fc.bias (expected the tensors of GPT-2)"),
     (
         changed(wpe__weight=None, h__0__ln_1__bias=None, h__0__ln_2__bias=None, ln_f__bias=None, ln_f__weight=None),
-        "w.st: lacks wpe.weight, h.0.ln_1.bias, h.0.ln_2.bias and 2 more (accepted: the tensors of GPT-2)",
+        "w.st: lacks wpe.weight, h.0.ln_1.bias, h.0.ln_2.bias and 2 more (expected the tensors of GPT-2)",
     ),
-    (changed(h__2__ln_1__weight=np.ones(8)), "w.st: holds 3 layers (accepted: 2, as the model has)"),
-    (changed(h__1__ln_1__weight=None), "w.st: holds 1 layers (accepted: 2, as the model has)"),
+    (changed(h__2__ln_1__weight=np.ones(8)), "w.st: holds 3 layers (expected 2, as the model has)"),
+    (changed(h__1__ln_1__weight=None), "w.st: holds 1 layers (expected 2, as the model has)"),
     (
         {"wte.weight": W["wte.weight"], "h.0.ln_1.weight": np.ones(8), "h.1.ln_1.weight": np.ones(8)},
-        "w.st: lacks most tensors of its 2 layers (accepted: twelve of each)",
+        "w.st: lacks most tensors of its 2 layers (expected twelve of each)",
     ),
-    (changed(score__weight=np.ones(3)), "w.st: holds score.weight (accepted: the tensors of GPT-2, its causal masks and a copy of its head)"),
-    (changed(h__2__attn__bias=np.ones((1, 1, 11, 11))), "w.st: holds h.2.attn.bias (accepted: the tensors of GPT-2, its causal masks and a copy of its head)"),
-    (changed(h__0__crossattention__c_attn__bias=np.ones(3)), "w.st: holds h.0.crossattention.c_attn.bias (accepted: the tensors of GPT-2, its causal masks and a copy of its head)"),
-    (changed(transformer__wte__weight=W["wte.weight"]), "w.st: holds both wte.weight, transformer.wte.weight (accepted: one of them)"),
-    (changed(wte__weight=np.ones((24, 8))), "w.st: tensor wte.weight: has the shape [24, 8] (accepted: [23, 8])"),
-    (changed(h__0__mlp__c_fc__weight=W["h.0.mlp.c_fc.weight"].T), "w.st: tensor h.0.mlp.c_fc.weight: has the shape [20, 8] (accepted: [8, 20], [in, out])"),
-    (changed(h__0__attn__bias=np.ones((1, 1, 9, 9))), "w.st: tensor h.0.attn.bias: has the shape [1, 1, 9, 9] (accepted: [1, 1, 11, 11])"),
-    (changed(lm_head__weight=W["wte.weight"][:22]), "w.st: tensor lm_head.weight: has the shape [22, 8] (accepted: [23, 8])"),
-    (changed(lm_head__weight=W["wte.weight"] + 1e-3), "w.st: lm_head.weight differs from wte.weight (accepted: a copy, as the head is tied to the token table)"),
-    (changed(ln_f__bias=W["ln_f.bias"] * np.nan), "w.st: tensor ln_f.bias: holds values that are no numbers (NaN) (accepted: finite weights)"),
-    (changed(wpe__weight=W["wpe.weight"] / [[1]] * 10 + [[math.nan]] * 11), "w.st: tensor wpe.weight: holds values that are no numbers (NaN) (accepted: finite weights)"),
-    (changed(h__1__ln_2__weight=W["h.1.ln_2.weight"] * math.inf), "w.st: tensor h.1.ln_2.weight: holds infinite values (accepted: finite weights)"),
-    (changed(h__1__ln_2__weight=W["h.1.ln_2.weight"] * 1e200), "w.st: tensor h.1.ln_2.weight: holds values too large for float32 (accepted: finite weights)"),
-    (changed(h__1__mlp__c_fc__weight=W["h.1.mlp.c_fc.weight"] * 1e38, h__1__ln_2__bias=np.full(8, 1e5)), "w.st: h.1.mlp up is not finite in float32 (accepted: weights of a trained model)"),
+    (changed(score__weight=np.ones(3)), "w.st: holds score.weight (expected the tensors of GPT-2, its causal masks and a copy of its head)"),
+    (changed(h__2__attn__bias=np.ones((1, 1, 11, 11))), "w.st: holds h.2.attn.bias (expected the tensors of GPT-2, its causal masks and a copy of its head)"),
+    (changed(h__0__crossattention__c_attn__bias=np.ones(3)), "w.st: holds h.0.crossattention.c_attn.bias (expected the tensors of GPT-2, its causal masks and a copy of its head)"),
+    (changed(transformer__wte__weight=W["wte.weight"]), "w.st: holds both wte.weight, transformer.wte.weight (expected one of them)"),
+    (changed(wte__weight=np.ones((24, 8))), "w.st: tensor wte.weight: has the shape [24, 8] (expected [23, 8])"),
+    (changed(h__0__mlp__c_fc__weight=W["h.0.mlp.c_fc.weight"].T), "w.st: tensor h.0.mlp.c_fc.weight: has the shape [20, 8] (expected [8, 20], [in, out])"),
+    (changed(h__0__attn__bias=np.ones((1, 1, 9, 9))), "w.st: tensor h.0.attn.bias: has the shape [1, 1, 9, 9] (expected [1, 1, 11, 11])"),
+    (changed(lm_head__weight=W["wte.weight"][:22]), "w.st: tensor lm_head.weight: has the shape [22, 8] (expected [23, 8])"),
+    (changed(lm_head__weight=W["wte.weight"] + 1e-3), "w.st: lm_head.weight differs from wte.weight (expected a copy, as the head is tied to the token table)"),
+    (changed(ln_f__bias=W["ln_f.bias"] * np.nan), "w.st: tensor ln_f.bias: holds values that are no numbers (NaN) (expected finite weights)"),
+    (changed(wpe__weight=W["wpe.weight"] / [[1]] * 10 + [[math.nan]] * 11), "w.st: tensor wpe.weight: holds values that are no numbers (NaN) (expected finite weights)"),
+    (changed(h__1__ln_2__weight=W["h.1.ln_2.weight"] * math.inf), "w.st: tensor h.1.ln_2.weight: holds infinite values (expected finite weights)"),
+    (changed(h__1__ln_2__weight=W["h.1.ln_2.weight"] * 1e200), "w.st: tensor h.1.ln_2.weight: holds values too large for float32 (expected finite weights)"),
+    (changed(h__1__mlp__c_fc__weight=W["h.1.mlp.c_fc.weight"] * 1e38, h__1__ln_2__bias=np.full(8, 1e5)), "w.st: h.1.mlp up is not finite in float32 (expected weights of a trained model)"),
 ]  # fmt: skip
 
 
@@ -354,7 +354,7 @@ def test_a_copy_of_the_head_is_compared_to_its_last_row_and_may_be_of_another_ty
 
 def test_weights_that_are_no_floats_are_one_line(tmp_path: Path) -> None:
     path = write_weights(tmp_path / "w.st", frozen_weights(), types={"h.0.mlp.c_fc.weight": "I8"})
-    assert refusal(path) == "w.st: tensor h.0.mlp.c_fc.weight: is of type I8 (accepted: F64, F32, F16, BF16)"
+    assert refusal(path) == "w.st: tensor h.0.mlp.c_fc.weight: is of type I8 (expected F64, F32, F16, BF16)"
 
 
 def test_weights_of_several_types_are_said(tmp_path: Path) -> None:
@@ -366,34 +366,34 @@ def test_weights_of_several_types_are_said(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     assert refusal(tmp_path / "none") == "none: cannot be read: No such file or directory"
     (tmp_path / "cut").write_bytes(write_weights(tmp_path / "whole", frozen_weights()).read_bytes()[:-1])
-    assert refusal(tmp_path / "cut") == "cut: its tensors end after 6,496 bytes of values, the file after 6,495 (accepted: as many as its tensors take)"
+    assert refusal(tmp_path / "cut") == "cut: its tensors end after 6,496 bytes of values, the file after 6,495 (expected as many as its tensors take)"
 
 
 def test_a_model_of_very_many_layers_makes_no_names(weights: Path) -> None:
-    assert refusal(weights, model=sizes(n_layers=2**31)) == "model.safetensors: holds 2 layers (accepted: 2,147,483,648, as the model has)"
+    assert refusal(weights, model=sizes(n_layers=2**31)) == "model.safetensors: holds 2 layers (expected 2,147,483,648, as the model has)"
 
 
 def test_an_untied_head_is_refused(weights: Path) -> None:
-    assert refusal(weights, model=sizes(tie_word_embeddings=False)) == "tie_word_embeddings = false (accepted: true: the head of the pass is the token table)"
+    assert refusal(weights, model=sizes(tie_word_embeddings=False)) == "tie_word_embeddings = false (expected true: the head of the pass is the token table)"
 
 
 def test_a_text_that_would_fill_the_memory_is_one_line(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpt2_text, "LARGEST_INTERMEDIATE", 100)
-    assert refusal(weights) == "text: 6 tokens make an array of 144 values (accepted: at most 100)"  # queries, keys and values: 6 · 3 · 8
+    assert refusal(weights) == "text: 6 tokens make an array of 144 values (expected at most 100)"  # queries, keys and values: 6 · 3 · 8
 
 
 # ---- a config.json that asks for another computation
 
 TANH = "gelu_new or gelu_fast or gelu_accurate or gelu_pytorch_tanh or gelu_python_tanh"
 OTHER: list[tuple[dict[str, Any], str]] = [
-    ({"activation_function": "relu"}, f"activation_function = the text 'relu' (accepted: {TANH}: what the pass computes)"),
-    ({"activation_function": None}, f"activation_function = null (accepted: {TANH}: what the pass computes)"),
-    ({"layer_norm_epsilon": 1e-6}, "layer_norm_epsilon = 1e-06 (accepted: 1e-05: what the pass computes)"),
-    ({"scale_attn_weights": False}, "scale_attn_weights = false (accepted: true: what the pass computes)"),
-    ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx = true (accepted: false: what the pass computes)"),
-    ({"tie_word_embeddings": 1}, "tie_word_embeddings = 1 (accepted: true: what the pass computes)"),
-    ({"n_head": 4}, "n_head = 4 (accepted: 2: what the pass computes)"),
-    ({"num_attention_heads": 1}, "num_attention_heads = 1 (accepted: 2: what the pass computes)"),
+    ({"activation_function": "relu"}, f"activation_function = the text 'relu' (expected {TANH}: what the pass computes)"),
+    ({"activation_function": None}, f"activation_function = null (expected {TANH}: what the pass computes)"),
+    ({"layer_norm_epsilon": 1e-6}, "layer_norm_epsilon = 1e-06 (expected 1e-05: what the pass computes)"),
+    ({"scale_attn_weights": False}, "scale_attn_weights = false (expected true: what the pass computes)"),
+    ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx = true (expected false: what the pass computes)"),
+    ({"tie_word_embeddings": 1}, "tie_word_embeddings = 1 (expected true: what the pass computes)"),
+    ({"n_head": 4}, "n_head = 4 (expected 2: what the pass computes)"),
+    ({"num_attention_heads": 1}, "num_attention_heads = 1 (expected 2: what the pass computes)"),
 ]
 
 

@@ -104,7 +104,7 @@ def error_of(stderr: str, address: str) -> str:
     """The one line of an error, behind a note where it took longer than a second."""
     *notes, message = stderr.splitlines()
     assert [note.partition(f"{address}, at most ")[0] for note in notes] in ([], ["note: waiting for "])
-    assert message.startswith(("paramcount: ", "error: "))
+    assert message.startswith(("error: ", "error: "))
     assert_one_line(message)
     return message
 
@@ -135,7 +135,7 @@ def test_a_missing_extra_is_named_with_its_install_line(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(pc.ParamcountError) as caught:
         pc.count("nobody/nothing", download=True)
-    assert str(caught.value) == "--download needs the [hub] extra (accepted: pip install 'paramcount[hub]')"
+    assert str(caught.value) == "--download needs the [hub] extra (expected pip install 'paramcount[hub]')"
 
 
 def test_a_server_that_stays_silent_is_given_up_with_a_sign_of_life_before(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_where_the_space_ends_nothing_is_half_written(exists: bool) -> None:
     before = listing()
     done = process("*", "-o", "out.csv", code=f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); {MAIN}")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr == b"paramcount: -o out.csv: cannot be written: File too large\n"
+    assert done.stderr == b"error: -o out.csv: cannot be written: File too large\n"
     assert listing() == before
 
 
@@ -244,7 +244,7 @@ def test_a_pipe_takes_the_text_as_it_comes(capsys: pytest.CaptureFixture[str]) -
 def test_an_extension_that_contradicts_the_format_is_refused(path: str, options: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     chosen = options[-1].removeprefix("--")
     for option in ("-o", "--output"):
-        assert command_refusal(capsys, "gpt2-small", option, path, *options) == f"-o: {path} is not a name for {chosen} (accepted: {expected})"
+        assert command_refusal(capsys, "gpt2-small", option, path, *options) == f"-o: {path} is not a name for {chosen} (expected {expected})"
 
 
 @pytest.mark.parametrize("path", ["a.txt", "a.dat", "a", "a.csv"])

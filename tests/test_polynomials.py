@@ -201,7 +201,7 @@ def test_a_difference_takes_a_symbol_and_refuses_what_is_no_size() -> None:
     n, d, m = symbols("n_layers d_model more")
     assert (n * d).difference("n_layers", by=m) == d * m
     assert (n * d).difference("n_layers", by=0) == 0
-    with pytest.raises(ParamcountError, match=r"^difference: unknown size n_layer \(accepted: d_model, n_layers\); did you mean n_layers\?$"):
+    with pytest.raises(ParamcountError, match=r"^difference: unknown size n_layer \(expected d_model, n_layers\); did you mean n_layers\?$"):
         (n * d).difference("n_layer")
     with pytest.raises(TypeError, match="is not a whole number"):
         (n * d).difference("n_layers", by=0.5)
@@ -235,13 +235,13 @@ def test_evaluation_takes_ints_symbols_and_arrays() -> None:
 
 def test_a_missing_size_is_one_line_that_names_it() -> None:
     n, d = symbols("n_layers d_model")
-    with pytest.raises(ParamcountError, match=r"^evaluate: d_model is missing \(accepted: d_model, n_layers\)$"):
+    with pytest.raises(ParamcountError, match=r"^evaluate: d_model is missing \(expected d_model, n_layers\)$"):
         (n * d).evaluate(n_layers=3)
 
 
 def test_an_unknown_size_is_one_line_with_the_nearest() -> None:
     n, d = symbols("n_layers d_model")
-    with pytest.raises(ParamcountError, match=r"^evaluate: unknown size d_modle \(accepted: d_model, n_layers\); did you mean d_model\?$"):
+    with pytest.raises(ParamcountError, match=r"^evaluate: unknown size d_modle \(expected d_model, n_layers\); did you mean d_model\?$"):
         (n * d).evaluate(n_layers=3, d_model=4, d_modle=5)
 
 
@@ -322,7 +322,7 @@ REFUSED: dict[str, Callable[[Any], object]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_would_branch_on_a_symbol_or_divide_it_is_refused(name: str) -> None:
-    with pytest.raises(ParamcountError, match=r"structure must not depend on its value \(accepted: \+, - and \*\)$"):
+    with pytest.raises(ParamcountError, match=r"structure must not depend on its value \(expected \+, - and \*\)$"):
         REFUSED[name](symbols("d_model")[0])
 
 

@@ -564,7 +564,7 @@ def test_another_scheme_is_refused_by_the_name_that_its_configuration_gives(conf
         read({"w.weight": ("BF16", (8, 8))}, config)
     assert_one_line(str(caught.value))
     assert str(caught.value) == (
-        f"model.safetensors: is quantised by a scheme that is not read: {name} (accepted: GPTQ, AWQ, FP8, MXFP4, GGUF, or not quantised)"
+        f"model.safetensors: is quantised by a scheme that is not read: {name} (expected GPTQ, AWQ, FP8, MXFP4, GGUF, or not quantised)"
     )
 
 
@@ -633,7 +633,7 @@ def test_another_scheme_is_refused_by_the_name_that_its_tensors_give(scheme: str
         assert str(caught.value).startswith(
             f"model.safetensors: tensor {prefix}q." if "e." not in next(iter(tensors)) else f"model.safetensors: tensor {prefix}e."
         )
-        assert f": is quantised by a scheme that is not read: {scheme} (accepted: GPTQ" in str(caught.value)
+        assert f": is quantised by a scheme that is not read: {scheme} (expected GPTQ" in str(caught.value)
 
 
 @pytest.mark.parametrize(("scheme", "tensors"), MARKED)

@@ -79,7 +79,7 @@ def test_every_word_of_a_count_is_in_the_table_of_conventions() -> None:
         assert f"`{word}`" in table
 
 
-MESSAGES = ("paramcount: ", "warning: ", "note: ")
+MESSAGES = ("error: ", "warning: ", "note: ")
 
 
 def test_no_line_of_an_example_is_wider_than_80_columns() -> None:

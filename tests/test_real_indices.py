@@ -121,7 +121,7 @@ def test_where_shapes_are_not_known_a_total_size_below_the_others_is_found_out(t
     index = index_of(NAMED["oasstpythia1.5brm"])
     index["metadata"]["total_size"] = 1_311_592_447
     assert checked(NAMED["oasstpythia1.5brm"], tmp_path, index).faults == (
-        "total_size 1,311,592,447 is less than 1,311,592,448 values take (accepted: 1 byte each or more)",
+        "total_size 1,311,592,447 is less than 1,311,592,448 values take (expected 1 byte each or more)",
     )
 
 

@@ -347,14 +347,14 @@ def test_the_page_goes_to_a_file_or_to_the_screen(run: Runner, tmp_path: Path, m
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["gpt2-small", "-o", "out.pdf"], "-o: no report has the ending '.pdf' (accepted: .html, .htm)"),
-        (["gpt2-small", "-o", "out"], "-o: no report has the ending 'none' (accepted: .html, .htm)"),
-        (["gpt2-small", "-o", "out.hmtl"], "-o: no report has the ending '.hmtl' (accepted: .html, .htm); did you mean .html or .htm?"),
-        (["no-such", "-o", "out.pdf"], "-o: no report has the ending '.pdf' (accepted: .html, .htm)"),
+        (["gpt2-small", "-o", "out.pdf"], "-o: no report has the ending '.pdf' (expected .html, .htm)"),
+        (["gpt2-small", "-o", "out"], "-o: no report has the ending 'none' (expected .html, .htm)"),
+        (["gpt2-small", "-o", "out.hmtl"], "-o: no report has the ending '.hmtl' (expected .html, .htm); did you mean .html or .htm?"),
+        (["no-such", "-o", "out.pdf"], "-o: no report has the ending '.pdf' (expected .html, .htm)"),
         (["gpt2-small", "-o", "nowhere/out.html"], "-o nowhere/out.html: cannot be written: No such file or directory"),
         (
             ["gpt-4", "-o", "out.html"],
-            "gpt-4: is an estimate: claims and no sizes, so there is nothing to count (accepted: paramcount gpt-4 --estimates shows the claims)",
+            "gpt-4: is an estimate: claims and no sizes, so there is nothing to count (expected paramcount gpt-4 --estimates shows the claims)",
         ),
         ([], "Missing argument 'MODEL...'."),
     ],
@@ -367,12 +367,12 @@ def test_what_cannot_be_reported_is_refused(
 
 
 def test_too_many_models_and_none_are_refused() -> None:
-    with pytest.raises(pc.ParamcountError, match=r"^201 models in one report \(accepted: at most 200\)$"):
+    with pytest.raises(pc.ParamcountError, match=r"^201 models in one report \(expected at most 200\)$"):
         render_page([zoo.entry("gpt2-small")] * 201)
-    with pytest.raises(pc.ParamcountError, match=r"^no models to report on \(accepted: at least one\)$"):
+    with pytest.raises(pc.ParamcountError, match=r"^no models to report on \(expected at least one\)$"):
         report([])
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert command_refusal(capsys, "report", "gpt2-small") == "reports need the [plot] extra (accepted: pip install 'paramcount[plot]')"
+    assert command_refusal(capsys, "report", "gpt2-small") == "reports need the [plot] extra (expected pip install 'paramcount[plot]')"

@@ -125,7 +125,7 @@ def test_the_library_gives_every_type_as_many_bits(dtype: str, file: Path) -> No
 def test_a_type_that_numpy_has_not_is_refused_when_its_values_are_asked_for(dtype: str, file: Path) -> None:
     file.write_bytes(made({"x": entry(0, BITS[dtype], dtype, (8,))}, bytes(BITS[dtype])))
     header = read_header(file)
-    with pytest.raises(ParamcountError, match=f"model.safetensors: tensor x: its values are of type {dtype} \\(accepted: F64, F32, F16, BF16, I64, "):
+    with pytest.raises(ParamcountError, match=f"model.safetensors: tensor x: its values are of type {dtype} \\(expected F64, F32, F16, BF16, I64, "):
         array(header, "x")
 
 
@@ -162,36 +162,36 @@ def test_a_header_is_read_without_numpy(file: Path) -> None:
 
 # ---- what is wrong
 
-TENSOR = 'tensor a: is described by something else (accepted: {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]})'
-KEYS = "(accepted: dtype, shape, data_offsets)"
-SHAPE = "(accepted: a list of at most 32 whole numbers from 0)"
-OFFSETS = "(accepted: where its values begin and end, two whole numbers from 0)"
-SIZE = "(accepted: as many bytes as its values take)"
+TENSOR = 'tensor a: is described by something else (expected {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]})'
+KEYS = "(expected dtype, shape, data_offsets)"
+SHAPE = "(expected a list of at most 32 whole numbers from 0)"
+OFFSETS = "(expected where its values begin and end, two whole numbers from 0)"
+SIZE = "(expected as many bytes as its values take)"
 GAP = "no gap, nothing twice)"
 WRONG: list[tuple[object, int, str]] = [
-    ("[]", 0, "header: is not JSON at character 0 (accepted: {)"),
-    (" {}", 0, "header: is not JSON at character 0 (accepted: {)"),
-    ("\ufeff{}", 0, "header: is not JSON at character 0 (accepted: {)"),
-    ("{} x", 0, "header: goes on at character 3 (accepted: blanks behind the JSON object)"),
-    ("{}{}", 0, "header: goes on at character 2 (accepted: blanks behind the JSON object)"),
-    ("{}\0", 0, "header: goes on at character 2 (accepted: blanks behind the JSON object)"),
-    ('{"a"', 0, "header: ends in the middle (accepted: :)"),
+    ("[]", 0, "header: is not JSON at character 0 (expected {)"),
+    (" {}", 0, "header: is not JSON at character 0 (expected {)"),
+    ("\ufeff{}", 0, "header: is not JSON at character 0 (expected {)"),
+    ("{} x", 0, "header: goes on at character 3 (expected blanks behind the JSON object)"),
+    ("{}{}", 0, "header: goes on at character 2 (expected blanks behind the JSON object)"),
+    ("{}\0", 0, "header: goes on at character 2 (expected blanks behind the JSON object)"),
+    ('{"a"', 0, "header: ends in the middle (expected :)"),
     ('{"a":', 0, TENSOR),
-    ('{"a ', 0, "header: is not JSON at character 1 (accepted: a text in quotes)"),
-    ('{"a\n":{}}', 0, "header: is not JSON at character 3 (accepted: a text in quotes)"),
-    ("{a:1}", 0, "header: is not JSON at character 1 (accepted: a text in quotes)"),
-    ("{'a':1}", 0, "header: is not JSON at character 1 (accepted: a text in quotes)"),
-    ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},}', 0, "header: is not JSON at character 53 (accepted: a text in quotes)"),
-    ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]} "b"', 0, "header: is not JSON at character 53 (accepted: ,)"),
-    (b'{"\xff":1}', 0, "its header is not text at byte 2 (accepted: JSON in UTF-8)"),
+    ('{"a ', 0, "header: is not JSON at character 1 (expected a text in quotes)"),
+    ('{"a\n":{}}', 0, "header: is not JSON at character 3 (expected a text in quotes)"),
+    ("{a:1}", 0, "header: is not JSON at character 1 (expected a text in quotes)"),
+    ("{'a':1}", 0, "header: is not JSON at character 1 (expected a text in quotes)"),
+    ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},}', 0, "header: is not JSON at character 53 (expected a text in quotes)"),
+    ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]} "b"', 0, "header: is not JSON at character 53 (expected ,)"),
+    (b'{"\xff":1}', 0, "its header is not text at byte 2 (expected JSON in UTF-8)"),
     ('{"a":1}', 0, TENSOR), ('{"a":null}', 0, TENSOR), ('{"a":["F32",[1],[0,4]]}', 4, TENSOR), ('{"a":{"dtype":{}}}', 0, TENSOR), ('{"a":{' + " " * 5000 + "}}", 0, TENSOR),
-    ('{"a":' + "[" * 100_000, 0, TENSOR), ('{"a":{"dtype":' + "[" * 3000 + "}}", 0, "tensor a: is nested too deep (accepted: at most 100 levels)"),
-    ('{"a":{dtype}}', 0, "tensor a: line 1 column 2: is not JSON: Expecting property name enclosed in double quotes (accepted: a JSON object)"),
+    ('{"a":' + "[" * 100_000, 0, TENSOR), ('{"a":{"dtype":' + "[" * 3000 + "}}", 0, "tensor a: is nested too deep (expected at most 100 levels)"),
+    ('{"a":{dtype}}', 0, "tensor a: line 1 column 2: is not JSON: Expecting property name enclosed in double quotes (expected a JSON object)"),
     ({"a": {}}, 0, f"tensor a: dtype: is missing {KEYS}"),
     ({"a": {"dtype": "F32", "shape": [1]}}, 4, f"tensor a: data_offsets: is missing {KEYS}"),
     ({"a": entry(0, 4) | {"Shape": [1]}}, 4, f"tensor a: unknown key 'Shape' {KEYS}; did you mean shape?"),
-    ('{"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}}', 4, "tensor a: the key dtype a second time (accepted: every key once)"),
-    ({"a": entry(0, 4, "F33")}, 4, f"tensor a: dtype = the text 'F33' (accepted: {', '.join(BITS)}); did you mean F32?"),
+    ('{"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}}', 4, "tensor a: the key dtype a second time (expected every key once)"),
+    ({"a": entry(0, 4, "F33")}, 4, f"tensor a: dtype = the text 'F33' (expected {', '.join(BITS)}); did you mean F32?"),
     ({"a": entry(0, 4, shape=1)}, 4, f"tensor a: shape = 1 {SHAPE}"),
     ({"a": entry(0, 4, shape=[-1])}, 4, f"tensor a: shape = [-1] {SHAPE}"),
     ({"a": entry(0, 4, shape=[1.0])}, 4, f"tensor a: shape = [1.0] {SHAPE}"),
@@ -199,7 +199,7 @@ WRONG: list[tuple[object, int, str]] = [
     ({"a": entry(0, 4, shape=["1"])}, 4, f"tensor a: shape = [the text '1'] {SHAPE}"),
     ({"a": entry(0, 0, shape=[0, 2**63])}, 0, f"tensor a: shape = [0, 9223372036854775808] {SHAPE}"),
     ({"a": entry(0, 4, shape=[1] * 33)}, 4, f"tensor a: shape = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,…, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1] {SHAPE}"),
-    ({"a": entry(0, 4, shape=[10**200])}, 4, "tensor a: a number of 201 digits (accepted: at most 100)"),
+    ({"a": entry(0, 4, shape=[10**200])}, 4, "tensor a: a number of 201 digits (expected at most 100)"),
     ({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4, 4]}}, 4, f"tensor a: data_offsets = [0, 4, 4] {OFFSETS}"),
     ({"a": {"dtype": "F32", "shape": [1], "data_offsets": {}}}, 4, TENSOR),
     ({"a": entry(4, 0)}, 4, f"tensor a: data_offsets = [4, 0] {OFFSETS}"),
@@ -208,30 +208,30 @@ WRONG: list[tuple[object, int, str]] = [
     ({"a": entry(0, 4, shape=[2])}, 4, f"tensor a: F32 [2] takes 8 bytes, its offsets hold 4 {SIZE}"),
     ({"a": entry(0, 4, "F16")}, 4, f"tensor a: F16 [1] takes 2 bytes, its offsets hold 4 {SIZE}"),
     ({"a": entry(0, 1, "F4", [3])}, 1, f"tensor a: F4 [3] takes no whole number of bytes, its offsets hold 1 {SIZE}"),
-    ({"a": entry(0, 0, shape=[2**62, 2**62])}, 0, "tensor a: shape = [4611686018427387904, 4611686018427387904] of F32 (accepted: fewer than 2^63 bytes)"),
-    ({"a": entry(0, 2**62 * 4 % 2**64, shape=[2**62])}, 0, "tensor a: shape = [4611686018427387904] of F32 (accepted: fewer than 2^63 bytes)"),
-    ({"a": entry(0, 0, shape=[0, 10**17, 10**17])}, 0, "tensor a: shape = [0, 100000000000000000, 100000000000000000] of F32 (accepted: fewer than 2^63 bytes)"),
-    ({"__metadata__": entry(0, 4)}, 4, "header: is not JSON at character 43 (accepted: a text in quotes)"),
-    ({"a": entry(0, 0, "F33", [0])}, 0, f"tensor a: dtype = the text 'F33' (accepted: {', '.join(BITS)}); did you mean F32?"),
-    ({"a": entry(0, 0, shape=[2**62, 0])}, 0, "tensor a: shape = [4611686018427387904, 0] of F32 (accepted: fewer than 2^63 bytes)"),
-    ({"a": entry(0, 4), "b": entry(2, 6)}, 6, f"tensor b: its values begin at byte 2 (accepted: byte 4, behind 'a': {GAP}"),
-    ({"a": entry(0, 4), "b": entry(0, 4)}, 4, f"tensor b: its values begin at byte 0 (accepted: byte 4, behind 'a': {GAP}"),
-    ({"b": entry(5, 9), "a": entry(0, 4)}, 9, f"tensor b: its values begin at byte 5 (accepted: byte 4, behind 'a': {GAP}"),
-    ({"a": entry(4, 8)}, 8, f"tensor a: its values begin at byte 4 (accepted: byte 0, at first: {GAP}"),
-    ({"a": entry(0, 4)}, 3, "its tensors end after 4 bytes of values, the file after 3 (accepted: as many as its tensors take)"),
-    ({"a": entry(0, 4)}, 5, "its tensors end after 4 bytes of values, the file after 5 (accepted: as many as its tensors take)"),
-    ({"a": entry(0, 2**40, shape=[2**38])}, 4, "its tensors end after 1,099,511,627,776 bytes of values, the file after 4 (accepted: as many as its tensors take)"),
-    ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"\\u0061":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}', 0, "header: the name 'a' a second time (accepted: every name once)"),
-    ('{"__metadata__":{},"__metadata__":{}}', 0, "header: the name '__metadata__' a second time (accepted: every name once)"),
-    ('{"__metadata__":{"a":"b","a":"b"}}', 0, "header: the name 'a' a second time (accepted: every name once)"),
-    ({"__metadata__": {"a": 1}}, 0, "header: is not JSON at character 23 (accepted: a text in quotes)"),
-    ({"__metadata__": {"a": {}}}, 0, "header: is not JSON at character 23 (accepted: a text in quotes)"),
-    ({"__metadata__": None}, 0, "header: is not JSON at character 17 (accepted: {)"),
-    ({"\x1b[31m": entry(0, 4)}, 4, r"header: the name '\x1b[31m' (accepted: names of printable characters)"),
-    ({"a\nb": entry(0, 4)}, 4, r"header: the name 'a\nb' (accepted: names of printable characters)"),
-    ({"a\u202eb": entry(0, 4)}, 4, r"header: the name 'a\u202eb' (accepted: names of printable characters)"),
-    ('{"\\ud800":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}', 0, r"header: '\ud800' holds half a character (accepted: Unicode)"),
-    ('{"__metadata__":{"a":"\\udfff"}}', 0, r"header: '\udfff' holds half a character (accepted: Unicode)"),
+    ({"a": entry(0, 0, shape=[2**62, 2**62])}, 0, "tensor a: shape = [4611686018427387904, 4611686018427387904] of F32 (expected fewer than 2^63 bytes)"),
+    ({"a": entry(0, 2**62 * 4 % 2**64, shape=[2**62])}, 0, "tensor a: shape = [4611686018427387904] of F32 (expected fewer than 2^63 bytes)"),
+    ({"a": entry(0, 0, shape=[0, 10**17, 10**17])}, 0, "tensor a: shape = [0, 100000000000000000, 100000000000000000] of F32 (expected fewer than 2^63 bytes)"),
+    ({"__metadata__": entry(0, 4)}, 4, "header: is not JSON at character 43 (expected a text in quotes)"),
+    ({"a": entry(0, 0, "F33", [0])}, 0, f"tensor a: dtype = the text 'F33' (expected {', '.join(BITS)}); did you mean F32?"),
+    ({"a": entry(0, 0, shape=[2**62, 0])}, 0, "tensor a: shape = [4611686018427387904, 0] of F32 (expected fewer than 2^63 bytes)"),
+    ({"a": entry(0, 4), "b": entry(2, 6)}, 6, f"tensor b: its values begin at byte 2 (expected byte 4, behind 'a': {GAP}"),
+    ({"a": entry(0, 4), "b": entry(0, 4)}, 4, f"tensor b: its values begin at byte 0 (expected byte 4, behind 'a': {GAP}"),
+    ({"b": entry(5, 9), "a": entry(0, 4)}, 9, f"tensor b: its values begin at byte 5 (expected byte 4, behind 'a': {GAP}"),
+    ({"a": entry(4, 8)}, 8, f"tensor a: its values begin at byte 4 (expected byte 0, at first: {GAP}"),
+    ({"a": entry(0, 4)}, 3, "its tensors end after 4 bytes of values, the file after 3 (expected as many as its tensors take)"),
+    ({"a": entry(0, 4)}, 5, "its tensors end after 4 bytes of values, the file after 5 (expected as many as its tensors take)"),
+    ({"a": entry(0, 2**40, shape=[2**38])}, 4, "its tensors end after 1,099,511,627,776 bytes of values, the file after 4 (expected as many as its tensors take)"),
+    ('{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"\\u0061":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}', 0, "header: the name 'a' a second time (expected every name once)"),
+    ('{"__metadata__":{},"__metadata__":{}}', 0, "header: the name '__metadata__' a second time (expected every name once)"),
+    ('{"__metadata__":{"a":"b","a":"b"}}', 0, "header: the name 'a' a second time (expected every name once)"),
+    ({"__metadata__": {"a": 1}}, 0, "header: is not JSON at character 23 (expected a text in quotes)"),
+    ({"__metadata__": {"a": {}}}, 0, "header: is not JSON at character 23 (expected a text in quotes)"),
+    ({"__metadata__": None}, 0, "header: is not JSON at character 17 (expected {)"),
+    ({"\x1b[31m": entry(0, 4)}, 4, r"header: the name '\x1b[31m' (expected names of printable characters)"),
+    ({"a\nb": entry(0, 4)}, 4, r"header: the name 'a\nb' (expected names of printable characters)"),
+    ({"a\u202eb": entry(0, 4)}, 4, r"header: the name 'a\u202eb' (expected names of printable characters)"),
+    ('{"\\ud800":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}', 0, r"header: '\ud800' holds half a character (expected Unicode)"),
+    ('{"__metadata__":{"a":"\\udfff"}}', 0, r"header: '\udfff' holds half a character (expected Unicode)"),
 ]  # fmt: skip
 
 
@@ -241,19 +241,19 @@ def test_a_wrong_header_is_refused_in_one_line(header: object, n: int, message: 
     assert refusal(file) == message
 
 
-HEADED = "(accepted: a safetensors file, its header of at most 33,554,432 bytes)"
+HEADED = "(expected a safetensors file, its header of at most 33,554,432 bytes)"
 BEGINNINGS: list[tuple[bytes, str]] = [
-    (b"", "is empty (accepted: a safetensors file)"),
-    (b"\0", "ends after 1 bytes, within the length of its header (accepted: a safetensors file)"),
-    (bytes(7), "ends after 7 bytes, within the length of its header (accepted: a safetensors file)"),
-    (bytes(8), "says that its header has 0 bytes (accepted: a safetensors file, its header a JSON object)"),
-    (bytes(100_000), "says that its header has 0 bytes (accepted: a safetensors file, its header a JSON object)"),
-    (struct.pack("<Q", 1) + b"{", "says that its header has 1 bytes (accepted: a safetensors file, its header a JSON object)"),
-    (struct.pack("<Q", 3) + b"{}", "ends within its header, after 2 of 3 bytes (accepted: a whole file)"),
+    (b"", "is empty (expected a safetensors file)"),
+    (b"\0", "ends after 1 bytes, within the length of its header (expected a safetensors file)"),
+    (bytes(7), "ends after 7 bytes, within the length of its header (expected a safetensors file)"),
+    (bytes(8), "says that its header has 0 bytes (expected a safetensors file, its header a JSON object)"),
+    (bytes(100_000), "says that its header has 0 bytes (expected a safetensors file, its header a JSON object)"),
+    (struct.pack("<Q", 1) + b"{", "says that its header has 1 bytes (expected a safetensors file, its header a JSON object)"),
+    (struct.pack("<Q", 3) + b"{}", "ends within its header, after 2 of 3 bytes (expected a whole file)"),
     (struct.pack("<Q", 2**63) + b"{}", f"says that its header has 9,223,372,036,854,775,808 bytes {HEADED}"),
     (struct.pack("<Q", 2**64 - 1) + b"{}", f"says that its header has 18,446,744,073,709,551,615 bytes {HEADED}"),
     (struct.pack("<Q", LARGEST_HEADER + 1) + b"{}", f"says that its header has 33,554,433 bytes {HEADED}"),
-    (struct.pack("<Q", LARGEST_HEADER) + b"{}", "ends within its header, after 2 of 33,554,432 bytes (accepted: a whole file)"),
+    (struct.pack("<Q", LARGEST_HEADER) + b"{}", "ends within its header, after 2 of 33,554,432 bytes (expected a whole file)"),
     (b"GGUF\3\0\0\0\0\0", f"is a GGUF file {HEADED}"),
     (b"PK\3\4\0\0\x08\x08\0\0", f"is a zip archive, as PyTorch writes checkpoints {HEADED}"),
     (b"\x80\x02}q\0(X\1\0", f"is a pickle {HEADED}"),
@@ -273,7 +273,7 @@ def test_a_file_cut_at_any_byte_is_refused_and_so_is_one_with_a_byte_more(file: 
         file.write_bytes(whole[:n])
         assert refusal(file)
     file.write_bytes(whole + b"\0")
-    assert refusal(file) == "its tensors end after 25 bytes of values, the file after 26 (accepted: as many as its tensors take)"
+    assert refusal(file) == "its tensors end after 25 bytes of values, the file after 26 (expected as many as its tensors take)"
     file.write_bytes(whole)
     assert set(read_header(file).tensors) == {"a", "b"}
 
@@ -286,7 +286,7 @@ def test_more_entries_than_the_most_are_refused(file: Path, monkeypatch: pytest.
             if fits:
                 assert len(read_header(file).tensors) in (0, n)
             else:
-                assert refusal(file) == "header: more than 3 entries (accepted: at most 3)"
+                assert refusal(file) == "header: more than 3 entries (expected at most 3)"
 
 
 HOSTILE = {
@@ -316,7 +316,7 @@ def test_a_hostile_header_takes_little_more_memory_than_it_is_long(kind: str, fi
 def test_zeros_of_a_terabyte_are_refused_at_once(file: Path) -> None:
     file.touch()
     os.truncate(file, 1 << 40)
-    assert refusal(file) == "says that its header has 0 bytes (accepted: a safetensors file, its header a JSON object)"
+    assert refusal(file) == "says that its header has 0 bytes (expected a safetensors file, its header a JSON object)"
 
 
 def test_the_header_of_a_terabyte_is_read_alone(file: Path) -> None:
@@ -329,10 +329,10 @@ def test_the_header_of_a_terabyte_is_read_alone(file: Path) -> None:
 
 
 def test_what_is_no_regular_file_is_refused(tmp_path: Path, file: Path) -> None:
-    assert refusal(tmp_path) == "is not a file (accepted: a safetensors file)"
+    assert refusal(tmp_path) == "is not a file (expected a safetensors file)"
     os.mkfifo(file)
-    assert refusal(file) == "is not a file (accepted: a safetensors file)"
-    assert refusal(Path("/dev/zero")) == "is not a file (accepted: a safetensors file)"
+    assert refusal(file) == "is not a file (expected a safetensors file)"
+    assert refusal(Path("/dev/zero")) == "is not a file (expected a safetensors file)"
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     assert refusal(tmp_path / "a") == "cannot be read: Too many levels of symbolic links"
@@ -355,7 +355,7 @@ def test_a_file_that_is_another_by_now_is_not_read_by_an_old_header(how: str, fi
         safetensors.numpy.save_file({"a": np.zeros(2)}, file.with_name("new"))
         file.write_bytes(file.with_name("new").read_bytes())
     os.utime(file, ns=(times[0], times[1] + (how == "written again")))  # else nothing but the size or the file itself is another
-    with pytest.raises(ParamcountError, match=r"model\.safetensors: is another file by now \(accepted: a file that stays as it is\)$"):
+    with pytest.raises(ParamcountError, match=r"model\.safetensors: is another file by now \(expected a file that stays as it is\)$"):
         array(header, "a")
     file.unlink()
     with pytest.raises(ParamcountError, match=r"model\.safetensors: cannot be read: No such file or directory$"):
@@ -365,4 +365,4 @@ def test_a_file_that_is_another_by_now_is_not_read_by_an_old_header(how: str, fi
 def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_bytes(made({"a": entry(0, 4)}, bytes(4)))
     monkeypatch.setattr(safetensors_files, "_header_length", lambda *_: 1000)
-    assert refusal(file) == "became shorter while it was read (accepted: a safetensors file)"
+    assert refusal(file) == "became shorter while it was read (expected a safetensors file)"

@@ -50,9 +50,9 @@ def test_what_cannot_be_counted_is_listed_at_the_end_and_the_exit_code_is_1(run:
     assert done.code == 1
     assert done.out.splitlines()[2].split() == ["good", "124,439,808", "124,439,808", "249", "MB", "gpt2"]
     assert done.err.splitlines() == [
-        "warning: broken: line 1 column 2: ends in the middle (accepted: a JSON object)",
+        "warning: broken: line 1 column 2: ends in the middle (expected a JSON object)",
         "warning: gone: is a broken link",
-        "warning: vae: is a diffusion pipeline's config (accepted: a model's config.json)",
+        "warning: vae: is a diffusion pipeline's config (expected a model's config.json)",
         "warning: 3 of 4 configs could not be counted",
     ]
 
@@ -68,10 +68,10 @@ def test_columns_and_order_are_those_of_a_comparison(run: Runner) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["nowhere"], "nowhere: is not a directory (accepted: a directory with config.json files below it)"),
-        ([""], "the name of the directory is empty (accepted: a directory with config.json files below it)"),
-        (["empty"], "empty: holds no config.json, nor does any directory below it (accepted: a cache or a model store)"),
-        (["s", "--columns", "totl"], "unknown column 'totl' (accepted: "),
+        (["nowhere"], "nowhere: is not a directory (expected a directory with config.json files below it)"),
+        ([""], "the name of the directory is empty (expected a directory with config.json files below it)"),
+        (["empty"], "empty: holds no config.json, nor does any directory below it (expected a cache or a model store)"),
+        (["s", "--columns", "totl"], "unknown column 'totl' (expected "),
     ],
 )
 def test_what_cannot_be_scanned_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,7 +184,7 @@ def test_directories_that_cannot_be_read_are_listed_and_stop_nothing(nobody: Cal
         "warning: 1 directory could not be read",
     ]
     Path("s").chmod(0o700)
-    message = "paramcount: s: cannot be read: Permission denied (accepted: a directory with config.json files below it)\n"
+    message = "error: s: cannot be read: Permission denied (expected a directory with config.json files below it)\n"
     assert nobody("scan", "s") == Run(2, "", message)
 
 
@@ -193,7 +193,7 @@ def test_a_model_in_a_directory_that_cannot_be_read_is_refused_in_one_line(mode:
     written("s/a/config.json", GPT2)
     Path("s").chmod(mode)
     done = nobody("./s")
-    assert done == Run(2, "", "paramcount: s: cannot be read: Permission denied\n")
+    assert done == Run(2, "", "error: s: cannot be read: Permission denied\n")
     count = "import paramcount as pc, pathlib\ntry: pc.count(pathlib.Path('s'))\nexcept pc.ParamcountError as error: print(error)"
     assert nobody(code=count) == Run(0, "s: cannot be read: Permission denied\n", "")
 
@@ -202,7 +202,7 @@ def test_where_nothing_can_be_read_that_is_what_is_said(nobody: Callable[..., Ru
     written("s/a/config.json", GPT2)
     Path("s/a").chmod(0o700)
     done = nobody("scan", "s")
-    expected = "paramcount: s: holds no config.json that can be read; 1 directory cannot be read, such as a (accepted: a cache or a model store)\n"
+    expected = "error: s: holds no config.json that can be read; 1 directory cannot be read, such as a (expected a cache or a model store)\n"
     assert done == Run(2, "", expected)
 
 
@@ -211,7 +211,7 @@ def test_a_hostile_directory_name_is_printed_in_printable_characters() -> None:
     written("s/\u202e/config.json", "[]")
     found = scanned(Path("s"))
     assert [row["id"] for row in found.rows] == [r"\x1b[31m"]
-    assert found.errors == [(r"\u202e", "holds an array (accepted: a JSON object)")]
+    assert found.errors == [(r"\u202e", "holds an array (expected a JSON object)")]
 
 
 def test_a_config_at_the_top_is_called_by_its_directory() -> None:
@@ -246,7 +246,7 @@ def test_what_is_opened_sums_to_the_total(run: Runner, id: str, by: str) -> None
 
 
 def test_two_ways_of_opening_at_once_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_refusal(capsys, "gpt2-small", "--by", "layer", "--keys") == "--by and --keys at once (accepted: one of them)"
+    assert command_refusal(capsys, "gpt2-small", "--by", "layer", "--keys") == "--by and --keys at once (expected one of them)"
 
 
 # ---- what is supported

@@ -51,7 +51,7 @@ def test_help_of_a_command_is_its_help_option(name: str, run: Runner) -> None:
 
 def test_help_alone_is_the_help_option(run: Runner, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("help") == run("--help")
-    assert command_refusal(capsys, "help", "shwo") == "unknown command 'shwo' (accepted: a command that `paramcount help` lists); did you mean show?"
+    assert command_refusal(capsys, "help", "shwo") == "unknown command 'shwo' (expected a command that `paramcount help` lists); did you mean show?"
 
 
 # ---- files that nobody has named

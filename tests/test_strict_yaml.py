@@ -18,9 +18,9 @@ from paramcount.formats.strict_yaml import load_file, loads
 from tests.refusing import assert_one_line, command_refusal, refusal
 
 PARSERS = [parser for parser in (getattr(yaml, "CLoader", None), yaml.Loader) if parser]
-WRITTEN_OUT = "an anchor or alias (accepted: every value written out)"
-TOO_DEEP = "nested too deep (accepted: at most 12 levels)"
-PRINTABLE = "(accepted: printable text)"
+WRITTEN_OUT = "an anchor or alias (expected every value written out)"
+TOO_DEEP = "nested too deep (expected at most 12 levels)"
+PRINTABLE = "(expected printable text)"
 LAUGHS = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
 
 
@@ -69,18 +69,18 @@ def test_a_merge_key_is_a_key_like_any_other() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\na: 2", "line 2: the key a a second time (accepted: every key once)"),
-        ("a:\n  b: 1\n  'b': 1", "line 3: the key b a second time (accepted: every key once)"),
-        ("a: {b: 1, b: 2}", "line 1: the key b a second time (accepted: every key once)"),
-        ("\n1: a", "line 2: a key that is not a text (accepted: the name of a field)"),
-        ("null: a", "line 1: a key that is not a text (accepted: the name of a field)"),
-        ("'': a", "line 1: a key that is not a text (accepted: the name of a field)"),
-        ("? [a]\n: 1", "line 1: a key that is not a text (accepted: the name of a field)"),
-        ("a: !!int 12", "line 1: the tag tag:yaml.org,2002:int (accepted: no tags)"),
-        ("a: 1\nb: !x 12", "line 2: the tag !x (accepted: no tags)"),
-        ("!!map {a: 1}", "line 1: the tag tag:yaml.org,2002:map (accepted: no tags)"),
-        ("a: !!set {b}", "line 1: the tag tag:yaml.org,2002:set (accepted: no tags)"),
-        ("a: !!python/object/apply:os.system [id]", "line 1: the tag tag:yaml.org,2002:python/object/apply:os.system (accepted: no tags)"),
+        ("a: 1\na: 2", "line 2: the key a a second time (expected every key once)"),
+        ("a:\n  b: 1\n  'b': 1", "line 3: the key b a second time (expected every key once)"),
+        ("a: {b: 1, b: 2}", "line 1: the key b a second time (expected every key once)"),
+        ("\n1: a", "line 2: a key that is not a text (expected the name of a field)"),
+        ("null: a", "line 1: a key that is not a text (expected the name of a field)"),
+        ("'': a", "line 1: a key that is not a text (expected the name of a field)"),
+        ("? [a]\n: 1", "line 1: a key that is not a text (expected the name of a field)"),
+        ("a: !!int 12", "line 1: the tag tag:yaml.org,2002:int (expected no tags)"),
+        ("a: 1\nb: !x 12", "line 2: the tag !x (expected no tags)"),
+        ("!!map {a: 1}", "line 1: the tag tag:yaml.org,2002:map (expected no tags)"),
+        ("a: !!set {b}", "line 1: the tag tag:yaml.org,2002:set (expected no tags)"),
+        ("a: !!python/object/apply:os.system [id]", "line 1: the tag tag:yaml.org,2002:python/object/apply:os.system (expected no tags)"),
         ("a: &b 12", f"line 1: {WRITTEN_OUT}"),
         ("a: &b [1]", f"line 1: {WRITTEN_OUT}"),
         ("&b a: 1", f"line 1: {WRITTEN_OUT}"),
@@ -88,18 +88,18 @@ def test_a_merge_key_is_a_key_like_any_other() -> None:
         ("*b : 1", f"line 1: {WRITTEN_OUT}"),
         ("a: &b {c: *b}", f"line 1: {WRITTEN_OUT}"),
         (LAUGHS, f"line 1: {WRITTEN_OUT}"),
-        ("a: 1\n---\nb: 2", "line 2: a second document (accepted: one document a file)"),
-        ("", "is empty (accepted: a mapping of fields)"),
-        (" \n# nothing\n", "is empty (accepted: a mapping of fields)"),
-        ("---\n...\n", "is empty (accepted: a mapping of fields)"),
-        ("null", "is empty (accepted: a mapping of fields)"),
-        ("[a]", "holds no mapping (accepted: a mapping of fields)"),
-        ("gpt2-small", "holds no mapping (accepted: a mapping of fields)"),
-        ("12", "holds no mapping (accepted: a mapping of fields)"),
-        ("a: " + "1" * 1_000_000, "line 1: a number of 1,000,000 characters (accepted: at most 100)"),
-        ("a: -" + "1" * 100_000, "line 1: a number of 100,001 characters (accepted: at most 100)"),
-        ("a: 1\nb: 1." + "1" * 100_000, "line 2: a number of 100,002 characters (accepted: at most 100)"),
-        ("a: 1e999", "line 1: 1e999 is beyond every number (accepted: a whole number)"),
+        ("a: 1\n---\nb: 2", "line 2: a second document (expected one document a file)"),
+        ("", "is empty (expected a mapping of fields)"),
+        (" \n# nothing\n", "is empty (expected a mapping of fields)"),
+        ("---\n...\n", "is empty (expected a mapping of fields)"),
+        ("null", "is empty (expected a mapping of fields)"),
+        ("[a]", "holds no mapping (expected a mapping of fields)"),
+        ("gpt2-small", "holds no mapping (expected a mapping of fields)"),
+        ("12", "holds no mapping (expected a mapping of fields)"),
+        ("a: " + "1" * 1_000_000, "line 1: a number of 1,000,000 characters (expected at most 100)"),
+        ("a: -" + "1" * 100_000, "line 1: a number of 100,001 characters (expected at most 100)"),
+        ("a: 1\nb: 1." + "1" * 100_000, "line 2: a number of 100,002 characters (expected at most 100)"),
+        ("a: 1e999", "line 1: 1e999 is beyond every number (expected a whole number)"),
         ("[" * 10_000, f"line 1: {TOO_DEEP}"),
         ("a: " + "{a: " * 10_000, f"line 1: {TOO_DEEP}"),
         ("[" * 10_000 + "]" * 10_000, f"line 1: {TOO_DEEP}"),
@@ -126,7 +126,7 @@ def test_what_is_not_yaml_is_refused_with_its_line(text: str) -> None:
     message = message_of(text)
     assert message.startswith("line ")
     assert ": is not YAML: " in message
-    assert message.endswith("(accepted: a mapping of fields)")
+    assert message.endswith("(expected a mapping of fields)")
 
 
 @pytest.mark.usefixtures("_each_parser")
@@ -165,18 +165,18 @@ def test_a_key_of_a_megabyte_is_an_unknown_field(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is empty (accepted: a mapping of fields)"),
-        (b"\n\n", "is empty (accepted: a mapping of fields)"),
-        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is not text (accepted: a YAML file in UTF-8)"),
-        (b"\x1f\x8b\x08\0\0\0\0\0", "is not text (accepted: a YAML file in UTF-8)"),
-        (b"a: \xff", "is not text (accepted: a YAML file in UTF-8)"),
-        (b"a: \xed\xa0\x80", "is not text (accepted: a YAML file in UTF-8)"),  # a surrogate
-        ("a: 1".encode("utf-16"), "is not text (accepted: a YAML file in UTF-8)"),
+        (b"", "is empty (expected a mapping of fields)"),
+        (b"\n\n", "is empty (expected a mapping of fields)"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is not text (expected a YAML file in UTF-8)"),
+        (b"\x1f\x8b\x08\0\0\0\0\0", "is not text (expected a YAML file in UTF-8)"),
+        (b"a: \xff", "is not text (expected a YAML file in UTF-8)"),
+        (b"a: \xed\xa0\x80", "is not text (expected a YAML file in UTF-8)"),  # a surrogate
+        ("a: 1".encode("utf-16"), "is not text (expected a YAML file in UTF-8)"),
         ("a: 1".encode("utf-16-le"), rf"line 1: the character '\x00' {PRINTABLE}"),
         (b"\x7fELF\x02\x01\x01\0", rf"line 1: the character '\x7f' {PRINTABLE}"),
-        (b"a: 1\na: 2\n", "line 2: the key a a second time (accepted: every key once)"),
-        (b"#" * (2**20 + 1), "is too large (accepted: a YAML file of at most 1,048,576 bytes)"),
-        (b"a: 1", "architecture: is missing (accepted: architecture and config, or estimate: true and claims)"),
+        (b"a: 1\na: 2\n", "line 2: the key a a second time (expected every key once)"),
+        (b"#" * (2**20 + 1), "is too large (expected a YAML file of at most 1,048,576 bytes)"),
+        (b"a: 1", "architecture: is missing (expected architecture and config, or estimate: true and claims)"),
     ],
 )
 def test_a_file_that_holds_no_entry_is_refused_by_name(content: bytes, message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,10 +196,10 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> Non
 def test_of_an_endless_file_only_the_beginning_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     Path("x.yaml").touch()
     os.truncate("x.yaml", 2**40)
-    assert command_refusal(capsys, "x.yaml") == "x.yaml: is too large (accepted: a YAML file of at most 1,048,576 bytes)"
+    assert command_refusal(capsys, "x.yaml") == "x.yaml: is too large (expected a YAML file of at most 1,048,576 bytes)"
 
 
-NOT_A_FILE = "is not a file (accepted: a YAML file)"
+NOT_A_FILE = "is not a file (expected a YAML file)"
 
 
 @pytest.fixture

@@ -39,14 +39,14 @@ LABELS: list[tuple[dict[str, Any], int]] = [
     ({"id2label": {"0": "a"}, "num_labels": 1, "problem_type": "multi_label_classification"}, 1),
 ]
 REFUSED_LABELS: list[tuple[dict[str, Any], str]] = [
-    ({"num_labels": None}, "num_labels = null (accepted: a whole number from 0)"),
-    ({"num_labels": "3"}, "num_labels = the text '3' (accepted: a whole number from 0)"),
-    ({"num_labels": 3.0}, "num_labels = 3.0 (accepted: a whole number from 0)"),
-    ({"id2label": ["a", "b"]}, "id2label = a list (accepted: a mapping from numbers to names)"),
-    ({"id2label": {"a": "0"}}, "id2label: has the text 'a': the text '0' (accepted: a mapping from numbers to names)"),
+    ({"num_labels": None}, "num_labels = null (expected a whole number from 0)"),
+    ({"num_labels": "3"}, "num_labels = the text '3' (expected a whole number from 0)"),
+    ({"num_labels": 3.0}, "num_labels = 3.0 (expected a whole number from 0)"),
+    ({"id2label": ["a", "b"]}, "id2label = a list (expected a mapping from numbers to names)"),
+    ({"id2label": {"a": "0"}}, "id2label: has the text 'a': the text '0' (expected a mapping from numbers to names)"),
     (
         {"num_labels": 1, "problem_type": "single_label_classification"},
-        "num_labels = 1 with problem_type = single_label_classification (accepted: 2 or more)",
+        "num_labels = 1 with problem_type = single_label_classification (expected 2 or more)",
     ),
 ]
 
@@ -125,7 +125,7 @@ def test_labels_of_a_composite_stand_outside_its_sections() -> None:
 )
 def test_a_class_that_is_not_declared_is_refused_by_name(model_type: str, cls: str, supported: str) -> None:
     message = refusal({"model_type": model_type, "architectures": [cls]})
-    assert message.startswith(f"architectures.0 = {cls} is not supported for model_type {model_type} (accepted: ")
+    assert message.startswith(f"architectures.0 = {cls} is not supported for model_type {model_type} (expected ")
     assert supported.removesuffix(" or ") in message
 
 

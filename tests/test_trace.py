@@ -127,21 +127,21 @@ def test_numbers_in_the_patterns_sum_up(id: str) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--tokens", "0"], "tokens = 0 (accepted: a whole number from 1 to 1,000,000,000)"),
-        (["--tokens", "-3"], "tokens = -3 (accepted: a whole number from 1 to 1,000,000,000)"),
-        (["--tokens", "1025"], "gpt2-small: 1,025 tokens, but the position embedding has 1,024 positions (accepted: at most 1,024)"),
-        (["--tokens", "5", "--pad", "1025"], "gpt2-small: 1,025 tokens, but the position embedding has 1,024 positions (accepted: at most 1,024)"),
-        (["--decode", "--past", "1024"], "gpt2-small: 1,025 tokens, but the position embedding has 1,024 positions (accepted: at most 1,024)"),
-        (["--tokens", "6", "--pad", "5"], "pad = 5 is less than tokens = 6 (accepted: from 6)"),
-        (["--batch", "0"], "batch = 0 (accepted: a whole number from 1 to 1,000,000,000)"),
-        (["--decode"], "--decode: stands alone (accepted: --decode --past N, or neither)"),
-        (["--past", "4"], "--past: stands alone (accepted: --decode --past N, or neither)"),
-        (["--decode", "--past", "-1"], "past = -1 (accepted: a whole number from 0 to 1,000,000,000)"),
-        (["--decode", "--past", "4", "--pad", "9"], "pad: beside past: what is decoded is not padded (accepted: one of them)"),
-        (["--weights", "a.safetensors"], "--weights: stands alone (accepted: --weights FILE --text TEXT)"),
-        (["--text", "a"], "--text: stands alone (accepted: --weights FILE --text TEXT)"),
-        (["--weights", "w", "--text", "a", "--pad", "9"], "--text: beside a shape option: the text says how many tokens there are (accepted: one of them)"),
-        (["--weights", "w", "--text", "a", "--set", "n_layers=3"], "--set: beside --weights: they have the sizes they have (accepted: one of them)"),
+        (["--tokens", "0"], "tokens = 0 (expected a whole number from 1 to 1,000,000,000)"),
+        (["--tokens", "-3"], "tokens = -3 (expected a whole number from 1 to 1,000,000,000)"),
+        (["--tokens", "1025"], "gpt2-small: 1,025 tokens, but the position embedding has 1,024 positions (expected at most 1,024)"),
+        (["--tokens", "5", "--pad", "1025"], "gpt2-small: 1,025 tokens, but the position embedding has 1,024 positions (expected at most 1,024)"),
+        (["--decode", "--past", "1024"], "gpt2-small: 1,025 tokens, but the position embedding has 1,024 positions (expected at most 1,024)"),
+        (["--tokens", "6", "--pad", "5"], "pad = 5 is less than tokens = 6 (expected from 6)"),
+        (["--batch", "0"], "batch = 0 (expected a whole number from 1 to 1,000,000,000)"),
+        (["--decode"], "--decode: stands alone (expected --decode --past N, or neither)"),
+        (["--past", "4"], "--past: stands alone (expected --decode --past N, or neither)"),
+        (["--decode", "--past", "-1"], "past = -1 (expected a whole number from 0 to 1,000,000,000)"),
+        (["--decode", "--past", "4", "--pad", "9"], "pad: beside past: what is decoded is not padded (expected one of them)"),
+        (["--weights", "a.safetensors"], "--weights: stands alone (expected --weights FILE --text TEXT)"),
+        (["--text", "a"], "--text: stands alone (expected --weights FILE --text TEXT)"),
+        (["--weights", "w", "--text", "a", "--pad", "9"], "--text: beside a shape option: the text says how many tokens there are (expected one of them)"),
+        (["--weights", "w", "--text", "a", "--set", "n_layers=3"], "--set: beside --weights: they have the sizes they have (expected one of them)"),
     ],
 )
 def test_what_cannot_be_sent_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -169,7 +169,7 @@ def test_real_weights_say_what_comes_next(tmp_path: Path, run: Runner) -> None:
 
 def test_weights_of_another_architecture_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     message = command_refusal(capsys, "trace", "llama-3.1-8b", "--weights", "w", "--text", "a")
-    assert message == "--weights: of llama (accepted: a model of architecture gpt2, whose forward pass is written in NumPy)"
+    assert message == "--weights: of llama (expected a model of architecture gpt2, whose forward pass is written in NumPy)"
 
 
 def test_more_tokens_than_the_context_that_was_published_are_a_warning(run: Runner) -> None:

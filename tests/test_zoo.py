@@ -169,7 +169,7 @@ def test_an_installation_without_its_zoo_is_an_error_and_not_an_empty_zoo(
     for name, problem in expected.items():
         monkeypatch.setattr(zoo, "CONFIGS", tmp_path / name)
         zoo.families.cache_clear()
-        message = f"{tmp_path / name}: {problem} (accepted: a complete installation of paramcount)"
+        message = f"{tmp_path / name}: {problem} (expected a complete installation of paramcount)"
         for args in (["gpt2-small"], ["list"], ["compare", "gpt*"]):
             assert command_refusal(capsys, *args) == message
     zoo.families.cache_clear()

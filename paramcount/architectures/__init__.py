@@ -289,8 +289,8 @@ def architecture(name: object) -> type[Sizes]:
     if not isinstance(name, str) or name not in ARCHITECTURES:
         if isinstance(name, str) and (found := _of_another_task(name)):
             return found
-        accepted = "what `paramcount architectures` lists"
-        raise ParamcountError(f"unknown architecture {printable(name, 60)}", accepted=accepted, nearest=near(name, ARCHITECTURES))
+        expected = "what `paramcount architectures` lists"
+        raise ParamcountError(f"unknown architecture {printable(name, 60)}", expected=expected, nearest=near(name, ARCHITECTURES))
     return _imported(*ARCHITECTURES[name])
 
 

@@ -26,14 +26,14 @@ def group_of_each(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...
     """Which group stands at each place; the reference spreads them evenly."""
     n_groups = js.get("num_hidden_groups", 1)
     if type(n_groups) is not int or n_groups < 1:
-        raise ParamcountError(f"= {shown(n_groups)}", where="num_hidden_groups", accepted="a whole number from 1")
+        raise ParamcountError(f"= {shown(n_groups)}", where="num_hidden_groups", expected="a whole number from 1")
     return tuple(int(i / (c["n_layers"] / n_groups)) for i in per_layer(c))
 
 
 def layers_of_a_group(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     n = js.get("inner_group_num", 1)
     if type(n) is not int or n > MOST_INNER:
-        raise ParamcountError(f"= {shown(n)}", where="inner_group_num", accepted=f"a whole number up to {MOST_INNER:,}")
+        raise ParamcountError(f"= {shown(n)}", where="inner_group_num", expected=f"a whole number up to {MOST_INNER:,}")
     return tuple(range(n))
 
 
@@ -82,9 +82,9 @@ class Albert(Sizes):
     def check(c) -> None:
         heads_fill(c)
         if len(c.layer_groups) != c.n_layers:
-            raise ParamcountError(f"names {len(c.layer_groups)} groups for {c.n_layers} layers", where="layer_groups", accepted="one for each layer")
+            raise ParamcountError(f"names {len(c.layer_groups)} groups for {c.n_layers} layers", where="layer_groups", expected="one for each layer")
         if list(c.layer_groups) != sorted(c.layer_groups):
-            raise ParamcountError("leads back to an earlier group", where="layer_groups", accepted="groups in order")
+            raise ParamcountError("leads back to an earlier group", where="layer_groups", expected="groups in order")
 
 
 def group(c: Any, x: Data, index: int, uses: int) -> Data:

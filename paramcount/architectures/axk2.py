@@ -20,9 +20,9 @@ def groups_are_sound(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Asked by the reference whether a layer has experts or not."""
     groups, kept = js.get("n_group"), js.get("topk_group")
     if (groups is None) != (kept is None):
-        raise ParamcountError(f"= {shown(groups)} with topk_group = {shown(kept)}", where="n_group", accepted="both or neither")
+        raise ParamcountError(f"= {shown(groups)} with topk_group = {shown(kept)}", where="n_group", expected="both or neither")
     if groups is not None and (c["n_routed_experts"] % groups or kept > groups):
-        raise ParamcountError(f"= {shown(groups)}, {shown(kept)} of them kept", where="n_group", accepted="a divisor of the number of experts")
+        raise ParamcountError(f"= {shown(groups)}, {shown(kept)} of them kept", where="n_group", expected="a divisor of the number of experts")
 
 
 class AXK2(DeepseekV32):

@@ -78,7 +78,7 @@ class BailingHybrid(Sizes):
             even(c, "d_rope")
             in_pairs(c, "d_rope")
         elif c.d_rope % 2 and c.d_rope > 4:
-            raise ParamcountError(f"= {c.d_rope} cannot be rotated in pairs", where="d_rope", accepted="an even number")
+            raise ParamcountError(f"= {c.d_rope} cannot be rotated in pairs", where="d_rope", expected="an even number")
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

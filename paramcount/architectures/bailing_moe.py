@@ -53,7 +53,7 @@ class BailingMoe(Sizes):
 def without_mtp(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("num_nextn_predict_layers", 0):
         found = f"= {shown(js['num_nextn_predict_layers'])} is not supported"
-        raise ParamcountError(found, where="num_nextn_predict_layers", accepted="0")
+        raise ParamcountError(found, where="num_nextn_predict_layers", expected="0")
 
 
 class BailingMoeV2(BailingMoe):

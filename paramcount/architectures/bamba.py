@@ -19,7 +19,7 @@ from paramcount.sizes.mixers import hybrid_idle, if_no_attention, if_no_mixer, m
 def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     indices = js.get("attn_layer_indices")
     if indices is not None and not (isinstance(indices, list) and all(type(i) is int for i in indices)):
-        raise ParamcountError(f"= {shown(indices)}", where="attn_layer_indices", accepted="a list of layer indices")
+        raise ParamcountError(f"= {shown(indices)}", where="attn_layer_indices", expected="a list of layer indices")
     return tuple("attention" if i in (indices or ()) else "mamba" for i in per_layer(c))
 
 

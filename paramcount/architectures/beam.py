@@ -28,7 +28,7 @@ def turned(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
         return ("sliding_attention",)
     words = sorted(set(c["layer_types"]))
     if not isinstance(rope, Mapping) or any(not isinstance(rope[word], (Mapping, type(None))) for word in words):
-        raise ParamcountError(f"= {shown(rope)}", where="rope_parameters", accepted="a mapping or null for each word of layer_types")
+        raise ParamcountError(f"= {shown(rope)}", where="rope_parameters", expected="a mapping or null for each word of layer_types")
     return tuple(word for word in words if rope[word] is not None)
 
 

@@ -64,7 +64,7 @@ def n_hash_tables(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """One for each hash function and length of byte group."""
     groups, functions = js.get("encoder_hash_byte_group_size") or range(3, 9), js.get("encoder_hash_byte_group_nb_functions", 1)
     if not all(type(n) is int and n > 0 for n in groups):
-        raise ParamcountError(f"= {shown(groups)}", where="encoder_hash_byte_group_size", accepted="lengths of byte groups")
+        raise ParamcountError(f"= {shown(groups)}", where="encoder_hash_byte_group_size", expected="lengths of byte groups")
     return len(groups) * (functions if type(functions) is int else 0)
 
 
@@ -118,7 +118,7 @@ class Blt(Sizes):
         )
         for name, found, other, wanted in pairs:
             if found != wanted:
-                raise ParamcountError(f"= {found} is not {other} = {wanted}", where=name, accepted=f"{wanted}")
+                raise ParamcountError(f"= {found} is not {other} = {wanted}", where=name, expected=f"{wanted}")
 
 
 def table(c: Any) -> str:

@@ -31,11 +31,11 @@ def kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
 def not_another_glm(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Other modeling code under the same model type, or weights that only some configs have: GLM-4V, a trained prefix."""
     if "vision_config" in js:
-        raise ParamcountError("belongs to another model of this type", where="vision_config", accepted="ChatGLM or GLM-4-9B")
+        raise ParamcountError("belongs to another model of this type", where="vision_config", expected="ChatGLM or GLM-4-9B")
     if js.get("pre_seq_len") is not None:
-        raise ParamcountError("asks for a trained prefix, which is not supported", where="pre_seq_len", accepted="null")
+        raise ParamcountError("asks for a trained prefix, which is not supported", where="pre_seq_len", expected="null")
     if c["first"] and not flag(js, "position_encoding_2d", True):
-        raise ParamcountError("= false is not supported", where="position_encoding_2d", accepted="true")
+        raise ParamcountError("= false is not supported", where="position_encoding_2d", expected="true")
 
 
 class ChatGLM(Sizes):
@@ -78,7 +78,7 @@ class ChatGLM(Sizes):
 
     def check(c) -> None:
         if c.d_head % 4:
-            raise ParamcountError(f"= {c.d_head} cannot be halved and rotated in pairs", where="d_head", accepted="a multiple of 4")
+            raise ParamcountError(f"= {c.d_head} cannot be halved and rotated in pairs", where="d_head", expected="a multiple of 4")
         if c.first:
             heads_fill(c)
 

@@ -28,7 +28,7 @@ class CodeGen(GPTJ):
     def check(c) -> None:
         super().check()
         if c.n_heads % 4:  # the fused matrix is laid out for four devices
-            raise ParamcountError(f"= {c.n_heads}", where="n_heads", accepted="a multiple of 4")
+            raise ParamcountError(f"= {c.n_heads}", where="n_heads", expected="a multiple of 4")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -23,7 +23,7 @@ def patterns(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     n = whole(js, "first_k_dense_replace", 0)
     front, rest = whole(js, "prefix_dense_sliding_window_pattern", 1), whole(js, "sliding_window_pattern", 4)
     if n > c["n_layers"]:
-        raise ParamcountError(f"= {n} of {c['n_layers']} layers", where="first_k_dense_replace", accepted=f"at most {c['n_layers']}")
+        raise ParamcountError(f"= {n} of {c['n_layers']} layers", where="first_k_dense_replace", expected=f"at most {c['n_layers']}")
     return tuple(SLIDING[(i + 1) % front == 0 if i < n else (i - n + 1) % rest == 0] for i in per_layer(c))
 
 
@@ -31,7 +31,7 @@ def words_are_known(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The router's function is one of two, where a layer has a router."""
     word, known = js.get("expert_selection_fn", "softmax"), ("softmax", "sigmoid")
     if word not in known and len(c["dense_layers"]) < c["n_layers"]:
-        raise ParamcountError(f"= {shown(word)}", where="expert_selection_fn", accepted=" or ".join(known), nearest=near(word, known))
+        raise ParamcountError(f"= {shown(word)}", where="expert_selection_fn", expected=" or ".join(known), nearest=near(word, known))
 
 
 class Cohere2Moe(Sizes):
@@ -67,9 +67,9 @@ class Cohere2Moe(Sizes):
         one_of_each(c, "layer_types", "n_layers", SLIDING)
         turning = any(rotates(c, kind) for kind, _ in typed_layers(c.layer_types, c.dense_layers))
         if c.d_head % 2 and (turning or c.d_head > 4):  # the reference asks it of a wide head even where none is turned
-            raise ParamcountError(f"= {c.d_head} cannot be rotated in pairs", where="d_head", accepted="an even number")
+            raise ParamcountError(f"= {c.d_head} cannot be rotated in pairs", where="d_head", expected="an even number")
         if c.shared and len(c.dense_layers) < c.n_layers and c.combined not in COMBINED:
-            raise ParamcountError(f"= {shown(c.combined)}", where="combined", accepted=" or ".join(COMBINED), nearest=near(c.combined, COMBINED))
+            raise ParamcountError(f"= {shown(c.combined)}", where="combined", expected=" or ".join(COMBINED), nearest=near(c.combined, COMBINED))
 
 
 def rotates(c: Any, kind: Any) -> bool:

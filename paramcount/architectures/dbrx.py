@@ -16,11 +16,11 @@ def can_run(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The reference asks rope_theta of attn_config, clips without asking whether to, and sizes the experts by d_model's own key."""
     inner = js.get("attn_config") or {}
     if "rope_theta" not in inner:
-        raise ParamcountError("is missing", where="attn_config.rope_theta", accepted="a number")
+        raise ParamcountError("is missing", where="attn_config.rope_theta", expected="a number")
     if type(inner.get("clip_qkv")) not in (int, float):
-        raise ParamcountError(f"= {shown(inner.get('clip_qkv'))}", where="attn_config.clip_qkv", accepted="a number")
+        raise ParamcountError(f"= {shown(inner.get('clip_qkv'))}", where="attn_config.clip_qkv", expected="a number")
     if js.get("d_model", 2048) != c["d_model"]:
-        raise ParamcountError(f"= {c['d_model']} beside d_model = {shown(js.get('d_model', 2048))}", where="hidden_size", accepted="the same")
+        raise ParamcountError(f"= {c['d_model']} beside d_model = {shown(js.get('d_model', 2048))}", where="hidden_size", expected="the same")
 
 
 class Dbrx(Sizes):
@@ -48,7 +48,7 @@ class Dbrx(Sizes):
     def check(c) -> None:
         heads_fill(c)
         if c.tie_word_embeddings:
-            raise ParamcountError("= true", where="tie_word_embeddings", accepted="false")
+            raise ParamcountError("= true", where="tie_word_embeddings", expected="false")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

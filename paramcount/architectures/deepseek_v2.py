@@ -23,9 +23,9 @@ def experts_are_chosen(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         return
     method, groups, kept = js.get("topk_method", "greedy"), js.get("n_group"), js.get("topk_group")
     if method not in METHODS:
-        raise ParamcountError(f"= {shown(method)}", where="topk_method", accepted=" or ".join(METHODS))
+        raise ParamcountError(f"= {shown(method)}", where="topk_method", expected=" or ".join(METHODS))
     if method == "group_limited_greedy" and (groups is None or kept is None or c["n_routed_experts"] % groups or kept > groups):
-        raise ParamcountError(f"= {shown(groups)} groups, {shown(kept)} of them kept", where="n_group", accepted="a divisor of the number of experts")
+        raise ParamcountError(f"= {shown(groups)} groups, {shown(kept)} of them kept", where="n_group", expected="a divisor of the number of experts")
 
 
 class DeepseekV2(Sizes):

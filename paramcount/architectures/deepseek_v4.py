@@ -36,10 +36,10 @@ def hashed(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     if words is None:
         return tuple(range(min(n, whole(js, "num_hash_layers", 3) if js.get("num_hash_layers") is not None else 3)))
     if len(words) < n:
-        raise ParamcountError(f"names {len(words)} layers of {n}", where="mlp_layer_types", accepted="one word a layer")
+        raise ParamcountError(f"names {len(words)} layers of {n}", where="mlp_layer_types", expected="one word a layer")
     for i, word in enumerate(words[:n]):
         if word not in known:
-            raise ParamcountError(f"= {shown(word)}", where=f"mlp_layer_types.{i}", accepted=", ".join(known), nearest=near(str(word), known))
+            raise ParamcountError(f"= {shown(word)}", where=f"mlp_layer_types.{i}", expected=", ".join(known), nearest=near(str(word), known))
     return tuple(i for i in per_layer(c) if words[i] == "hash_moe")
 
 
@@ -50,7 +50,7 @@ def block_size(word: str, key: str, absent: int) -> Derivation:
         rates = js.get("compress_rates")
         n = js.get(key) if js.get(key) is not None else absent if rates is None or word not in c["layer_types"] else rates[word]
         if type(n) is not int or n < 1:
-            raise ParamcountError(f"= {shown(n)}", where=f"compress_rates.{word}", accepted="a whole number from 1")
+            raise ParamcountError(f"= {shown(n)}", where=f"compress_rates.{word}", expected="a whole number from 1")
         return n
 
     return found
@@ -144,7 +144,7 @@ class DeepseekV4(Sizes):
         if KINDS[1] in c.layer_types:
             at_most(c, "d_far_rope", "d_index")
         if c.n_heads * c.d_head % c.n_o_groups:
-            raise ParamcountError(f"= {c.n_o_groups} does not divide {c.n_heads} × {c.d_head}", where="n_o_groups", accepted="a divisor")
+            raise ParamcountError(f"= {c.n_o_groups} does not divide {c.n_heads} × {c.d_head}", where="n_o_groups", expected="a divisor")
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data, tokens: Data) -> Data:

@@ -38,9 +38,9 @@ def as_released(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     for key, value in RELEASED.items():
         found = projector.get(key, value) if isinstance(projector, Mapping) else value
         if found != value:
-            raise ParamcountError(f"= {shown(found)} is not supported", where=f"projector_config.{key}", accepted=shown(value))
+            raise ParamcountError(f"= {shown(found)} is not supported", where=f"projector_config.{key}", expected=shown(value))
     if js.get("tile_tag") != "2D":
-        raise ParamcountError(f"= {shown(js.get('tile_tag'))} is not supported", where="tile_tag", accepted="2D")
+        raise ParamcountError(f"= {shown(js.get('tile_tag'))} is not supported", where="tile_tag", expected="2D")
 
 
 class VL2Language(Sizes):
@@ -81,7 +81,7 @@ class VL2Language(Sizes):
         if not c.latent:
             heads_fill(c)
         elif c.d_kv_lora is None or not c.d_nope or not c.d_rope or not c.d_v:
-            raise ParamcountError("= true without the sizes of latent attention", where="use_mla", accepted="kv_lora_rank and sizes of the heads beside it")
+            raise ParamcountError("= true without the sizes of latent attention", where="use_mla", expected="kv_lora_rank and sizes of the heads beside it")
 
 
 class VL2Vision(Sizes):

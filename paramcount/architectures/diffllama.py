@@ -14,7 +14,7 @@ from paramcount.sizes.conditions import padding_in_table
 
 def nothing_is_dropped(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("attention_dropout", 0.0) > 0:
-        raise ParamcountError(f"= {shown(js['attention_dropout'])}", where="attention_dropout", accepted="0")
+        raise ParamcountError(f"= {shown(js['attention_dropout'])}", where="attention_dropout", expected="0")
 
 
 class DiffLlama(Sizes):
@@ -39,7 +39,7 @@ class DiffLlama(Sizes):
 
     def check(c) -> None:
         if c.n_kv_heads % 2:
-            raise ParamcountError(f"= {c.n_kv_heads}", where="n_kv_heads", accepted="an even number: value heads are cut into two halves")
+            raise ParamcountError(f"= {c.n_kv_heads}", where="n_kv_heads", expected="an even number: value heads are cut into two halves")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

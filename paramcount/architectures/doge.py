@@ -52,10 +52,10 @@ class Doge(Sizes):
     def check(c) -> None:
         if c.n_keys != isqrt(c.n_routed_experts):
             raise ParamcountError(
-                f"= {c.n_keys} for {c.n_routed_experts} experts", where="n_keys", accepted=f"{isqrt(c.n_routed_experts)}, the whole root of it"
+                f"= {c.n_keys} for {c.n_routed_experts} experts", where="n_keys", expected=f"{isqrt(c.n_routed_experts)}, the whole root of it"
             )
         if c.moe and c.n_active_experts > c.n_keys**2:
-            raise ParamcountError(f"= {c.n_active_experts}", where="n_active_experts", accepted=f"at most {c.n_keys**2}, what stands in the square")
+            raise ParamcountError(f"= {c.n_active_experts}", where="n_active_experts", expected=f"at most {c.n_keys**2}, what stands in the square")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -58,10 +58,10 @@ def sizes_are_consistent(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         heads = c["n_sliding_heads" if sliding else "n_heads"]
         where, found = of_layer(js, own, sliding, "num_key_value_heads", 128, 64)
         if found != heads:
-            raise ParamcountError(f"= {shown(found)} for {heads} heads", where=where, accepted=f"{heads}")
+            raise ParamcountError(f"= {shown(found)} for {heads} heads", where=where, expected=f"{heads}")
         where, found = of_layer(js, own, sliding, "head_dim", 256, 256)
         if sliding and found != width:
-            raise ParamcountError(f"= {shown(found)}", where=where, accepted=f"{width}, the sum of its parts")
+            raise ParamcountError(f"= {shown(found)}", where=where, expected=f"{width}, the sum of its parts")
 
 
 def sizes_of_attention(heads: str, start: str) -> dict[str, str]:

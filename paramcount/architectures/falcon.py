@@ -25,14 +25,14 @@ def switch(js: Mapping[str, Any], key: str, absent: bool) -> bool:
 def n_kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     given = js.get("num_kv_heads")
     if given is not None and type(given) is not int:
-        raise ParamcountError(f"= {shown(given)}", where="num_kv_heads", accepted="a whole number or null")
+        raise ParamcountError(f"= {shown(given)}", where="num_kv_heads", expected="a whole number or null")
     n: int = c["n_heads"] if given is None else given
     if switch(js, "new_decoder_architecture", False):
         return n
     if switch(js, "multi_query", True):
         return 1
     if n != c["n_heads"]:
-        raise ParamcountError(f"= {n} without multi_query and the new decoder", where="num_kv_heads", accepted=f"null or n_heads = {c['n_heads']}")
+        raise ParamcountError(f"= {n} without multi_query and the new decoder", where="num_kv_heads", expected=f"null or n_heads = {c['n_heads']}")
     return n
 
 
@@ -40,16 +40,16 @@ def arrangement(js: Mapping[str, Any], c: Mapping[str, Any]) -> str:
     """Where the norms stand. What the reference builds otherwise misses a norm as soon as it runs."""
     new, side_by_side, n = switch(js, "new_decoder_architecture", False), switch(js, "parallel_attn", True), js.get("num_ln_in_parallel_attn")
     if n is not None and type(n) is not int:
-        raise ParamcountError(f"= {shown(n)}", where="num_ln_in_parallel_attn", accepted="1, 2 or null")
+        raise ParamcountError(f"= {shown(n)}", where="num_ln_in_parallel_attn", expected="1, 2 or null")
     if not side_by_side:
         if new:
-            raise ParamcountError("= false in the new decoder", where="parallel_attn", accepted="true")
+            raise ParamcountError("= false in the new decoder", where="parallel_attn", expected="true")
         return NORMS[0]
     n = 2 if n is None and new else n
     if n != 2 if not new else n == 1:
         return NORMS[1]
     if not new or n != 2:
-        raise ParamcountError(f"= {n}", where="num_ln_in_parallel_attn", accepted="1, 2 or null in the new decoder, else not 2")
+        raise ParamcountError(f"= {n}", where="num_ln_in_parallel_attn", expected="1, 2 or null in the new decoder, else not 2")
     return NORMS[2]
 
 
@@ -78,7 +78,7 @@ class Falcon(Sizes):
     def check(c) -> None:
         heads_fill(c)
         if c.norms not in NORMS:
-            raise ParamcountError(f"= {shown(c.norms)}", where="norms", accepted=", ".join(NORMS))
+            raise ParamcountError(f"= {shown(c.norms)}", where="norms", expected=", ".join(NORMS))
         if not c.alibi:
             even(c, "d_head")
 

@@ -28,7 +28,7 @@ def inside(js: Mapping[str, Any]) -> Mapping[str, Any]:
 def of_persimmon(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     section = inside(js)
     if (found := section.get("model_type", "persimmon")) != "persimmon":
-        raise ParamcountError(f"= {shown(found)} is not supported", where="text_config.model_type", accepted="persimmon")
+        raise ParamcountError(f"= {shown(found)} is not supported", where="text_config.model_type", expected="persimmon")
     padding_in_table(None)(section, c)
 
 

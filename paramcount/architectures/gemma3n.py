@@ -24,13 +24,13 @@ def sharing_layers(absent: int) -> Derivation:
     def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
         n = js.get("num_kv_shared_layers", absent)
         if type(n) is not int:
-            raise ParamcountError(f"= {shown(n)}", where="num_kv_shared_layers", accepted="a whole number")
+            raise ParamcountError(f"= {shown(n)}", where="num_kv_shared_layers", expected="a whole number")
         if n == 0:
             return ()
         first, words = c["n_layers"] - n, c["layer_types"]
         before = words[:first][::-1]
         if set(before) != set(words):
-            raise ParamcountError(f"= {n}", where="num_kv_shared_layers", accepted="so few that a layer of each type is left before them")
+            raise ParamcountError(f"= {n}", where="num_kv_shared_layers", expected="so few that a layer of each type is left before them")
         shared = [i >= first for i in per_layer(c)]
         for word in set(words):
             shared[first - 1 - before.index(word)] = False  # the layer that the last ones take keys and values from
@@ -44,7 +44,7 @@ def sources_come_first(c: Any) -> None:
     shared, seen = set(c.kv_sharing_layers), set()
     for i, word in enumerate(c.layer_types):
         if i in shared and word not in seen:
-            raise ParamcountError(f"= {i} has no earlier layer of its type to share with", where="kv_sharing_layers", accepted="later layers")
+            raise ParamcountError(f"= {i} has no earlier layer of its type to share with", where="kv_sharing_layers", expected="later layers")
         if i not in shared:
             seen.add(word)
 
@@ -55,14 +55,14 @@ def sparse_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...
     if shares is None:
         return tuple(range(10 if c["n_layers"] > 10 else 0))
     if len(shares) != c["n_layers"]:
-        raise ParamcountError(f"names {len(shares)} layers of {c['n_layers']}", where="activation_sparsity_pattern", accepted="one share a layer")
+        raise ParamcountError(f"names {len(shares)} layers of {c['n_layers']}", where="activation_sparsity_pattern", expected="one share a layer")
     return tuple(i for i in per_layer(c) if shares[i] > 0)
 
 
 def active_stream_exists(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     i, n = js.get("altup_active_idx", 0), c["n_streams"]
     if type(i) is not int or not -n <= i < n:
-        raise ParamcountError(f"= {shown(i)} of {n} streams", where="altup_active_idx", accepted=f"below {n}")
+        raise ParamcountError(f"= {shown(i)} of {n} streams", where="altup_active_idx", expected=f"below {n}")
 
 
 def padding_in_both(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -117,7 +117,7 @@ class Gemma3nText(Sizes):
         sliding_or_full(c)
         sources_come_first(c)
         if isinstance(c.d_ff, tuple) and len(c.d_ff) != c.n_layers:
-            raise ParamcountError(f"names {len(c.d_ff)} layers of {c.n_layers}", where="d_ff", accepted="one width, or one a layer")
+            raise ParamcountError(f"names {len(c.d_ff)} layers of {c.n_layers}", where="d_ff", expected="one width, or one a layer")
 
 
 def vectors_of_layers(c: Any, tokens: Data, x: Data, prefix: str) -> Data:

@@ -35,7 +35,7 @@ class Gemma4Vision(Sizes):
 
     def check(c) -> None:
         if c.d_head % 4:
-            raise ParamcountError(f"= {c.d_head} cannot be rotated in pairs both ways", where="d_head", accepted="a multiple of 4")
+            raise ParamcountError(f"= {c.d_head} cannot be rotated in pairs both ways", where="d_head", expected="a multiple of 4")
 
 
 def conv_channels(at: int) -> Callable[[Mapping[str, Any], Mapping[str, Any]], int]:
@@ -192,7 +192,7 @@ def light_convolution(c: Any, x: Data, prefix: str) -> Data:
 def whole_patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     size = c["patch_size"] * c["n_pooled"]
     if (found := js.get("model_patch_size", size)) != size:
-        raise ParamcountError(f"= {shown(found)}", where="model_patch_size", accepted=f"{size}")
+        raise ParamcountError(f"= {shown(found)}", where="model_patch_size", expected=f"{size}")
 
 
 class Gemma4Patches(Sizes):
@@ -209,7 +209,7 @@ class Gemma4Patches(Sizes):
 
     def check(c) -> None:
         if c.d_out != c.d_model:
-            raise ParamcountError(f"= {c.d_out} is not d_model = {c.d_model}", where="d_out", accepted=f"{c.d_model}")
+            raise ParamcountError(f"= {c.d_out} is not d_model = {c.d_model}", where="d_out", expected=f"{c.d_model}")
 
 
 def samples(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:

@@ -37,7 +37,7 @@ def global_kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
 
 def known_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if (found := js.get("use_bidirectional_attention")) not in (None, "all", "vision"):
-        raise ParamcountError(f"= {shown(found)}", where="use_bidirectional_attention", accepted="all, vision or null")
+        raise ParamcountError(f"= {shown(found)}", where="use_bidirectional_attention", expected="all, vision or null")
 
 
 def padding_fits(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -114,7 +114,7 @@ class Gemma4Text(Gemma4UnifiedText):
         super().check()
         for field in ("n_routed_experts", "n_active_experts", "d_expert") if c.mixture else ():
             if getattr(c, field) < 1:
-                raise ParamcountError("is missing", where=field, accepted="a whole number from 1 where layers are mixtures")
+                raise ParamcountError("is missing", where=field, expected="a whole number from 1 where layers are mixtures")
 
 
 def language_model(c: Any, tokens: Data, prefix: str, *others: Data) -> Data:

@@ -18,7 +18,7 @@ from paramcount.sizes.rules import heads_fill
 def patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     size = js.get("image_size", 224)
     if type(size) is not int:  # a pair is not refused, but cannot be divided later
-        raise ParamcountError(f"= {shown(size)}", where="vision_config.image_size", accepted="a whole number")
+        raise ParamcountError(f"= {shown(size)}", where="vision_config.image_size", expected="a whole number")
     n: int = (size // c["patch_size"]) ** 2
     return n
 
@@ -26,7 +26,7 @@ def patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 def frames_apart(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     n = js.get("num_image_with_embedding")
     if n is not None and (type(n) is not int or n > MOST_NAMED):
-        raise ParamcountError(f"= {shown(n)}", where="num_image_with_embedding", accepted=f"null or a whole number up to {MOST_NAMED:,}")
+        raise ParamcountError(f"= {shown(n)}", where="num_image_with_embedding", expected=f"null or a whole number up to {MOST_NAMED:,}")
     return tuple(range(n or 0))
 
 

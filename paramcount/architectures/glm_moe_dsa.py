@@ -26,7 +26,7 @@ def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
         step, skipped = max(whole(js, "index_topk_freq", 1), 1), whole(js, "index_skip_topk_offset", 2)
         return tuple(i for i in per_layer(c) if max(i - skipped + 1, 0) % step)
     if not isinstance(words, (list, tuple)) or len(words) < c["n_layers"]:
-        raise ParamcountError(f"has no word for each of {c['n_layers']} layers", where="indexer_types", accepted='"full" or "shared" for each layer')
+        raise ParamcountError(f"has no word for each of {c['n_layers']} layers", where="indexer_types", expected='"full" or "shared" for each layer')
     return tuple(i for i in per_layer(c) if words[i] == "shared")
 
 
@@ -60,7 +60,7 @@ class GlmMoeDsa(DeepseekV32):
     def check(c) -> None:
         super().check()
         if 0 in c.reusing_layers:
-            raise ParamcountError("= [0, …], but no layer before it has chosen tokens", where="reusing_layers", accepted="layers from 1")
+            raise ParamcountError("= [0, …], but no layer before it has chosen tokens", where="reusing_layers", expected="layers from 1")
 
 
 def kinds(c: Any) -> list[tuple[Hashable, Size]]:

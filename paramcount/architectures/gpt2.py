@@ -16,7 +16,7 @@ from paramcount.sizes.rules import heads_fill
 
 def self_attention_only(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("add_cross_attention"):
-        raise ParamcountError("= true is not supported", where="add_cross_attention", accepted="false")
+        raise ParamcountError("= true is not supported", where="add_cross_attention", expected="false")
 
 
 class GPT2(Sizes):

@@ -24,7 +24,7 @@ def expanded(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
         runs = [[KINDS, 12]]
     for run, times in runs:
         if len(words) + len(run) * times > MOST_NAMED:
-            raise ParamcountError(f"= {shown(runs)}", where="attention_types", accepted=f"at most {MOST_NAMED:,} layers")
+            raise ParamcountError(f"= {shown(runs)}", where="attention_types", expected=f"at most {MOST_NAMED:,} layers")
         words += list(run) * times
     return tuple(words)
 

@@ -22,7 +22,7 @@ def without_positions(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int,
     if bases is None:
         return ()
     if not isinstance(bases, (list, tuple)) or len(bases) < c["n_layers"] or not all(type(base) in (int, float) for base in bases):
-        raise ParamcountError(f"= {shown(bases)}", where="layer_rope_theta", accepted="one number a layer")
+        raise ParamcountError(f"= {shown(bases)}", where="layer_rope_theta", expected="one number a layer")
     return tuple(i for i in per_layer(c) if not bases[i])
 
 

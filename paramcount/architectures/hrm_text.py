@@ -21,7 +21,7 @@ def cycles(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     slow, fast = js.get("H_cycles", 2), js.get("L_cycles", 3)
     for key, n in (("H_cycles", slow), ("L_cycles", fast)):
         if type(n) is not int or not 1 <= n <= MOST_PASSES or slow * (fast + 1) > MOST_PASSES:
-            raise ParamcountError(f"= {shown(n)}", where=key, accepted=f"a whole number from 1, and at most {MOST_PASSES:,} passes")
+            raise ParamcountError(f"= {shown(n)}", where=key, expected=f"a whole number from 1, and at most {MOST_PASSES:,} passes")
     words: tuple[str, ...] = (*["L"] * fast, "H") * slow
     return words
 
@@ -55,7 +55,7 @@ class HrmText(Sizes):
 
     def check(c) -> None:
         if set(c.cycles) != {"L", "H"} or c.cycles[-1] != "H":
-            raise ParamcountError(f"= {shown(c.cycles)}", where="cycles", accepted="L and H, H at the end")
+            raise ParamcountError(f"= {shown(c.cycles)}", where="cycles", expected="L and H, H at the end")
         divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
 
 

@@ -23,12 +23,12 @@ def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 def as_first_published(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Keys of later modelling code that was published under the same model type and reads other weights."""
     if flag(js, "use_mla", False):
-        raise ParamcountError("= true is of later modelling code, which is not supported", where="use_mla", accepted="false")
+        raise ParamcountError("= true is of later modelling code, which is not supported", where="use_mla", expected="false")
     if js.get("moe_intermediate_size") is not None:
-        raise ParamcountError("is of later modelling code, which is not supported", where="moe_intermediate_size", accepted="null")
+        raise ParamcountError("is of later modelling code, which is not supported", where="moe_intermediate_size", expected="null")
     for key in ("head_dim", "attention_head_dim"):
         if js.get(key) not in (None, c["d_head"]):
-            raise ParamcountError(f"= {shown(js[key])} is of later modelling code", where=key, accepted=f"{c['d_head']}")
+            raise ParamcountError(f"= {shown(js[key])} is of later modelling code", where=key, expected=f"{c['d_head']}")
 
 
 class HunYuan(Sizes):
@@ -66,7 +66,7 @@ class HunYuan(Sizes):
     def check(c) -> None:
         heads_fill(c)
         if c.layer_types and c.layer_types[0] != "full_attention":
-            raise ParamcountError(f"= {c.layer_types[0]}", where="layer_types.0", accepted="full_attention: there is nothing to share yet")
+            raise ParamcountError(f"= {c.layer_types[0]}", where="layer_types.0", expected="full_attention: there is nothing to share yet")
 
 
 def layer(c: Any, kind: str, x: Data, *handed: Data) -> Any:

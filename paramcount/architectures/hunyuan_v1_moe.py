@@ -21,7 +21,7 @@ def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     if type(found) is int and found > 0:
         return (found,)
     if not isinstance(found, (list, tuple)) or len(found) < c["n_layers"] or not all(type(n) is int and n > 0 for n in found):
-        raise ParamcountError(f"= {shown(found)}", where=key, accepted="a whole number from 1, or one for each layer")
+        raise ParamcountError(f"= {shown(found)}", where=key, expected="a whole number from 1, or one for each layer")
     return tuple(found[i] for i in per_layer(c))
 
 
@@ -51,8 +51,8 @@ class HunYuanMoEV1(Sizes):
 
     def check(c) -> None:
         if c.active_by_layer and (len(c.active_by_layer) != c.n_layers or max(c.active_by_layer) != c.n_active_experts):
-            accepted = f"one number a layer, n_active_experts = {c.n_active_experts} the most"
-            raise ParamcountError(f"names {len(c.active_by_layer)} layers", where="active_by_layer", accepted=accepted)
+            expected = f"one number a layer, n_active_experts = {c.n_active_experts} the most"
+            raise ParamcountError(f"names {len(c.active_by_layer)} layers", where="active_by_layer", expected=expected)
 
 
 def layer(c: Any, kind: Any, x: Data) -> Data:

@@ -32,7 +32,7 @@ def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     if words is None:
         return tuple(i for i in per_layer(c) if i > 0 and (i - 1) % 4)
     if not isinstance(words, (list, tuple)) or len(words) < c["n_layers"] or not all(isinstance(word, str) for word in words):
-        raise ParamcountError(f"has no word for each of {c['n_layers']} layers", where="indexer_types", accepted='"full" or "shared" for each layer')
+        raise ParamcountError(f"has no word for each of {c['n_layers']} layers", where="indexer_types", expected='"full" or "shared" for each layer')
     return tuple(i for i in per_layer(c) if words[i] == "shared")
 
 
@@ -87,7 +87,7 @@ class HYV4(Sizes):
         at_most(c, "d_rope", "d_index")
         below(c, "reusing_layers", "n_layers")
         if 0 in c.reusing_layers:
-            raise ParamcountError("= [0, …], but no layer before it has chosen tokens", where="reusing_layers", accepted="layers from 1")
+            raise ParamcountError("= [0, …], but no layer before it has chosen tokens", where="reusing_layers", expected="layers from 1")
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data, chosen: Data) -> tuple[Data, Data]:

@@ -24,7 +24,7 @@ KINDS = ("hybrid", "hybrid_sliding")
 def words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     local = js.get("local_layer_ids")
     if local is not None and not (isinstance(local, (list, tuple)) and all(type(i) is int for i in local)):
-        raise ParamcountError(f"= {shown(local)}", where="local_layer_ids", accepted="layer indices")
+        raise ParamcountError(f"= {shown(local)}", where="local_layer_ids", expected="layer indices")
     return tuple(KINDS[i in local if local is not None else (i + 1) % 6 > 0] for i in per_layer(c))
 
 
@@ -86,7 +86,7 @@ class InklingText(InklingBody):
     def check(c) -> None:
         super().check()
         if not c.n_shared_experts and len(c.dense_layers) < c.n_layers:
-            raise ParamcountError("= 0, but the router scores them too", where="n_shared_experts", accepted="a whole number from 1")
+            raise ParamcountError("= 0, but the router scores them too", where="n_shared_experts", expected="a whole number from 1")
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

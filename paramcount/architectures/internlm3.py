@@ -25,4 +25,4 @@ class InternLM3(Llama):
     def check(c) -> None:
         super().check()
         if c.attention_bias != c.mlp_bias:
-            raise ParamcountError("is not mlp_bias", where="attention_bias", accepted="both or none")
+            raise ParamcountError("is not mlp_bias", where="attention_bias", expected="both or none")

@@ -22,7 +22,7 @@ def no_adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The published code wraps either half in LoRA layers if the config asks for them, which no release does."""
     for key in ("use_backbone_lora", "use_llm_lora"):
         if js.get(key):
-            raise ParamcountError(f"= {shown(js[key])} adds LoRA layers, which are not supported", where=key, accepted="0")
+            raise ParamcountError(f"= {shown(js[key])} adds LoRA layers, which are not supported", where=key, expected="0")
 
 
 class InternViT(Sizes):

@@ -14,7 +14,7 @@ from paramcount.sizes.conditions import padding_in_table
 def plain_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("clip_qkv") is not None or js.get("use_sliding_window"):
         key = "use_sliding_window" if js.get("use_sliding_window") else "clip_qkv"
-        raise ParamcountError(f"= {shown(js[key])}", where=key, accepted="no such key: the reference does not support it")
+        raise ParamcountError(f"= {shown(js[key])}", where=key, expected="no such key: the reference does not support it")
 
 
 class IQuestCoder(Llama):

@@ -21,7 +21,7 @@ def each(js: Mapping[str, Any], kind: str, period: int, offset: int) -> tuple[in
     """How often a kind of layer comes, and where first."""
     period, offset = whole(js, f"{kind}_layer_period", period), whole(js, f"{kind}_layer_offset", offset)
     if offset >= period:
-        raise ParamcountError(f"= {offset} is not below the period {period}", where=f"{kind}_layer_offset", accepted=f"below {period}")
+        raise ParamcountError(f"= {offset} is not below the period {period}", where=f"{kind}_layer_offset", expected=f"below {period}")
     return period, offset
 
 

@@ -31,7 +31,7 @@ def listed(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
         for i in config[key]:
             words[i - 1] = word
     if "" in words:
-        raise ParamcountError(f"leaves out layer {words.index('') + 1}", where="linear_attn_config", accepted="lists that name every layer")
+        raise ParamcountError(f"leaves out layer {words.index('') + 1}", where="linear_attn_config", expected="lists that name every layer")
     return tuple(words)
 
 

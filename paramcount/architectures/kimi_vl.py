@@ -24,7 +24,7 @@ def merged(axis: int) -> Derivation:
     def size(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
         kernel = js.get("merge_kernel_size", (2, 2))
         if not isinstance(kernel, (list, tuple)) or len(kernel) != 2:
-            raise ParamcountError(f"= {shown(kernel)}", where="vision_config.merge_kernel_size", accepted="a height and a width")
+            raise ParamcountError(f"= {shown(kernel)}", where="vision_config.merge_kernel_size", expected="a height and a width")
         return kernel[axis]
 
     return size

@@ -23,7 +23,7 @@ def heads_by_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ..
     if found is None:
         return ()
     if not isinstance(found, (list, tuple)) or len(found) != c["n_layers"] or not all(type(n) is int and n > 0 for n in found):
-        raise ParamcountError(f"= {shown(found)}", where="num_attention_heads_per_layer", accepted="a whole number from 1 for each layer")
+        raise ParamcountError(f"= {shown(found)}", where="num_attention_heads_per_layer", expected="a whole number from 1 for each layer")
     return () if set(found) == {c["n_heads"]} else tuple(found[i] for i in per_layer(c))
 
 
@@ -31,13 +31,13 @@ def gate_for_each_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
     """The reference gates each number of each head where `gating` is false or any other word."""
     gating = js.get("gating", True)
     if not isinstance(gating, (bool, str)):
-        raise ParamcountError(f"= {shown(gating)}", where="gating", accepted="true, per-head or per-element")
+        raise ParamcountError(f"= {shown(gating)}", where="gating", expected="true, per-head or per-element")
     return gating is True or gating == "per-head"
 
 
 def weighs_outputs(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("moe_apply_router_weight_on_input"):
-        raise ParamcountError("= true", where="moe_apply_router_weight_on_input", accepted="false")
+        raise ParamcountError("= true", where="moe_apply_router_weight_on_input", expected="false")
 
 
 class Laguna(Sizes):
@@ -76,9 +76,9 @@ class Laguna(Sizes):
         sliding_or_full(c)
         for i, n in enumerate(c.heads_by_layer):
             if n % c.n_kv_heads:
-                raise ParamcountError(f"= {n} heads on n_kv_heads = {c.n_kv_heads}", where=f"heads_by_layer.{i}", accepted=f"a multiple of {c.n_kv_heads}")
+                raise ParamcountError(f"= {n} heads on n_kv_heads = {c.n_kv_heads}", where=f"heads_by_layer.{i}", expected=f"a multiple of {c.n_kv_heads}")
         if c.heads_by_layer and len(c.heads_by_layer) != c.n_layers:
-            raise ParamcountError(f"names {len(c.heads_by_layer)} layers of {c.n_layers}", where="heads_by_layer", accepted="one number a layer, or none")
+            raise ParamcountError(f"names {len(c.heads_by_layer)} layers of {c.n_layers}", where="heads_by_layer", expected="one number a layer, or none")
         if SLIDING[1] in c.layer_types:
             at_most(c, "d_rope", "d_head")
         if SLIDING[0] in c.layer_types:

@@ -25,7 +25,7 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     """full_attn_idxs names the layers of attention; without it all are."""
     indices = js.get("full_attn_idxs")
     if indices is not None and not (isinstance(indices, list) and all(type(i) is int for i in indices)):
-        raise ParamcountError(f"= {shown(indices)}", where="full_attn_idxs", accepted="a list of layer indices")
+        raise ParamcountError(f"= {shown(indices)}", where="full_attn_idxs", expected="a list of layer indices")
     return tuple(KINDS[indices is None or i in indices] for i in per_layer(c))
 
 

@@ -26,7 +26,7 @@ def rotates(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     if not found:
         return tuple(int((i + 1) % step != 0) for i in per_layer(c))
     if not isinstance(found, (list, tuple)) or len(found) < c["n_layers"] or not all(type(n) is int for n in found):
-        raise ParamcountError(f"= {shown(found)}", where="no_rope_layers", accepted="0 or 1 for each layer")
+        raise ParamcountError(f"= {shown(found)}", where="no_rope_layers", expected="0 or 1 for each layer")
     return tuple(found)
 
 

@@ -26,7 +26,7 @@ def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     key = "num_experts_per_tok" if "num_experts_per_tok" in js else "moe_topk"
     chosen, n = whole(js, key, 12), c["n_routed_experts"] + c["n_identity_experts"]
     if not 1 < chosen <= n:  # the reference cannot run with one
-        raise ParamcountError(f"= {chosen} of {n} experts", where=key, accepted=f"2 to {n}")
+        raise ParamcountError(f"= {chosen} of {n} experts", where=key, expected=f"2 to {n}")
     most: int = min(chosen, c["n_routed_experts"])
     return most
 
@@ -43,7 +43,7 @@ def heads_are_rotated_whole(js: Mapping[str, Any], c: Mapping[str, Any]) -> None
     for key, absent, fits in (("head_dim", 64, c["d_rope"]), ("qk_head_dim", None, c["d_nope"] + c["d_rope"])):
         value = js.get(key, absent)
         if value != fits and (value is not None or key == "head_dim"):
-            raise ParamcountError(f"= {shown(value)}", where=key, accepted=f"{fits}")
+            raise ParamcountError(f"= {shown(value)}", where=key, expected=f"{fits}")
 
 
 class LongcatFlash(Sizes):

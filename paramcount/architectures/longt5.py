@@ -29,7 +29,7 @@ class LongT5(T5):
 
     def check(c) -> None:
         if c.encoder_attention not in ATTENTIONS:
-            raise ParamcountError(f"= {shown(c.encoder_attention)}", where="encoder_attention", accepted=", ".join(ATTENTIONS))
+            raise ParamcountError(f"= {shown(c.encoder_attention)}", where="encoder_attention", expected=", ".join(ATTENTIONS))
 
 
 class LongT5Encoder(LongT5):

@@ -18,7 +18,7 @@ from paramcount.sizes.rules import sliding_or_full
 def one_mtp_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     n = js.get("num_nextn_predict_layers", js.get("num_mtp_layers"))
     if n is not None and n > 1:
-        raise ParamcountError(f"= {n}", where="num_mtp_layers", accepted="0 or 1")
+        raise ParamcountError(f"= {n}", where="num_mtp_layers", expected="0 or 1")
 
 
 class Mellum(Sizes):

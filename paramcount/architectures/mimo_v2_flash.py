@@ -55,7 +55,7 @@ class MiMoV2Flash(Sizes):
     def check(c) -> None:
         sliding_or_full(c)
         if SLIDING[0] in c.layer_types and c.n_heads % (2 * c.n_kv_heads):
-            raise ParamcountError(f"= {c.n_kv_heads}: its double does not divide n_heads = {c.n_heads}", where="n_kv_heads", accepted="half a divisor")
+            raise ParamcountError(f"= {c.n_kv_heads}: its double does not divide n_heads = {c.n_heads}", where="n_kv_heads", expected="half a divisor")
         at_most(c, "d_rope", "d_head")
         at_most(c, "d_rope_sliding", "d_head")
 

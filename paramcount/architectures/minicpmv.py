@@ -16,7 +16,7 @@ from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
 
 def vision_is_given(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if not isinstance(js.get("vision_config"), Mapping):
-        raise ParamcountError("is missing", where="vision_config", accepted="the sizes of the vision encoder")
+        raise ParamcountError("is missing", where="vision_config", expected="the sizes of the vision encoder")
 
 
 class MiniCPMVision(SiglipVision):
@@ -53,7 +53,7 @@ class MiniCPMV(Sizes):
     def check(c) -> None:
         d_model = c.language.d_model  # type: ignore[attr-defined]
         if type(d_model) is int and d_model % 128:
-            raise ParamcountError(f"= {d_model}", where="language.d_model", accepted="a multiple of 128")
+            raise ParamcountError(f"= {d_model}", where="language.d_model", expected="a multiple of 128")
 
 
 def resample(c: Any, x: Data) -> Data:

@@ -51,7 +51,7 @@ class MiniMaxText01(Sizes):
         at_most(c, "d_rope", "d_head")
         even(c, "d_rope")
         if c.n_layers == 1:
-            raise ParamcountError("= 1, by which the decays of lightning attention cannot be told apart", where="n_layers", accepted="2 or more")
+            raise ParamcountError("= 1, by which the decays of lightning attention cannot be told apart", where="n_layers", expected="2 or more")
 
 
 class MiniMaxM1(MiniMaxText01):

@@ -20,7 +20,7 @@ def joined_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """What the projector is made for has to be what the tower gives it."""
     width, found = (len(c["intermediate_layers"]) + 1) * c["d_model"], js.get("vision_output_dim", 7680)
     if found != width:
-        raise ParamcountError(f"= {shown(found)}", where="vision_output_dim", accepted=f"{width}")
+        raise ParamcountError(f"= {shown(found)}", where="vision_output_dim", expected=f"{width}")
 
 
 def crossing_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -29,7 +29,7 @@ def crossing_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, .
     said = js.get("cross_attention_layers")
     said = list(range(3, 40, 5)) if said is None else said
     if not isinstance(said, (list, tuple)) or not all(type(i) is int and i >= 0 for i in said):
-        raise ParamcountError(f"= {shown(said)}", where="cross_attention_layers", accepted="whole numbers from 0")
+        raise ParamcountError(f"= {shown(said)}", where="cross_attention_layers", expected="whole numbers from 0")
     return tuple(sorted({i for i in said if i < c["n_layers"]}))
 
 
@@ -82,7 +82,7 @@ class MllamaText(Sizes):
 
     def check(c) -> None:
         if c.tie_word_embeddings:
-            raise ParamcountError("= true, but the table has eight rows more than the head", where="tie_word_embeddings", accepted="false")
+            raise ParamcountError("= true, but the table has eight rows more than the head", where="tie_word_embeddings", expected="false")
 
 
 class MllamaTextOf(MllamaText):

@@ -25,11 +25,11 @@ def half_window(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
     if "sliding_window" in js:
         window = js["sliding_window"]
         if type(window) is not int or window < -1:
-            raise ParamcountError(f"= {shown(window)}", where="sliding_window", accepted="a whole number from 0, or -1")
+            raise ParamcountError(f"= {shown(window)}", where="sliding_window", expected="a whole number from 0, or -1")
         return None if window == -1 else window
     span = js.get("local_attention", 128)
     if span is not None and type(span) is not int:
-        raise ParamcountError(f"= {shown(span)}", where="local_attention", accepted="a whole number or null")
+        raise ParamcountError(f"= {shown(span)}", where="local_attention", expected="a whole number or null")
     return span // 2 if span else None
 
 

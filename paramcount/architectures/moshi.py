@@ -18,7 +18,7 @@ def half(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """config.json gives gate and up together."""
     width = js.get("ffn_dim", 22528)
     if type(width) is not int or width < 2 or width % 2:
-        raise ParamcountError(f"= {shown(width)}", where="ffn_dim", accepted="an even number")
+        raise ParamcountError(f"= {shown(width)}", where="ffn_dim", expected="an even number")
     return width // 2
 
 
@@ -26,7 +26,7 @@ def codebooks_are_there(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """As many codebooks as the audio encoder has, or fewer, also where only the language model is built."""
     n, limit = js.get("num_codebooks", 8), (js.get("audio_encoder_config") or {}).get("num_quantizers", 32)
     if n > limit:
-        raise ParamcountError(f"= {shown(n)}", where="num_codebooks", accepted=f"at most {limit}")
+        raise ParamcountError(f"= {shown(n)}", where="num_codebooks", expected=f"at most {limit}")
 
 
 class Moshi(Sizes):

@@ -19,7 +19,7 @@ ATTENTIONS = ("multihead_attention", "multiquery_attention")  # the reference re
 def known_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     word = (js.get("attn_config") or {}).get("attn_type", ATTENTIONS[0])
     if word not in ATTENTIONS:
-        raise ParamcountError(f"= {shown(word)}", where="attn_config.attn_type", accepted=", ".join(ATTENTIONS))
+        raise ParamcountError(f"= {shown(word)}", where="attn_config.attn_type", expected=", ".join(ATTENTIONS))
 
 
 class MPT(Sizes):

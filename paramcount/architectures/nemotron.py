@@ -20,7 +20,7 @@ def rotated_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """Half of a head where nothing else is said; null does not stand for that."""
     rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
     if js.get("partial_rotary_factor", 0.5) is None and rope.get("partial_rotary_factor") is None:
-        raise ParamcountError("= null", where="partial_rotary_factor", accepted="a number, or no such key")
+        raise ParamcountError("= null", where="partial_rotary_factor", expected="a number, or no such key")
     width: int = rotary_width(0.5)(js, c)
     return 1 if width == 2 and c["d_head"] == 1 else width  # it meets its pair of angles by broadcasting, so the reference runs it
 

@@ -25,7 +25,7 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     pattern = js.get("hybrid_override_pattern", "ME*-")
     for letter in pattern:
         if letter not in LETTERS:
-            raise ParamcountError(f"= {shown(pattern)}", where="hybrid_override_pattern", accepted=" ".join(LETTERS))
+            raise ParamcountError(f"= {shown(pattern)}", where="hybrid_override_pattern", expected=" ".join(LETTERS))
     return tuple(LETTERS[letter] for letter in pattern)
 
 

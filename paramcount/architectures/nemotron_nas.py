@@ -24,14 +24,14 @@ def halves(js: Mapping[str, Any], c: Mapping[str, Any], name: str) -> Iterator[t
     blocks = js.get("block_configs")
     if not isinstance(blocks, (list, tuple)) or len(blocks) != c["n_layers"]:
         found = f"has {len(blocks)} blocks" if isinstance(blocks, (list, tuple)) else "is missing"
-        raise ParamcountError(f"{found} for {c['n_layers']} layers", where="block_configs", accepted="one block a layer")
+        raise ParamcountError(f"{found} for {c['n_layers']} layers", where="block_configs", expected="one block a layer")
     for i in per_layer(c):
         half, where = (blocks[i] or {}).get(name), f"block_configs.{i}.{name}"
         if not isinstance(half, Mapping):
-            raise ParamcountError("is missing" if half is None else f"= {shown(half)}", where=where, accepted="a mapping")
+            raise ParamcountError("is missing" if half is None else f"= {shown(half)}", where=where, expected="a mapping")
         for key in LATER:
             if half.get(key) is not None:
-                raise ParamcountError("is of later modelling code, which is not supported", where=f"{where}.{key}", accepted="null")
+                raise ParamcountError("is of later modelling code, which is not supported", where=f"{where}.{key}", expected="null")
         yield where, half
 
 
@@ -44,7 +44,7 @@ def words(name: str, own: str) -> Derivation:
     def word(where: str, half: Mapping[str, Any]) -> str:
         gone, matrix = flag(half, NO_OP, False), flag(half, LINEAR, False)
         if gone and matrix:
-            raise ParamcountError("= true beside no_op", where=f"{where}.{LINEAR}", accepted="one of the two")
+            raise ParamcountError("= true beside no_op", where=f"{where}.{LINEAR}", expected="one of the two")
         return NO_OP if gone else LINEAR if matrix else own
 
     return found
@@ -56,7 +56,7 @@ def kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     for word, (where, half) in zip(c["layer_types"], halves(js, c, "attention")):
         group = whole(half, "n_heads_in_group", 0) if word == "full_attention" else 0
         if word == "full_attention" and (not group or c["n_heads"] % group):
-            raise ParamcountError(f"= {group} for {c['n_heads']} heads", where=f"{where}.n_heads_in_group", accepted="a divisor of them")
+            raise ParamcountError(f"= {group} for {c['n_heads']} heads", where=f"{where}.n_heads_in_group", expected="a divisor of them")
         found.append(c["n_heads"] // group if group else 0)
     return tuple(found)
 
@@ -73,7 +73,7 @@ def widths(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     for word, (where, half) in zip(c["mlp_types"], halves(js, c, "ffn")):
         share: Any = half.get("ffn_mult") if word == "gated" else 0
         if word == "gated" and (type(share) not in (int, float) or not 0 < share < 1e6):
-            raise ParamcountError("is missing" if share is None else f"= {shown(share)}", where=f"{where}.ffn_mult", accepted="a number above 0")
+            raise ParamcountError("is missing" if share is None else f"= {shown(share)}", where=f"{where}.ffn_mult", expected="a number above 0")
         found.append(-(-int(2 * round(share, 6) * c["d_model"] / 3) // 256) * 256)
     return tuple(found)
 
@@ -110,10 +110,10 @@ class NemotronNAS(Sizes):
         one_of_each(c, "mlp_types", "n_layers", ("gated", NO_OP, LINEAR))
         for i, (word, n) in enumerate(zip(c.layer_types, listed(c, "n_kv_heads_by_layer"))):
             if (word == "full_attention") != bool(n) or (n and c.n_heads % n):
-                raise ParamcountError(f"= {n} of {c.n_heads} for {word}", where=f"n_kv_heads_by_layer.{i}", accepted="a divisor where heads attend, else 0")
+                raise ParamcountError(f"= {n} of {c.n_heads} for {word}", where=f"n_kv_heads_by_layer.{i}", expected="a divisor where heads attend, else 0")
         for i, (word, n) in enumerate(zip(c.mlp_types, listed(c, "d_ff_by_layer"))):
             if (word == "gated") != bool(n):
-                raise ParamcountError(f"= {n} for {word}", where=f"d_ff_by_layer.{i}", accepted="a width where there is an MLP, else 0")
+                raise ParamcountError(f"= {n} for {word}", where=f"d_ff_by_layer.{i}", expected="a width where there is an MLP, else 0")
         if c.window_by_layer:
             listed(c, "window_by_layer")
 
@@ -121,7 +121,7 @@ class NemotronNAS(Sizes):
 def listed(c: Any, field: str) -> tuple[int, ...]:
     found: tuple[int, ...] = getattr(c, field)
     if len(found) != c.n_layers:
-        raise ParamcountError(f"names {len(found)} layers, n_layers = {c.n_layers}", where=field, accepted="one number a layer")
+        raise ParamcountError(f"names {len(found)} layers, n_layers = {c.n_layers}", where=field, expected="one number a layer")
     return found
 
 

@@ -69,7 +69,7 @@ class OlmoHybrid(Sizes):
     def check(c) -> None:
         one_of_each(c, "layer_types", "n_layers", KINDS)
         if len({word in ("linear_attention", "mamba") for word in c.layer_types}) < 2:
-            raise ParamcountError("names layers of one kind", where="layer_types", accepted="some of linear_attention and some of full_attention")
+            raise ParamcountError("names layers of one kind", where="layer_types", expected="some of linear_attention and some of full_attention")
 
 
 def layer(c: Any, word: str, x: Data) -> Data:

@@ -39,7 +39,7 @@ class OpenAIGPT(Sizes):
     def check(c) -> None:
         heads_fill(c)
         if c.d_ff != 4 * c.d_model:
-            raise ParamcountError(f"= {c.d_ff} is not 4 × d_model = {4 * c.d_model}", where="d_ff", accepted=f"{4 * c.d_model}")
+            raise ParamcountError(f"= {c.d_ff} is not 4 × d_model = {4 * c.d_model}", where="d_ff", expected=f"{4 * c.d_model}")
 
 
 def layer(c: Any, x: Data) -> Data:

@@ -29,7 +29,7 @@ def as_released(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
             found = block.get(key) if isinstance(block, Mapping) else None
             if found != value or type(found) is not type(value):
                 state = "is missing" if found is None else f"= {shown(found)} is not supported"
-                raise ParamcountError(state, where=f"{section}.{key}", accepted=shown(value))
+                raise ParamcountError(state, where=f"{section}.{key}", expected=shown(value))
 
 
 @cache

@@ -35,7 +35,7 @@ def halvings(js: Mapping[str, Any]) -> int:
     """How often the convolutions halve time and frequency."""
     reduction = js.get("time_reduction", 8)
     if type(reduction) is not int or reduction < 1 or reduction % 2:
-        raise ParamcountError(f"= {shown(reduction)}", where="audio_config.time_reduction", accepted="an even number")
+        raise ParamcountError(f"= {shown(reduction)}", where="audio_config.time_reduction", expected="an even number")
     return int(log2(reduction))
 
 
@@ -50,7 +50,7 @@ def one_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Widths that the reference lets a config set, though its tower runs only where they are equal."""
     for key, fits in (("ext_pw_out_channel", c["d_model"]), ("depthwise_separable_out_channel", c["d_model"]), ("downsample_rate", 1)):
         if (found := js.get(key, 1 if key == "downsample_rate" else 1024)) != fits:
-            raise ParamcountError(f"= {shown(found)}", where=f"audio_config.{key}", accepted=f"{fits}")
+            raise ParamcountError(f"= {shown(found)}", where=f"audio_config.{key}", expected=f"{fits}")
 
 
 class Phi4Audio(Sizes):

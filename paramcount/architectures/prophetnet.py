@@ -20,12 +20,12 @@ ROOT = "prophetnet."
 
 def looks_at_the_encoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if not flag(js, "add_cross_attention", absent=True):
-        raise ParamcountError("= false in an encoder-decoder", where="add_cross_attention", accepted="true")
+        raise ParamcountError("= false in an encoder-decoder", where="add_cross_attention", expected="true")
 
 
 def layers_by_stack(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if "num_hidden_layers" in js:
-        raise ParamcountError("is refused by the reference", where="num_hidden_layers", accepted="num_encoder_layers and num_decoder_layers")
+        raise ParamcountError("is refused by the reference", where="num_hidden_layers", expected="num_encoder_layers and num_decoder_layers")
 
 
 CONDITIONS = (padding_inside(0, places=3), layers_by_stack)  # the streams look one place further than the text

@@ -23,7 +23,7 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     """block_types again and again, at most a hundred times; what is not recurrent is attention."""
     words = js.get("block_types", ("recurrent", "recurrent", "attention"))
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words) or 100 * len(words) < c["n_layers"]:
-        raise ParamcountError(f"= {shown(words)} for {c['n_layers']} layers", where="block_types", accepted="words that fill the layers")
+        raise ParamcountError(f"= {shown(words)} for {c['n_layers']} layers", where="block_types", expected="words that fill the layers")
     return tuple("recurrent" if words[i % len(words)] == "recurrent" else "attention" for i in per_layer(c))
 
 

@@ -19,7 +19,7 @@ from paramcount.sizes.rules import heads_fill
 
 def one_kv_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("num_attention_groups", 1) != 1:
-        raise ParamcountError(f"= {shown(js['num_attention_groups'])} is not supported", where="num_attention_groups", accepted="1")
+        raise ParamcountError(f"= {shown(js['num_attention_groups'])} is not supported", where="num_attention_groups", expected="1")
 
 
 def layers_without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ def gated(js: Mapping[str, Any], c: Mapping[str, Any], absent: str = "relu") -> 
     word = js.get("feed_forward_proj", absent)
     first, *rest = word.split("-") if isinstance(word, str) else ("", "", "")
     if len(rest) > 1 or (rest and first != "gated"):
-        raise ParamcountError(f"= {shown(word)}", where="feed_forward_proj", accepted="an activation, or gated- and an activation")
+        raise ParamcountError(f"= {shown(word)}", where="feed_forward_proj", expected="an activation, or gated- and an activation")
     return bool(first == "gated")
 
 

@@ -25,17 +25,17 @@ def count_labels(js: Mapping[str, Any], usual: int = USUAL_LABELS) -> int:
     """How many labels a config has, as PreTrainedConfig works it out: num_labels counts more than id2label."""
     names, n = js.get("id2label"), js.get("num_labels")
     if names is not None and not isinstance(names, Mapping):
-        raise ParamcountError(f"= {shown(names)}", where="id2label", accepted="a mapping from numbers to names")
+        raise ParamcountError(f"= {shown(names)}", where="id2label", expected="a mapping from numbers to names")
     if names is not None:
         for key, name in names.items():
             if not isinstance(name, str) or not is_whole(key):
-                raise ParamcountError(f"has {shown(key)}: {shown(name)}", where="id2label", accepted="a mapping from numbers to names")
+                raise ParamcountError(f"has {shown(key)}: {shown(name)}", where="id2label", expected="a mapping from numbers to names")
     if "num_labels" in js and (type(n) is not int or n < 0):
-        raise ParamcountError(f"= {shown(n)}", where="num_labels", accepted="a whole number from 0")
+        raise ParamcountError(f"= {shown(n)}", where="num_labels", expected="a whole number from 0")
     named = usual if names is None else len({int(key) for key in names})
     counted: int = named if n is None else n
     if js.get("problem_type") == "single_label_classification" and (counted if names is None else named) == 1:
-        raise ParamcountError("= 1 with problem_type = single_label_classification", where="num_labels", accepted="2 or more")
+        raise ParamcountError("= 1 with problem_type = single_label_classification", where="num_labels", expected="2 or more")
     return counted
 
 
@@ -54,7 +54,7 @@ def labels(usual: int = USUAL_LABELS) -> Fields:
 def two_labels(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The reference cuts the outputs into a start and an end."""
     if (n := count_labels(js)) != 2:
-        raise ParamcountError(f"= {n} cannot be split into the start and the end of an answer", where="num_labels", accepted="2")
+        raise ParamcountError(f"= {n} cannot be split into the start and the end of an answer", where="num_labels", expected="2")
 
 
 def summarised(*, to_labels: bool = False, projected: bool = True) -> Fields:
@@ -72,7 +72,7 @@ def summarised(*, to_labels: bool = False, projected: bool = True) -> Fields:
 def summary_of_one_position(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     known = ("last", "first", "mean", "cls_index")
     if js.get("summary_type", "last") not in known:
-        raise ParamcountError(f"= {shown(js['summary_type'])}", where="summary_type", accepted=", ".join(known))
+        raise ParamcountError(f"= {shown(js['summary_type'])}", where="summary_type", expected=", ".join(known))
 
 
 def summary_as_wide_as(wanted: str) -> Condition:
@@ -81,7 +81,7 @@ def summary_as_wide_as(wanted: str) -> Condition:
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         size = c["n_labels"] if c["summary_projected"] and c["summary_to_labels"] else c["d_model"]
         if size != c[wanted]:
-            raise ParamcountError(f"leads to {size} values, and the next matrix takes {c[wanted]}", where="summary_proj_to_labels", accepted="another value")
+            raise ParamcountError(f"leads to {size} values, and the next matrix takes {c[wanted]}", where="summary_proj_to_labels", expected="another value")
 
     return condition
 
@@ -89,12 +89,12 @@ def summary_as_wide_as(wanted: str) -> Condition:
 def two_segments(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The class itself tells the question from its text."""
     if c["n_token_types"] < 2:
-        raise ParamcountError(f"= {c['n_token_types']}, and the class uses two", where="type_vocab_size", accepted="2 or more")
+        raise ParamcountError(f"= {c['n_token_types']}, and the class uses two", where="type_vocab_size", expected="2 or more")
 
 
 def both_stacks(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if not flag(js, "is_encoder_decoder", absent=True):
-        raise ParamcountError("= false: the encoder alone is not supported", where="is_encoder_decoder", accepted="true")
+        raise ParamcountError("= false: the encoder alone is not supported", where="is_encoder_decoder", expected="true")
 
 
 class TaskHead(NamedTuple):

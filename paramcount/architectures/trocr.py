@@ -15,7 +15,7 @@ from paramcount.sizes import Flag, Positive, equal_to, hf
 def sines_need_padding(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Places that are not learned are counted from behind the padding token."""
     if not c["learned_places"] and js.get("pad_token_id", 1) is None:
-        raise ParamcountError("= null without learned positions", where="pad_token_id", accepted="a token")
+        raise ParamcountError("= null without learned positions", where="pad_token_id", expected="a token")
 
 
 class TrOCR(Decoder):

@@ -38,4 +38,4 @@ class XGLM(Sizes):
     def check(c) -> None:
         heads_fill(c)
         if c.d_model < 4:
-            raise ParamcountError(f"= {c.d_model} has no sinusoidal positions", where="d_model", accepted="at least 4")
+            raise ParamcountError(f"= {c.d_model} has no sinusoidal positions", where="d_model", expected="at least 4")

@@ -18,7 +18,7 @@ from paramcount.sizes.rules import heads_fill
 def plain_encoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     for key, wanted in (("is_encoder", True), ("asm", False)):
         if flag(js, key, wanted) is not wanted:
-            raise ParamcountError(f"= {shown(js[key])} is not supported", where=key, accepted=shown(wanted))
+            raise ParamcountError(f"= {shown(js[key])} is not supported", where=key, expected=shown(wanted))
 
 
 class XLM(Sizes):

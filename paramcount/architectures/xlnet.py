@@ -16,7 +16,7 @@ from paramcount.sizes.rules import even, heads_fill
 
 def without_limit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if "max_position_embeddings" in js:
-        raise ParamcountError("is given to a model without a limit", where="max_position_embeddings", accepted="no such key")
+        raise ParamcountError("is given to a model without a limit", where="max_position_embeddings", expected="no such key")
 
 
 class XLNet(Sizes):

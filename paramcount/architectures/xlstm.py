@@ -21,7 +21,7 @@ def factor(js: Mapping[str, Any], key: str, absent: float) -> float:
     """The reference asks for a point in it."""
     found = js.get(key, absent)
     if type(found) is not float:
-        raise ParamcountError(f"= {shown(found)}", where=key, accepted=f"a number with a point, like {absent}")
+        raise ParamcountError(f"= {shown(found)}", where=key, expected=f"a number with a point, like {absent}")
     return found
 
 
@@ -38,7 +38,7 @@ def rounded_up(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 def one_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     width = js.get("embedding_dim")
     if width is not None and width != c["d_model"]:
-        raise ParamcountError(f"= {shown(width)} beside hidden_size = {c['d_model']}", where="embedding_dim", accepted=f"{c['d_model']}")
+        raise ParamcountError(f"= {shown(width)} beside hidden_size = {c['d_model']}", where="embedding_dim", expected=f"{c['d_model']}")
 
 
 class XLSTM(Sizes):

@@ -20,7 +20,7 @@ def languages(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     """Each once: the reference keeps them by name."""
     names = js.get("languages", ("en_XX",))
     if not isinstance(names, (list, tuple)) or any(not isinstance(name, str) or "." in name for name in names):
-        raise ParamcountError(f"= {shown(names)}", where="languages", accepted="a list of names without dots")
+        raise ParamcountError(f"= {shown(names)}", where="languages", expected="a list of names without dots")
     return tuple(dict.fromkeys(names))
 
 

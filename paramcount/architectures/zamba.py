@@ -43,7 +43,7 @@ def widened(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The shared block reads hidden state and embedding side by side and nothing else."""
     width = js.get("attention_hidden_size") or 2 * c["d_model"]
     if width != 2 * c["d_model"] and "hybrid" in c["layer_types"]:
-        raise ParamcountError(f"= {shown(width)}", where="attention_hidden_size", accepted=f"{2 * c['d_model']}")
+        raise ParamcountError(f"= {shown(width)}", where="attention_hidden_size", expected=f"{2 * c['d_model']}")
 
 
 def doubled_per_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -89,17 +89,17 @@ class Zamba(Sizes):
         owned(c)
         divides(c, "n_mamba_heads", "d_inner")
         if len(c.owners) == 1 and c.tie_word_embeddings:  # it finds nothing to tie and stops
-            raise ParamcountError("has one hybrid layer, which shares its block with none", where="layer_types", accepted="none, or several")
+            raise ParamcountError("has one hybrid layer, which shares its block with none", where="layer_types", expected="none, or several")
 
 
 def owned(c: Any) -> None:
     """Every hybrid layer has the block of one that is no later."""
     hybrid = [i for i, word in enumerate(c.layer_types) if word == "hybrid"]
     if len(c.owners) != len(hybrid):
-        raise ParamcountError(f"names {len(c.owners)} layers for {len(hybrid)} hybrid ones", where="owners", accepted="one for each hybrid layer")
+        raise ParamcountError(f"names {len(c.owners)} layers for {len(hybrid)} hybrid ones", where="owners", expected="one for each hybrid layer")
     for use, (i, owner) in enumerate(zip(hybrid, c.owners)):
         if owner > i or owner not in hybrid:
-            raise ParamcountError(f"= {owner}", where=f"owners.{use}", accepted=f"a hybrid layer up to {i}")
+            raise ParamcountError(f"= {owner}", where=f"owners.{use}", expected=f"a hybrid layer up to {i}")
 
 
 def sharing_decoder(c: Any, tokens: Data, layer: Any) -> Data:

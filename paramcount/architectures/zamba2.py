@@ -42,10 +42,10 @@ def adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     found = []
     for use, i in enumerate(i for i, word in enumerate(c["layer_types"]) if word == "hybrid"):
         if not isinstance(ids, list) or i not in ids:
-            raise ParamcountError(f"= {shown(ids)}, without hybrid layer {i}", where="hybrid_layer_ids", accepted="the hybrid layers")
+            raise ParamcountError(f"= {shown(ids)}, without hybrid layer {i}", where="hybrid_layer_ids", expected="the hybrid layers")
         place, n = len(ids) - 1 - ids[::-1].index(i), whole(js, "num_mem_blocks", 1)
         if place % n != use % n:
-            raise ParamcountError(f"= {shown(ids)}: its block has no adapters for layer {i}", where="hybrid_layer_ids", accepted="the hybrid layers, in order")
+            raise ParamcountError(f"= {shown(ids)}: its block has no adapters for layer {i}", where="hybrid_layer_ids", expected="the hybrid layers, in order")
         found.append(place)
     return tuple(found)
 
@@ -110,10 +110,10 @@ class Zamba2(Sizes):
         one_of_each(c, "layer_types", "n_layers", KINDS)
         owned(c)
         if len(c.adapters) != len(c.owners):
-            raise ParamcountError(f"names {len(c.adapters)} for {len(c.owners)} hybrid layers", where="adapters", accepted="one for each hybrid layer")
+            raise ParamcountError(f"names {len(c.adapters)} for {len(c.owners)} hybrid layers", where="adapters", expected="one for each hybrid layer")
         if c.owners and c.attention_adapters and not c.n_kv_heads * c.d_head == c.n_heads * c.d_head == 2 * c.d_model:
             found = f"= {c.n_heads} × {c.d_head}, {c.n_kv_heads} × {c.d_head}"
-            raise ParamcountError(found, where="n_heads × d_head, n_kv_heads × d_head", accepted=f"{2 * c.d_model}, as wide as the adapters")
+            raise ParamcountError(found, where="n_heads × d_head, n_kv_heads × d_head", expected=f"{2 * c.d_model}, as wide as the adapters")
 
 
 def layer(c: Any, kind: Any, x: Data, embedded: Data) -> Data:

@@ -22,7 +22,7 @@ KINDS = ("hybrid", "hybrid_sliding")
 
 def one_expert(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     if (n := js.get("num_experts_per_tok", 1)) != 1:
-        raise ParamcountError(f"= {shown(n)}", where="num_experts_per_tok", accepted="1")
+        raise ParamcountError(f"= {shown(n)}", where="num_experts_per_tok", expected="1")
     return 1
 
 
@@ -61,12 +61,12 @@ class Zaya(Sizes):
     def check(c) -> None:
         one_of_each(c, "layer_types", "n_layers", KINDS)
         if 2 * c.d_late != c.n_kv_heads * c.d_head:
-            raise ParamcountError(f"= {c.d_late} is not half of {c.n_kv_heads} × {c.d_head}", where="d_late", accepted="an even width of all values, halved")
+            raise ParamcountError(f"= {c.d_late} is not half of {c.n_kv_heads} × {c.d_head}", where="d_late", expected="an even width of all values, halved")
         for word, width in zip(KINDS, ("d_rope", "d_rope_sliding")):
             if word in c.layer_types:
                 at_most(c, width, "d_head")
         if KINDS[1] in c.layer_types and c.window is None:
-            raise ParamcountError("= null, but layers look back over it", where="window", accepted="a whole number")
+            raise ParamcountError("= null, but layers look back over it", where="window", expected="a whole number")
 
 
 def enter(c: Any, x: Data) -> Data:

@@ -141,7 +141,7 @@ def tables(source: object) -> Tables:
     """The tables of claims in whatever `audit` takes."""
     if isinstance(source, str) and source == "-":
         if sys.stdin is None or sys.stdin.isatty():
-            raise ParamcountError("nothing is piped into standard input", accepted="the path of a file")
+            raise ParamcountError("nothing is piped into standard input", expected="the path of a file")
         return claim_tables.from_bytes(sys.stdin.buffer.read(claim_tables.MOST_BYTES + 1), "standard input")
     if isinstance(source, (str, Path)):
         return claim_tables.from_path(expanded(str(source)))
@@ -149,7 +149,7 @@ def tables(source: object) -> Tables:
         source = source.to_dict("records")
     if isinstance(source, Iterable) and not isinstance(source, (bytes, Mapping)):
         return claim_tables.from_rows(source)
-    raise ParamcountError(f"{type(source).__name__} is no table of claims", accepted=ACCEPTED)
+    raise ParamcountError(f"{type(source).__name__} is no table of claims", expected=ACCEPTED)
 
 
 def row(table: Table, line: Line, patience: Iterator[int]) -> Row:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paramcount.auditing.cells import has_decimal_commas
-from paramcount.auditing.headings import COUNTS, Heading, accepted, understood
+from paramcount.auditing.headings import COUNTS, Heading, expected, understood
 from paramcount.auditing.layout import Grid, arranged
 from paramcount.errors import ParamcountError, printable, quoted
 from paramcount.formats.files import decoded, read_text
@@ -83,7 +83,7 @@ def from_text(text: str, place: str) -> Tables:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if bad := CONTROL.search(text):
         number = text.count("\n", 0, bad.start()) + 1
-        raise ParamcountError(f"holds the control character {quoted(bad[0])}", where=f"{place}, line {number}", accepted=KIND_OF_FILE)
+        raise ParamcountError(f"holds the control character {quoted(bad[0])}", where=f"{place}, line {number}", expected=KIND_OF_FILE)
     lines = text.split("\n")
     grids = list(markdown(lines, place)) if is_markdown(lines) else [separated(lines, place)]
     return sorted_out([grid for grid in grids if grid], place)
@@ -95,7 +95,7 @@ def from_rows(rows: Iterable[Mapping[Any, Any]]) -> Tables:
     columns: dict[str, None] = {}
     for row in rows:
         if not isinstance(row, Mapping):
-            raise ParamcountError(f"a row of type {type(row).__name__}", where=f"row {len(found) + 1}", accepted="mappings of columns to values")
+            raise ParamcountError(f"a row of type {type(row).__name__}", where=f"row {len(found) + 1}", expected="mappings of columns to values")
         found.append(row)
         columns |= dict.fromkeys(map(str, row))
         bounded(len(columns), len(found) * len(columns), "rows")
@@ -134,7 +134,7 @@ def sorted_out(grids: Sequence[Grid], place: str) -> Tables:
     if not claims:
         found = "holds no table of claims" if grids else "holds no table"
         columns = f": its columns are {listed(grids[0][0][1])}" if len(grids) == 1 else ""
-        raise ParamcountError(found + columns, where=place, accepted=accepted())
+        raise ParamcountError(found + columns, where=place, expected=expected())
     return Tables(tuple(claims), tuple(skipped))
 
 
@@ -154,9 +154,9 @@ def listed(texts: Sequence[str]) -> str:
 def bounded(columns: int, cells: int, place: str) -> None:
     """Raises: ParamcountError where a table is too large."""
     if columns > MOST_COLUMNS:
-        raise ParamcountError(f"has {columns:,} columns", where=place, accepted=f"at most {MOST_COLUMNS}")
+        raise ParamcountError(f"has {columns:,} columns", where=place, expected=f"at most {MOST_COLUMNS}")
     if cells > MOST_CELLS:
-        raise ParamcountError(f"has more than {MOST_CELLS:,} cells", where=place, accepted="a smaller table")
+        raise ParamcountError(f"has more than {MOST_CELLS:,} cells", where=place, expected="a smaller table")
 
 
 # ---- CSV
@@ -166,7 +166,7 @@ def separated(lines: Sequence[str], place: str) -> Grid:
     """A table whose cells are separated by commas, semicolons or tabs: by whatever gives its first line most columns that are understood."""
     first = next((i for i, line in enumerate(lines) if line.strip()), None)
     if first is None:
-        raise ParamcountError("is empty", where=place, accepted=accepted())
+        raise ParamcountError("is empty", where=place, expected=expected())
     separator = max(SEPARATORS, key=lambda mark: known(lines[first], mark, place))
     grid: Grid = []
     cells = 0
@@ -181,7 +181,7 @@ def separated(lines: Sequence[str], place: str) -> Grid:
             cells += len(row)
             bounded(len(row), cells, place)
             if grid and len(row) != len(grid[0][1]):
-                raise ParamcountError(f"cells: {len(row):,}", where=f"{place}, line {number}", accepted=f"{len(grid[0][1]):,}, as in the first line")
+                raise ParamcountError(f"cells: {len(row):,}", where=f"{place}, line {number}", expected=f"{len(grid[0][1]):,}, as in the first line")
             grid.append((number, row))
     except csv.Error as error:
         raise ParamcountError(f"is no CSV: {error}", where=f"{place}, line {first + reader.line_num}") from None
@@ -240,7 +240,7 @@ def markdown(lines: Sequence[str], place: str) -> Iterator[Grid]:
             row = split_row(lines[i])
             i += 1
             if len(row) > len(headings):
-                raise ParamcountError(f"cells: {len(row):,}", where=f"{place}, line {i}", accepted=f"{len(headings):,}, as in its headings")
+                raise ParamcountError(f"cells: {len(row):,}", where=f"{place}, line {i}", expected=f"{len(headings):,}, as in its headings")
             cells += len(headings)
             bounded(len(headings), cells, place)
             grid.append((i, [*row, *[""] * (len(headings) - len(row))]))

@@ -164,6 +164,6 @@ def words_of(text: str) -> list[str]:
     return found
 
 
-def accepted() -> str:
+def expected() -> str:
     """The columns that are understood, for an error."""
     return "a column named model, and others such as " + ", ".join(label for kind, label in LABELS.items() if kind not in ("model", "tied"))

@@ -56,7 +56,7 @@ def promise(matches: Matches, content: Unpacked, checkpoint: Checkpoint) -> str:
     sizes = list(dict.fromkeys(packed_sizes(kept, said)))
     if unknown or None in sizes:
         if total < values + min((size for size in sizes if size), default=0):
-            raise ParamcountError(f"total_size {total:,} is less than {values:,} values take", accepted="1 byte each or more")
+            raise ParamcountError(f"total_size {total:,} is less than {values:,} values take", expected="1 byte each or more")
         formats = sorted({held[name].format or "it" for name in packed})
         of = f"of {unknown:,} tensors nobody knows the shape" if unknown else f"nothing tells how {', '.join(formats)} is packed"
         return f"total_size {total:,} was not compared: {of}"
@@ -64,7 +64,7 @@ def promise(matches: Matches, content: Unpacked, checkpoint: Checkpoint) -> str:
         for width, apart in ways(plain):
             if (size or 0) + values * width + sum(n * (other - width) for n, other in apart) == total:
                 return f"total_size {total:,} is {told(size or 0, values, width, apart)}"
-    raise ParamcountError(f"total_size {total:,} is no size of {values:,} values{' beside packed ones' if packed else ''}", accepted="1, 2, 4 or 8 bytes each")
+    raise ParamcountError(f"total_size {total:,} is no size of {values:,} values{' beside packed ones' if packed else ''}", expected="1, 2, 4 or 8 bytes each")
 
 
 def of_each(tensors: Iterable[Tensor]) -> list[tuple[Tensor, int]]:

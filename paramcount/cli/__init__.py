@@ -97,7 +97,7 @@ def main(args: list[str] | None = None) -> None:
         code = fail(str(error))
     except click.NoSuchOption as error:
         nearest = near(error.option_name, [o for p in (error.ctx.command.params if error.ctx else []) for o in p.opts])
-        code = fail(str(ParamcountError(f"no option {error.option_name}", accepted="see --help", nearest=nearest)))
+        code = fail(str(ParamcountError(f"no option {error.option_name}", expected="see --help", nearest=nearest)))
     except click.ClickException as error:
         code = fail(printable(error.format_message(), 800))
     except (click.Abort, KeyboardInterrupt):
@@ -122,7 +122,7 @@ def fail(message: str) -> int:
     """Print an error. The exit code is 2 even if stderr is closed or full."""
     if sys.stderr:
         try:
-            print(f"paramcount: {message}", file=sys.stderr, flush=True)
+            print(f"error: {message}", file=sys.stderr, flush=True)
         except OSError:
             silence(2)
     return 2

@@ -39,7 +39,7 @@ def command(
     from paramcount.zoo.names import select
 
     if scale and plot is None:
-        raise ParamcountError("--scale without --plot", accepted="both, or neither")
+        raise ParamcountError("--scale without --plot", expected="both, or neither")
     if plot is not None:
         from paramcount.drawing.bars import format_of
 

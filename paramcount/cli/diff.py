@@ -41,7 +41,7 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
     of two both are changed. A and B are given as to show.
     """
     if len(names) > 2 or (len(names) == 1 and not changes):
-        raise ParamcountError(f"{len(names)} model{'s' * (len(names) > 1)} to compare", accepted="two, or one with --set SIZE=VALUE")
+        raise ParamcountError(f"{len(names)} model{'s' * (len(names) > 1)} to compare", expected="two, or one with --set SIZE=VALUE")
     models = [load(name, download=download) for name in names]
     after = [changed(model, changes) for model in models]
     emit(lambda chosen: table((models if len(models) == 1 else after)[0], after[-1]), output, collect_messages(names, after, with_ids=True))

@@ -35,7 +35,7 @@ def command(
     from paramcount.zoo import count_model
 
     if tensors and (layer is not None or head):
-        raise ParamcountError(f"--tensors and --{'head' if head else 'layer'} at once", accepted="one of them")
+        raise ParamcountError(f"--tensors and --{'head' if head else 'layer'} at once", expected="one of them")
     model = load_changed(name, changes, download)
     messages = collect_messages([name], [model])
     if tensors:

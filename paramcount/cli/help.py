@@ -21,5 +21,5 @@ def command(context: click.Context, name: str | None) -> None:
         return
     found = outer.command.get_command(outer, name)
     if found is None:
-        raise ParamcountError(f"unknown command {quoted(name)}", accepted="a command that `paramcount help` lists", nearest=near(name, COMMANDS))
+        raise ParamcountError(f"unknown command {quoted(name)}", expected="a command that `paramcount help` lists", nearest=near(name, COMMANDS))
     click.echo(click.Context(found, info_name=name, parent=outer).get_help())

@@ -38,7 +38,7 @@ def command(folder: str, columns: str | None, sort: str | None, strict: bool, ou
     place = expanded(folder)
     if not folder or not os.path.isdir(place):
         problem = "is not a directory" if folder else "the name of the directory is empty"
-        raise ParamcountError(problem, where=printable(folder), accepted=EXPECTED)
+        raise ParamcountError(problem, where=printable(folder), expected=EXPECTED)
     table([], columns=columns, sort=sort)  # a misspelt column is an error before the work
     found = scanned(place, progress, strict=strict)
     rows, errors = found.rows, found.errors

@@ -36,7 +36,7 @@ def command(
     Of a checkpoint (a .safetensors or .gguf file, an index, a directory of shards, a saved header) it is what is stored, by component.
     """
     if by and keys:
-        raise ParamcountError("--by and --keys at once", accepted="one of them")
+        raise ParamcountError("--by and --keys at once", expected="one of them")
     if names_checkpoint(name):
         asked = {"--keys": keys, f"--by {by}": by not in (None, "tensor"), "--set": changes, "--estimates": estimates}
         show_checkpoint(name, [option for option, given in asked.items() if given], by, output)
@@ -58,7 +58,7 @@ def command(
 def show_checkpoint(path: str, refused: Sequence[str], by: str | None, output: Output) -> None:
     """What a checkpoint stores. `refused`: options that were given and ask for what no checkpoint says."""
     if refused:
-        raise ParamcountError(f"{refused[0]} with a checkpoint", accepted="--by tensor; a config.json or a model has the others")
+        raise ParamcountError(f"{refused[0]} with a checkpoint", expected="--by tensor; a config.json or a model has the others")
     from paramcount.checkpoints import render_contents as telling_alone
     from paramcount.checkpoints.contents import stored
 

@@ -58,7 +58,7 @@ def command(
     from paramcount.tracing.walk import TraceOptions
 
     if decode != (past is not None):
-        raise ParamcountError("stands alone", where="--decode" if decode else "--past", accepted="--decode --past N, or neither")
+        raise ParamcountError("stands alone", where="--decode" if decode else "--past", expected="--decode --past N, or neither")
     model = load_changed(name, changes, download)
     real = run_real(model, weights, text, tokenizer, top, [tokens, pad, batch, past, source]) if weights or text else None
     n_tokens = len(real.ids) if real else (5 if past is None else 1) if tokens is None else tokens
@@ -70,13 +70,13 @@ def command(
 def run_real(model: Model, weights: str | None, text: str | None, tokenizer: str | None, top: int, shape_options: Sequence[int | None]) -> Run:
     """What real weights make of a real text."""
     if not weights or text is None:
-        raise ParamcountError("stands alone", where="--weights" if weights else "--text", accepted="--weights FILE --text TEXT")
+        raise ParamcountError("stands alone", where="--weights" if weights else "--text", expected="--weights FILE --text TEXT")
     if model.architecture != "gpt2":
-        raise ParamcountError(f"of {model.architecture}", where="--weights", accepted="a model of architecture gpt2, whose forward pass is written in NumPy")
+        raise ParamcountError(f"of {model.architecture}", where="--weights", expected="a model of architecture gpt2, whose forward pass is written in NumPy")
     if model.original is not None:
-        raise ParamcountError("beside --weights: they have the sizes they have", where="--set", accepted="one of them")
+        raise ParamcountError("beside --weights: they have the sizes they have", where="--set", expected="one of them")
     if any(option is not None for option in shape_options):
-        raise ParamcountError("beside a shape option: the text says how many tokens there are", where="--text", accepted="one of them")
+        raise ParamcountError("beside a shape option: the text says how many tokens there are", where="--text", expected="one of them")
     from paramcount.formats.files import expanded
     from paramcount.gpt2.generation import run
 

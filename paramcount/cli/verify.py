@@ -60,9 +60,9 @@ def against_files(model: Model, path: str, output: Output, messages: Messages) -
     from paramcount.checkpoints.verify import compared, verification
 
     if path == "-":
-        raise ParamcountError("standard input is no checkpoint, as headers are picked out of files", accepted="the path of a checkpoint")
+        raise ParamcountError("standard input is no checkpoint, as headers are picked out of files", expected="the path of a checkpoint")
     if not is_path(path) and not os.path.lexists(path):
-        raise ParamcountError("is no file here", where=printable(path), accepted="the path of a checkpoint; `paramcount diff` compares two models")
+        raise ParamcountError("is no file here", where=printable(path), expected="the path of a checkpoint; `paramcount diff` compares two models")
     checkpoint = read_checkpoint(path)
     tensors = compared(model, checkpoint)
     found = verification(model, tensors)

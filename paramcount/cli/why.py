@@ -81,7 +81,7 @@ def words(names: Sequence[str]) -> list[Question]:
             asked.append(Question(word, [], []))
             continue
         if not asked:
-            raise ParamcountError(f"{quoted(word)} stands before any model", accepted=f"MODEL {'NUMBER' if is_figure else 'CHECKPOINT'}")
+            raise ParamcountError(f"{quoted(word)} stands before any model", expected=f"MODEL {'NUMBER' if is_figure else 'CHECKPOINT'}")
         (asked[-1].figures if is_figure else asked[-1].files).append(word)
     for one in asked:
         if not one.figures and not one.files and names_checkpoint(one.name, with_config=True):

@@ -93,16 +93,16 @@ def plot_rows(rows: Sequence[Mapping[str, Any]], *, format: Format = "svg", scal
     """The picture of rows as `comparing.rows_of` gives them. `paper`: on white, else on whatever is behind it."""
     for what, value, known in (("format", format, ENDINGS.values()), ("scale", scale, ("linear", "log"))):
         if value not in known:
-            raise ParamcountError(f"= {printable(repr(value), 40)}", where=what, accepted=", ".join(known), nearest=near(value, known))
+            raise ParamcountError(f"= {printable(repr(value), 40)}", where=what, expected=", ".join(known), nearest=near(value, known))
     if not rows:
-        raise ParamcountError("no models to plot", accepted="at least one")
+        raise ParamcountError("no models to plot", expected="at least one")
     if len(rows) > MOST:
-        raise ParamcountError(f"{len(rows):,} models in one plot", accepted=f"at most {MOST:,}")
+        raise ParamcountError(f"{len(rows):,} models in one plot", expected=f"at most {MOST:,}")
     try:
         import matplotlib
         from matplotlib.backends import backend_agg, backend_pdf, backend_svg
     except ImportError:
-        raise ParamcountError("plots need the [plot] extra", accepted="pip install 'paramcount[plot]'") from None
+        raise ParamcountError("plots need the [plot] extra", expected="pip install 'paramcount[plot]'") from None
     canvas = {"svg": backend_svg.FigureCanvasSVG, "png": backend_agg.FigureCanvasAgg, "pdf": backend_pdf.FigureCanvasPdf}[format]
     out = io.BytesIO()
     with matplotlib.rc_context(), warnings.catch_warnings():

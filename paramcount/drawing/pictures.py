@@ -34,12 +34,12 @@ Rows: TypeAlias = list[tuple[Section, list[Band]]]
 def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = None) -> Drawing:
     """The drawing of a loaded model."""
     if layer is not None and (type(layer) is not int or layer < 0):
-        raise ParamcountError(f"= {shown(layer)}", where="layer", accepted="a whole number from 0")
+        raise ParamcountError(f"= {shown(layer)}", where="layer", expected="a whole number from 0")
     n = usual(model) if tokens is None else tokens
     trace = trace_model(model, TraceOptions(n, source=n))
     found = sections(trace)
     if layer is None and len(found) > MOST:
-        raise ParamcountError(f"{len(found):,} kinds of layers in one drawing", where=model.id, accepted=f"at most {MOST}, or a layer of them")
+        raise ParamcountError(f"{len(found):,} kinds of layers in one drawing", where=model.id, expected=f"at most {MOST}, or a layer of them")
     rows = rows_of(trace, found, found if layer is None else of_layer(found, layer, model.id), layer)
     parts = count_parts(found)
     scale = fitted(rows)

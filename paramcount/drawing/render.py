@@ -254,7 +254,7 @@ def png(drawing: Drawing) -> bytes:
     try:
         import resvg_py
     except ImportError:
-        raise ParamcountError("a PNG needs the [plot] extra", accepted="pip install 'paramcount[plot]', or an .svg") from None
+        raise ParamcountError("a PNG needs the [plot] extra", expected="pip install 'paramcount[plot]', or an .svg") from None
     zoom = max(1, min(2, int(MOST_PIXELS // max(drawing.width, drawing.height))))
     return bytes(resvg_py.svg_to_bytes(svg_string=svg(drawing), zoom=zoom, font_files=fonts(), sans_serif_family="DejaVu Sans"))
 

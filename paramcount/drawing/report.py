@@ -84,14 +84,14 @@ def check_ending(path: str) -> None:
 def render_page(models: Sequence[Model]) -> str:
     """The report on loaded models."""
     if not models:
-        raise ParamcountError("no models to report on", accepted="at least one")
+        raise ParamcountError("no models to report on", expected="at least one")
     if len(models) > MOST:
-        raise ParamcountError(f"{len(models):,} models in one report", accepted=f"at most {MOST}")
+        raise ParamcountError(f"{len(models):,} models in one report", expected=f"at most {MOST}")
     try:
         import jinja2
         from markupsafe import Markup
     except ImportError:
-        raise ParamcountError("reports need the [plot] extra", accepted="pip install 'paramcount[plot]'") from None
+        raise ParamcountError("reports need the [plot] extra", expected="pip install 'paramcount[plot]'") from None
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=lambda value: _finalized(value, Markup)
     )

@@ -88,7 +88,7 @@ def of_layer(found: Sequence[Section], layer: int, where: str) -> list[Section]:
     if not chosen:
         last = max(first + length for section in own for first, length in section.runs) - 1
         first = min(first for section in own for first, _ in section.runs)
-        raise ParamcountError(f"= {layer:,}", where="layer", accepted=f"from {first} to {last:,}")
+        raise ParamcountError(f"= {layer:,}", where="layer", expected=f"from {first} to {last:,}")
     return chosen
 
 

@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     """How a field that is no plain size may be given."""
 
     of: str  # flag | words | indices | word | size | language | tower | part | number
-    accepted: str
+    expected: str
     tried: tuple[Any, ...]  # values that tell whether weights depend on it
 
 
@@ -78,7 +78,7 @@ def class_of(cls: type[Sizes], name: str, path: str, value: Any) -> type[Sizes]:
             raise error.at(path) from None
     if inner is Tower:
         if not isinstance(value, str) or value not in TOWERS:
-            raise ParamcountError(f"= {shown(value)}", where=path, accepted=few(TOWERS, value), nearest=near(value, TOWERS))
+            raise ParamcountError(f"= {shown(value)}", where=path, expected=few(TOWERS, value), nearest=near(value, TOWERS))
         module, tower = TOWERS[value]
         found: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), tower)
         return found
@@ -112,7 +112,7 @@ def told_apart(cls: type[Sizes], name: str, kind: Kind) -> Kind:
     tried = [usual] if usual is not None else []
     tried += known if kind is WORD else [known] if known else []
     tried += kind.tried if kind is not WORD or not known else ()
-    return Kind(kind.of, f"{kind.accepted}: {', '.join(known)}" if known else kind.accepted, tuple(dict.fromkeys(tried)))
+    return Kind(kind.of, f"{kind.expected}: {', '.join(known)}" if known else kind.expected, tuple(dict.fromkeys(tried)))
 
 
 @cache
@@ -133,7 +133,7 @@ def words(cls: type[Sizes], name: str) -> tuple[str, ...]:
             cls.check(SimpleNamespace(**{**defaults(cls), name: value}))  # type: ignore[arg-type]
         except NO_WALK as error:
             if isinstance(error, ParamcountError) and error.where in (name, f"{name}.0") and error.found.startswith("= "):
-                said = re.split(r", (?:or )?| or ", error.accepted)
+                said = re.split(r", (?:or )?| or ", error.expected)
                 if all(re.fullmatch("[a-z0-9_-]+", word) for word in said):
                     return tuple(said)
     usual = defaults(cls).get(name)
@@ -186,8 +186,8 @@ def sums(cls: type[Sizes], known: Known) -> Sums:
     parts = tuple(f"{path}." for path, kind in needed.items() if kind.of in NAMED_PARTS)
     needed = {path: kind for path, kind in needed.items() if not path.startswith(parts)}  # what is in a part depends on which it is
     if needed:
-        accepted = "; ".join(f"{path}: {kind.accepted}" for path, kind in needed.items())
-        raise ParamcountError(f"its weights depend on {', '.join(needed)}: give {'them' if len(needed) > 1 else 'it'}", accepted=accepted)
+        expected = "; ".join(f"{path}: {kind.expected}" for path, kind in needed.items())
+        raise ParamcountError(f"its weights depend on {', '.join(needed)}: give {'them' if len(needed) > 1 else 'it'}", expected=expected)
     found = walk(known)
     if found.sums is None:
         raise ParamcountError(str(found.said))
@@ -268,7 +268,7 @@ def given(cls: type[Sizes], structure: Mapping[str, Any]) -> dict[str, Any]:
 def unknown(owner: type[Sizes], path: str, name: str) -> ParamcountError:
     within = path.removesuffix(name)
     names = [within + field for field in owner.model_fields]
-    return ParamcountError(f"unknown name {printable(path, 60)}", accepted=few(names, path), nearest=near(path, names))
+    return ParamcountError(f"unknown name {printable(path, 60)}", expected=few(names, path), nearest=near(path, names))
 
 
 def fits(owner: type[Sizes], name: str, path: str, known: Known) -> None:
@@ -294,4 +294,4 @@ def fits(owner: type[Sizes], name: str, path: str, known: Known) -> None:
         case _:
             right = whole or isinstance(value, tuple)  # of a few architectures, one for each layer
     if not right:
-        raise ParamcountError(f"= {shown(value)}", where=path, accepted=kind.accepted if kind else "a whole number or a symbol")
+        raise ParamcountError(f"= {shown(value)}", where=path, expected=kind.expected if kind else "a whole number or a symbol")

@@ -64,7 +64,7 @@ def model_formula(model: Model, of: str, structure: Mapping[str, object]) -> Pol
 def picked(sums: Sums, c: Any, cls: type[Sizes], of: str, sizes: Sizes | None = None) -> Polynomial:
     """One of the numbers of a count."""
     if not isinstance(of, str):
-        raise ParamcountError(f"= {shown(of)}", where="of", accepted="a text: total, active, qkv, qkv.q, …")
+        raise ParamcountError(f"= {shown(of)}", where="of", expected="a text: total, active, qkv, qkv.q, …")
     if of == "legacy_buffers":
         return legacy(c, cls, sizes)
     count = from_sums(sums, NO_LEGACY, "", True)  # type: ignore[arg-type]
@@ -77,7 +77,7 @@ def picked(sums: Sums, c: Any, cls: type[Sizes], of: str, sizes: Sizes | None = 
     inside = [n for name, n in count.details.items() if name.startswith(f"{of}.")]  # of "vision.mlp"
     if not inside:
         known = (*COUNTS, *COMPONENTS, *count.details, *count.parts)
-        raise ParamcountError(f"= {shown(of)}", where="of", accepted=few((*COUNTS, *COMPONENTS, *PARTS[:-1]), of), nearest=near(of, known))
+        raise ParamcountError(f"= {shown(of)}", where="of", expected=few((*COUNTS, *COMPONENTS, *PARTS[:-1]), of), nearest=near(of, known))
     return polynomial(sum(inside))
 
 
@@ -90,6 +90,6 @@ def legacy(c: Any, cls: type[Sizes], sizes: Sizes | None) -> Polynomial:
         rows = cls.legacy_buffers(c)
     except UNWALKED:
         if sizes is None:
-            raise ParamcountError("= legacy_buffers is more than + and × of sizes", where="of", accepted="a model in place of its architecture") from None
+            raise ParamcountError("= legacy_buffers is more than + and × of sizes", where="of", expected="a model in place of its architecture") from None
         rows = sizes.legacy_buffers()
     return polynomial(sum(prod(shape) * copies for _, shape, copies in rows))

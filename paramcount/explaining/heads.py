@@ -41,11 +41,11 @@ def one_head(model: Model, found: Walk, layer: int | str | None) -> Explanation:
     """The explanation of one head of a layer; of the first layer that has any, where none is named."""
     among, every = stacks(found), list(attentions(model, found))
     if not every:
-        raise ParamcountError("has no attention heads: no layer of it attends", where=model.id, accepted="a model with attention")
+        raise ParamcountError("has no attention heads: no layer of it attends", where=model.id, expected="a model with attention")
     attention, stack, index, kind = picked(model, among, every, layer)
     held = [piece for piece in found.pieces if (piece.stack, piece.layer) == (attention.stack, attention.layer)]
     if any(piece.expert and piece.component.partition(".")[0] in ("qkv", OUTPUT) for piece in held):
-        raise ParamcountError("its heads are experts, of which a token visits some", where=model.id, accepted="a model whose heads are all visited")
+        raise ParamcountError("its heads are experts, of which a token visits some", where=model.id, expected="a model whose heads are all visited")
     heads = found.at(attention.scores.inputs[0].shape[1])
     matrices = [matrix for matrix in matrices_of(attention) if found.at(matrix.each)]
     own: list[Line] = []
@@ -103,7 +103,7 @@ def picked(model: Model, among: Sequence[Stack], every: Sequence[Attention], lay
         if other is stack and i == kind:
             return attention, stack, index, kind
     attending = ranges(run for _, other, i in having if other is stack for run in other.runs[i]) or "another stack"
-    raise ParamcountError(f"= {index} of {stack.title} has no attention heads", where="layer", accepted=attending)
+    raise ParamcountError(f"= {index} of {stack.title} has no attention heads", where="layer", expected=attending)
 
 
 # ---- what belongs to a head

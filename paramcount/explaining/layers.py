@@ -88,18 +88,18 @@ def chosen(model: Model, among: Sequence[Stack], layer: int | str) -> tuple[Stac
     """
     if not among:
         raise ParamcountError("has no layers", where=model.id)
-    accepted = " or ".join(f"{'' if i == 0 else stack.title + '.'}{stack.indices}" for i, stack in enumerate(among))
+    expected = " or ".join(f"{'' if i == 0 else stack.title + '.'}{stack.indices}" for i, stack in enumerate(among))
     stack, number = among[0], str(layer)
     if "." in number:
         name, _, number = number[:LONGEST].rpartition(".")
         named = {stack.title: stack for stack in among}
         if name not in named:
-            raise ParamcountError(f"= {printable(layer, 60)}", where="layer", accepted=accepted, nearest=near(name, named))
+            raise ParamcountError(f"= {printable(layer, 60)}", where="layer", expected=expected, nearest=near(name, named))
         stack = named[name]
     index = int(number) if number.isdecimal() and number.isascii() and len(number) < 10 else None
     kind = None if index is None else stack.kind_at(index)
     if index is None or kind is None:
-        raise ParamcountError(f"= {printable(layer, 60)}", where="layer", accepted=accepted)
+        raise ParamcountError(f"= {printable(layer, 60)}", where="layer", expected=expected)
     return stack, index, kind
 
 

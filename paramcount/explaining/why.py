@@ -96,7 +96,7 @@ def about(model: Model, number: str | int) -> tuple[str | int, tuple[Published, 
     """
     figure = parse(number)
     if not 1 <= figure.value <= LARGEST:
-        raise ParamcountError(f"{shown(number)} is not a figure", accepted=ACCEPTED)
+        raise ParamcountError(f"{shown(number)} is not a figure", expected=ACCEPTED)
     return number, tuple(said for said in model.published if parse(said.value) == figure)
 
 

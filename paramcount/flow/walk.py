@@ -106,7 +106,7 @@ def list_steps(out: Data, part: str = "decoder") -> list[Step]:
             if id(before) not in seen:
                 visit(before, prefix, repeats, part, inputs)
         if inputs is not None and not data.inputs and data not in inputs:
-            raise ParamcountError(f"a body uses {data!r} from outside", accepted="what it takes through `reads` or `carry`")
+            raise ParamcountError(f"a body uses {data!r} from outside", expected="what it takes through `reads` or `carry`")
         found.append((data, prefix, repeats, part))
         for repeat, inner, body in data.bodies:
             visit(body, prefix + data.prefix, (*repeats, repeat), data.part or part, inner)

@@ -40,12 +40,12 @@ def state_of(file: BinaryIO) -> State:
 def unchanged(path: Path, file: BinaryIO, state: State) -> None:
     """Raises: ParamcountError where the file that is open is not the one that it was."""
     if state_of(file) != state:
-        raise ParamcountError("is another file by now", where=printable(path), accepted="a file that stays as it is")
+        raise ParamcountError("is another file by now", where=printable(path), expected="a file that stays as it is")
 
 
 @contextmanager
 def regular(path: Path, what: str) -> Iterator[BinaryIO]:
-    """A file opened for reading. `what`: the kind of file that is accepted.
+    """A file opened for reading. `what`: the kind of file that is expected.
 
     Raises: ParamcountError that names the file where it cannot be read or is no regular file.
     """
@@ -56,7 +56,7 @@ def regular(path: Path, what: str) -> Iterator[BinaryIO]:
         except ValueError:  # a NUL, a lone surrogate
             raise ParamcountError("cannot be read: no file can have this name", where=place) from None
         if not is_file:  # a pipe may never end
-            raise ParamcountError("is not a file", where=place, accepted=what)
+            raise ParamcountError("is not a file", where=place, expected=what)
         with path.open("rb") as file:
             yield file
     except OSError as error:
@@ -66,7 +66,7 @@ def regular(path: Path, what: str) -> Iterator[BinaryIO]:
 
 
 def read_text(path: Path, what: str, most: int) -> str:
-    """The text of a file in UTF-8. `what`: the kind of file that is accepted, `most`: how many bytes of it.
+    """The text of a file in UTF-8. `what`: the kind of file that is expected, `most`: how many bytes of it.
 
     Raises: ParamcountError that names the file where it cannot be read, is no file, too large or not text.
     """
@@ -83,15 +83,15 @@ def decoded(data: bytes, what: str, most: int) -> str:
     """Bytes as text. A known format that is none is named."""
     for start, name in KNOWN:
         if data.startswith(start):
-            raise ParamcountError(f"is {name}", accepted=what)
+            raise ParamcountError(f"is {name}", expected=what)
     if data[8:10] == b'{"' and len(data) > 10 and data[7] == 0:
-        raise ParamcountError("is a safetensors file", accepted=what)
+        raise ParamcountError("is a safetensors file", expected=what)
     if len(data) > most:
-        raise ParamcountError("is too large", accepted=f"{what} of at most {most:,} bytes")
+        raise ParamcountError("is too large", expected=f"{what} of at most {most:,} bytes")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise ParamcountError("is not text", accepted=f"{what} in UTF-8") from None
+        raise ParamcountError("is not text", expected=f"{what} in UTF-8") from None
 
 
 def expanded(path: str) -> Path:

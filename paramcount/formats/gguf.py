@@ -121,10 +121,10 @@ def values_size(dtype: str, shape: Sequence[int]) -> int:
     """
     values, size, _ = BLOCKS[dtype]
     if prod(n or 1 for n in shape) >= LARGEST_NUMBER:  # as the format's library counts, but where one is 0 too
-        raise ParamcountError(f"= {as_list(shape)}", where="shape", accepted="fewer than 2^63 values")
+        raise ParamcountError(f"= {as_list(shape)}", where="shape", expected="fewer than 2^63 values")
     row = shape[-1] if shape else 1
     if row % values:
-        raise ParamcountError(f"= {as_list(shape)} of {dtype}", where="shape", accepted=f"rows, the last number, of a multiple of {values} values")
+        raise ParamcountError(f"= {as_list(shape)} of {dtype}", where="shape", expected=f"rows, the last number, of a multiple of {values} values")
     return prod(shape) // values * size
 
 
@@ -169,9 +169,9 @@ class _Front:
 
     def reach(self, n: int) -> None:
         if self.at + n > LARGEST_HEADER:
-            raise ParamcountError(f"takes the header to byte {self.at + n:,}", accepted=f"a header of at most {LARGEST_HEADER:,} bytes")
+            raise ParamcountError(f"takes the header to byte {self.at + n:,}", expected=f"a header of at most {LARGEST_HEADER:,} bytes")
         if self.at + n > self.size:
-            raise ParamcountError(f"the file ends after {self.size:,} bytes, within its header", accepted="a whole file")
+            raise ParamcountError(f"the file ends after {self.size:,} bytes, within its header", expected="a whole file")
 
     def _move(self, n: int) -> None:
         """Move the window to where the next n bytes stand."""
@@ -179,7 +179,7 @@ class _Front:
         self.file.seek(self.at)
         self.window, self.begins = self.file.read(min(max(n, WINDOW), LARGEST_HEADER - self.at)), self.at
         if len(self.window) < n:
-            raise ParamcountError("became shorter while it was read", accepted=WHAT)
+            raise ParamcountError("became shorter while it was read", expected=WHAT)
 
 
 def _header(path: Path, file: BinaryIO) -> GgufHeader:
@@ -190,7 +190,7 @@ def _header(path: Path, file: BinaryIO) -> GgufHeader:
     n_tensors, n_metadata = front.numbers("QQ")
     for n, most, what in ((n_tensors, MOST_TENSORS, "tensors"), (n_metadata, MOST_METADATA, "metadata")):
         if n > most:
-            raise ParamcountError(f"says that it has {n:,} {what}", accepted=f"at most {most:,}")
+            raise ParamcountError(f"says that it has {n:,} {what}", expected=f"at most {most:,}")
     metadata, arrays = _metadata(front, n_metadata)
     alignment = _alignment(metadata)
     tensors = _tensors(front, n_tensors)
@@ -199,27 +199,27 @@ def _header(path: Path, file: BinaryIO) -> GgufHeader:
     least = begins + end if end else front.at
     if not least <= size <= begins + _filled(end, alignment):
         held = f"its tensors end at byte {least:,}, the file at byte {size:,}"
-        raise ParamcountError(held, accepted=f"there, or filled up to a multiple of {alignment:,}")
+        raise ParamcountError(held, expected=f"there, or filled up to a multiple of {alignment:,}")
     return GgufHeader(path, tensors, metadata, arrays, _split(metadata), alignment, begins, state)
 
 
 def _order(front: _Front) -> str:
     """How the numbers of a file are written, by its first eight bytes."""
     if not front.size:
-        raise ParamcountError("is empty", accepted=WHAT)
+        raise ParamcountError("is empty", expected=WHAT)
     start = front.take(min(front.size, 32))
     if not start.startswith(b"GGUF"[: len(start)]):
         known = [name for begin, name in KNOWN if start.startswith(begin)]
         if start[7:10] == b'\0{"':
             known = ["a safetensors file"]
-        raise ParamcountError(f"is {known[0]}" if known else f"begins with the bytes {start[:4].hex(' ')}", accepted=f"{WHAT}, which begins with GGUF")
+        raise ParamcountError(f"is {known[0]}" if known else f"begins with the bytes {start[:4].hex(' ')}", expected=f"{WHAT}, which begins with GGUF")
     front.at = 0
     number = front.take(8)[4:]
     versions = {order: unpack(order + "I", number)[0] for order in "<>"}
     for order, version in versions.items():
         if version in (2, 3):
             return order
-    raise ParamcountError(f"is of version {min(versions.values()):,} of GGUF", accepted="version 2 or 3")
+    raise ParamcountError(f"is of version {min(versions.values()):,} of GGUF", expected="version 2 or 3")
 
 
 def _metadata(front: _Front, n: int) -> tuple[dict[str, Single], dict[str, Array]]:
@@ -228,11 +228,11 @@ def _metadata(front: _Front, n: int) -> tuple[dict[str, Single], dict[str, Array
     for i in range(n):
         key = _name(front, f"metadata {i + 1:,}", LONGEST_KEY)
         if key in single or key in arrays:
-            raise ParamcountError("stands a second time", where=_of_metadata(key), accepted="every name once")
+            raise ParamcountError("stands a second time", where=_of_metadata(key), expected="every name once")
         try:
             kind = _kind(front)
             if key == ALIGNMENT and kind != "UINT32":
-                raise ParamcountError(f"is of type {kind}", accepted="UINT32")
+                raise ParamcountError(f"is of type {kind}", expected="UINT32")
             value = _value(front, kind)
         except ParamcountError as error:
             raise error.at(_of_metadata(key)) from None
@@ -247,7 +247,7 @@ def _value(front: _Front, kind: str) -> Single | Array:
     if kind == "ARRAY":
         kind = _kind(front)
         if kind == "ARRAY":
-            raise ParamcountError("is an array of arrays", accepted="an array of numbers, truth values or texts")
+            raise ParamcountError("is an array of arrays", expected="an array of numbers, truth values or texts")
         (length,) = front.numbers("Q")
         if kind == "STRING":
             front.skip_texts(length)
@@ -260,26 +260,26 @@ def _value(front: _Front, kind: str) -> Single | Array:
     if kind != "BOOL":
         return value
     if value > 1:
-        raise ParamcountError(f"= {value}", accepted="0 or 1, a truth value")
+        raise ParamcountError(f"= {value}", expected="0 or 1, a truth value")
     return bool(value)
 
 
 def _kind(front: _Front) -> str:
     (number,) = front.numbers("I")
     if number >= len(KINDS):
-        raise ParamcountError(f"is of type {number:,}", accepted=", ".join(f"{i} {kind}" for i, kind in enumerate(KINDS)))
+        raise ParamcountError(f"is of type {number:,}", expected=", ".join(f"{i} {kind}" for i, kind in enumerate(KINDS)))
     return KINDS[number]
 
 
 def _text(front: _Front, most: int) -> str:
     (length,) = front.numbers("Q")
     if length > most:
-        raise ParamcountError(f"has {length:,} bytes", accepted=f"a text of at most {most:,}")
+        raise ParamcountError(f"has {length:,} bytes", expected=f"a text of at most {most:,}")
     data = front.take(length)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ParamcountError(f"is not text at byte {error.start:,}", accepted="UTF-8") from None
+        raise ParamcountError(f"is not text at byte {error.start:,}", expected="UTF-8") from None
 
 
 def _name(front: _Front, place: str, most: int) -> str:
@@ -288,14 +288,14 @@ def _name(front: _Front, place: str, most: int) -> str:
     except ParamcountError as error:
         raise error.at(f"{place}: its name") from None
     if not name or not name.isprintable():
-        raise ParamcountError(f"its name = {quoted(name)}", where=place, accepted="printable characters")
+        raise ParamcountError(f"its name = {quoted(name)}", where=place, expected="printable characters")
     return name
 
 
 def _alignment(metadata: Mapping[str, Single]) -> int:
     found = metadata.get(ALIGNMENT, 32)
     if not isinstance(found, int) or not found or found & (found - 1):
-        raise ParamcountError(f"= {shown(found)}", where=f"metadata {ALIGNMENT}", accepted="a power of 2")
+        raise ParamcountError(f"= {shown(found)}", where=f"metadata {ALIGNMENT}", expected="a power of 2")
     return found
 
 
@@ -309,7 +309,7 @@ def _tensors(front: _Front, n: int) -> dict[str, Stored]:
     for i in range(n):
         name = _name(front, f"tensor {i + 1:,}", LONGEST_NAME)
         if name in found:
-            raise ParamcountError("stands a second time", where=of_tensor(name), accepted="every name once")
+            raise ParamcountError("stands a second time", where=of_tensor(name), expected="every name once")
         try:
             found[name] = _tensor(front)
         except ParamcountError as error:
@@ -320,11 +320,11 @@ def _tensors(front: _Front, n: int) -> dict[str, Stored]:
 def _tensor(front: _Front) -> Stored:
     (axes,) = front.numbers("I")
     if axes > MOST_AXES:
-        raise ParamcountError(f"has {axes:,} axes", accepted=f"at most {MOST_AXES}")
+        raise ParamcountError(f"has {axes:,} axes", expected=f"at most {MOST_AXES}")
     *sizes, kind, start = front.numbers(f"{axes}QIQ")
     if kind not in TYPES:
         removed = f", {REMOVED[kind]}, which GGUF has no more" if kind in REMOVED else ""
-        raise ParamcountError(f"is of type {kind:,}{removed}", accepted=", ".join(f"{i} {name}" for i, name in sorted(TYPES.items())))
+        raise ParamcountError(f"is of type {kind:,}{removed}", expected=", ".join(f"{i} {name}" for i, name in sorted(TYPES.items())))
     shape = tuple(reversed(sizes))
     return Stored(TYPES[kind], shape, start, start + values_size(TYPES[kind], shape))
 
@@ -339,7 +339,7 @@ def _whole(metadata: Mapping[str, Single], key: str, below: int) -> int:
     found = metadata.get(key)
     if type(found) is not int or not 0 <= found < below:
         most = "" if below == LARGEST_NUMBER else f" to {below - 1:,}"
-        raise ParamcountError("is missing" if found is None else f"= {shown(found)}", where=f"metadata {key}", accepted=f"a whole number from 0{most}")
+        raise ParamcountError("is missing" if found is None else f"= {shown(found)}", where=f"metadata {key}", expected=f"a whole number from 0{most}")
     return found
 
 

@@ -40,11 +40,11 @@ def members(
         whole = usual(at) if usual else None
         name, at = (whole[0], at) if whole else string(text, at)
         if name in found:
-            raise ParamcountError(f"the name {quoted(name)} a second time", accepted="every name once")
+            raise ParamcountError(f"the name {quoted(name)} a second time", expected="every name once")
         if not name.isprintable():
-            raise ParamcountError(f"the name {quoted(name)}", accepted="names of printable characters")
+            raise ParamcountError(f"the name {quoted(name)}", expected="names of printable characters")
         if len(found) == MOST_MEMBERS:
-            raise ParamcountError(f"more than {MOST_MEMBERS:,} entries", accepted=f"at most {MOST_MEMBERS:,}")
+            raise ParamcountError(f"more than {MOST_MEMBERS:,} entries", expected=f"at most {MOST_MEMBERS:,}")
         if whole:
             _, found[name], at = whole
         else:
@@ -81,7 +81,7 @@ def string(text: str, at: int) -> tuple[str, int]:
     except JSONDecodeError as error:
         raise _not_json(text, error.pos, "a text in quotes") from None
     if HALVES.search(found):
-        raise ParamcountError(f"{quoted(found)} holds half a character", accepted="Unicode")
+        raise ParamcountError(f"{quoted(found)} holds half a character", expected="Unicode")
     return found, at
 
 
@@ -89,9 +89,9 @@ def ended(text: str, at: int) -> None:
     """Raises: ParamcountError where anything but blanks stands behind the document's object."""
     at = skip(text, at)
     if at < len(text):
-        raise ParamcountError(f"goes on at character {at:,}", accepted="blanks behind the JSON object")
+        raise ParamcountError(f"goes on at character {at:,}", expected="blanks behind the JSON object")
 
 
-def _not_json(text: str, at: int, accepted: str) -> ParamcountError:
+def _not_json(text: str, at: int, expected: str) -> ParamcountError:
     found = f"is not JSON at character {at:,}" if at < len(text) else "ends in the middle"
-    return ParamcountError(found, accepted=accepted)
+    return ParamcountError(found, expected=expected)

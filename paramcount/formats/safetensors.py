@@ -75,13 +75,13 @@ def read_header(path: Path) -> Header:
         header = file.read(length)
     try:
         if len(header) < length:
-            raise ParamcountError("became shorter while it was read", accepted=WHAT)
+            raise ParamcountError("became shorter while it was read", expected=WHAT)
         text = _text(header)
         del header  # as long as the text is
         tensors, metadata, end = tensors_of(text)
         if end != size - 8 - length:
             held = f"its tensors end after {end:,} bytes of values, the file after {size - 8 - length:,}"
-            raise ParamcountError(held, accepted="as many as its tensors take")
+            raise ParamcountError(held, expected="as many as its tensors take")
     except ParamcountError as error:
         raise error.at(place) from None
     return Header(path, tensors, metadata, 8 + length, state)
@@ -90,18 +90,18 @@ def read_header(path: Path) -> Header:
 def _header_length(data: bytes, size: int, place: str) -> int:
     """How many bytes the header has, by the first bytes of a file of `size` bytes."""
     if not size:
-        raise ParamcountError("is empty", where=place, accepted=WHAT)
+        raise ParamcountError("is empty", where=place, expected=WHAT)
     if len(data) < 8:
-        raise ParamcountError(f"ends after {len(data)} bytes, within the length of its header", where=place, accepted=WHAT)
+        raise ParamcountError(f"ends after {len(data)} bytes, within the length of its header", where=place, expected=WHAT)
     length = int.from_bytes(data, "little")
     if length > LARGEST_HEADER:  # before that, the first bytes of a pickle are those of a header of 640 bytes
         known = [f"is {name}" for start, name in KNOWN if data.startswith(start[:8])]
         held = known[0] if known else f"says that its header has {length:,} bytes"
-        raise ParamcountError(held, where=place, accepted=f"{WHAT}, its header of at most {LARGEST_HEADER:,} bytes")
+        raise ParamcountError(held, where=place, expected=f"{WHAT}, its header of at most {LARGEST_HEADER:,} bytes")
     if length < 2:
-        raise ParamcountError(f"says that its header has {length} bytes", where=place, accepted=f"{WHAT}, its header a JSON object")
+        raise ParamcountError(f"says that its header has {length} bytes", where=place, expected=f"{WHAT}, its header a JSON object")
     if length > size - 8:
-        raise ParamcountError(f"ends within its header, after {size - 8:,} of {length:,} bytes", where=place, accepted="a whole file")
+        raise ParamcountError(f"ends within its header, after {size - 8:,} of {length:,} bytes", where=place, expected="a whole file")
     return length
 
 
@@ -109,7 +109,7 @@ def _text(header: bytes) -> str:
     try:
         return header.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ParamcountError(f"its header is not text at byte {error.start:,}", accepted="JSON in UTF-8") from None
+        raise ParamcountError(f"its header is not text at byte {error.start:,}", expected="JSON in UTF-8") from None
 
 
 def tensors_of(text: str) -> tuple[dict[str, Stored], dict[str, str], int]:
@@ -166,7 +166,7 @@ def _tensor(name: str, text: str, at: int) -> tuple[Stored, int]:
     """The entry of a tensor that begins at `at`, and where it ends."""
     entry = ENTRY.match(text, at)
     if entry is None:
-        raise ParamcountError("is described by something else", where=of_tensor(name), accepted='{"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}')
+        raise ParamcountError("is described by something else", where=of_tensor(name), expected='{"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}')
     try:
         return _stored(loads(entry[0])), entry.end()
     except ParamcountError as error:
@@ -177,23 +177,23 @@ def _stored(fields: Mapping[str, Any]) -> Stored:
     if fields.keys() ^ KEYS:
         for key in (*KEYS, *fields):
             if key not in fields:
-                raise ParamcountError("is missing", where=key, accepted=", ".join(KEYS))
+                raise ParamcountError("is missing", where=key, expected=", ".join(KEYS))
             if key not in KEYS:
-                raise ParamcountError(f"unknown key {quoted(key)}", accepted=", ".join(KEYS), nearest=near(key, KEYS))
+                raise ParamcountError(f"unknown key {quoted(key)}", expected=", ".join(KEYS), nearest=near(key, KEYS))
     dtype, shape, offsets = (fields[key] for key in KEYS)
     if not isinstance(dtype, str) or dtype not in BITS:
-        raise ParamcountError(f"= {shown(dtype)}", where="dtype", accepted=", ".join(BITS), nearest=near(dtype, BITS))
+        raise ParamcountError(f"= {shown(dtype)}", where="dtype", expected=", ".join(BITS), nearest=near(dtype, BITS))
     if not isinstance(shape, list) or len(shape) > MOST_AXES or not all(map(_is_size, shape)):
-        raise ParamcountError(f"= {_listed(shape)}", where="shape", accepted=f"a list of at most {MOST_AXES} whole numbers from 0")
+        raise ParamcountError(f"= {_listed(shape)}", where="shape", expected=f"a list of at most {MOST_AXES} whole numbers from 0")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_size, offsets)) or offsets[0] > offsets[1]:
-        raise ParamcountError(f"= {_listed(offsets)}", where="data_offsets", accepted="where its values begin and end, two whole numbers from 0")
+        raise ParamcountError(f"= {_listed(offsets)}", where="data_offsets", expected="where its values begin and end, two whole numbers from 0")
     if prod(n or 1 for n in shape) * BITS[dtype] >= 8 * LARGEST_NUMBER:  # as NumPy counts, where one is 0 too
-        raise ParamcountError(f"= {_listed(shape)} of {dtype}", where="shape", accepted="fewer than 2^63 bytes")
+        raise ParamcountError(f"= {_listed(shape)} of {dtype}", where="shape", expected="fewer than 2^63 bytes")
     start, stop = offsets
     size, rest = divmod(prod(shape) * BITS[dtype], 8)
     if rest or size != stop - start:
         takes = "no whole number of bytes" if rest else f"{size:,} bytes"
-        raise ParamcountError(f"{dtype} {_listed(shape)} takes {takes}, its offsets hold {stop - start:,}", accepted="as many bytes as its values take")
+        raise ParamcountError(f"{dtype} {_listed(shape)} takes {takes}, its offsets hold {stop - start:,}", expected="as many bytes as its values take")
     return Stored(DTYPES[dtype], tuple(shape), start, stop)
 
 
@@ -215,7 +215,7 @@ def bits(header: Header, name: str) -> Array:
     stored = header.tensors[name]
     place = f"{printable(header.path)}: {of_tensor(name)}"
     if stored.dtype not in NUMPY:
-        raise ParamcountError(f"its values are of type {stored.dtype}", where=place, accepted=", ".join(NUMPY))
+        raise ParamcountError(f"its values are of type {stored.dtype}", where=place, expected=", ".join(NUMPY))
     with regular(header.path, WHAT) as file:
         unchanged(header.path, file, header.state)
         if stored.start == stored.stop:

@@ -1,4 +1,4 @@
-"""What a schema refused, in one line: where, what was found, what is accepted, what is nearest."""
+"""What a schema refused, in one line: where, what was found, what is expected, what is nearest."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def from_pydantic(error: ValidationError, schema: type[BaseModel]) -> Paramcount
     steps, known = _place(first, schema)
     where = ".".join(steps)
     if first["type"] == "extra_forbidden":
-        return ParamcountError("is not a field", where=where, accepted=few(known, steps[-1]), nearest=near(steps[-1], known))
+        return ParamcountError("is not a field", where=where, expected=few(known, steps[-1]), nearest=near(steps[-1], known))
     if first["type"] == "missing":
-        return ParamcountError("is missing", where=where, accepted="every field written out")
+        return ParamcountError("is missing", where=where, expected="every field written out")
     if first["type"] == "invalid_key":
-        return ParamcountError("is not a field", where=where, accepted="names of fields")
+        return ParamcountError("is not a field", where=where, expected="names of fields")
     alike = [e for e in errors if _place(e, schema)[0] == steps]  # a field of several types has an error for each of them
-    return ParamcountError(f"= {shown(first['input'])}", where=where, accepted=" or ".join(dict.fromkeys(map(_accepted, alike))))
+    return ParamcountError(f"= {shown(first['input'])}", where=where, expected=" or ".join(dict.fromkeys(map(_accepted, alike))))
 
 
 def _place(error: ErrorDetails, schema: type[BaseModel]) -> tuple[list[str], list[str]]:
@@ -47,7 +47,7 @@ def _accepted(error: ErrorDetails) -> str:
     limits = error.get("ctx", {})
     match error["type"]:
         case "value_error" if isinstance(limits["error"], ParamcountError):
-            return limits["error"].accepted
+            return limits["error"].expected
         case "greater_than_equal":
             return f"a whole number from {limits['ge']}"
         case "less_than_equal":

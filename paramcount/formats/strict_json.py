@@ -23,14 +23,14 @@ def loads(text: str) -> dict[str, Any]:
     Raises: ParamcountError with the line.
     """
     if is_deeper_than(DEEPEST, text):
-        raise ParamcountError("is nested too deep", accepted=f"at most {DEEPEST} levels")
+        raise ParamcountError("is nested too deep", expected=f"at most {DEEPEST} levels")
     try:
         found = json.loads(text, object_pairs_hook=_object, parse_int=_int, parse_float=_float, parse_constant=_constant)
     except json.JSONDecodeError as error:
         raise describe_syntax_error(text, error) from None
     if not isinstance(found, dict):
         kind = "an array" if isinstance(found, list) else "a text" if isinstance(found, str) else "a single value"
-        raise ParamcountError(f"holds {kind}", accepted="a JSON object")
+        raise ParamcountError(f"holds {kind}", expected="a JSON object")
     return found
 
 
@@ -44,7 +44,7 @@ def describe_syntax_error(text: str, error: json.JSONDecodeError) -> ParamcountE
         at = at if text[at] == "," else len(before) - 1
         problem = "is not JSON: trailing comma"
     line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    return ParamcountError(problem, where=f"line {line} column {column}", accepted="a JSON object")
+    return ParamcountError(problem, where=f"line {line} column {column}", expected="a JSON object")
 
 
 def is_deeper_than(levels: int, text: str) -> bool:
@@ -73,25 +73,25 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise ParamcountError(f"the key {printable(key, 60)} a second time", accepted="every key once")
+                raise ParamcountError(f"the key {printable(key, 60)} a second time", expected="every key once")
             seen.add(key)
     return found
 
 
 def _int(text: str) -> int:
     if len(text) > LONGEST_NUMBER:
-        raise ParamcountError(f"a number of {len(text):,} digits", accepted=f"at most {LONGEST_NUMBER}")
+        raise ParamcountError(f"a number of {len(text):,} digits", expected=f"at most {LONGEST_NUMBER}")
     return int(text)
 
 
 def _float(text: str) -> float:
     value = float(text) if len(text) <= 10 * LONGEST_NUMBER else float("inf")
     if isinf(value):
-        raise ParamcountError(f"{printable(text, 40)} is beyond every number", accepted="a number")
+        raise ParamcountError(f"{printable(text, 40)} is beyond every number", expected="a number")
     return value
 
 
 def _constant(text: str) -> float:
     if text == "NaN":
-        raise ParamcountError("NaN is no number", accepted="a number")
+        raise ParamcountError("NaN is no number", expected="a number")
     return float(text)

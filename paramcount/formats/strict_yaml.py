@@ -43,15 +43,15 @@ def loads(text: str, until: str = "") -> dict[str, Any]:
     """
     if strange := FORBIDDEN.search(text):
         line = text.count("\n", 0, strange.start()) + 1
-        raise ParamcountError(f"the character {quoted(strange[0])}", where=f"line {line}", accepted="printable text")
+        raise ParamcountError(f"the character {quoted(strange[0])}", where=f"line {line}", expected="printable text")
     try:
         found = _document(text, until)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "is not YAML"
-        raise ParamcountError(f"is not YAML: {printable(problem, 80)}", where=_line(mark), accepted="a mapping of fields") from None
+        raise ParamcountError(f"is not YAML: {printable(problem, 80)}", where=_line(mark), expected="a mapping of fields") from None
     if not isinstance(found, dict):
-        raise ParamcountError("is empty" if found is None else "holds no mapping", accepted="a mapping of fields")
+        raise ParamcountError("is empty" if found is None else "holds no mapping", expected="a mapping of fields")
     return found
 
 
@@ -72,14 +72,14 @@ def _document(text: str, until: str) -> Any:
         if kind == "DocumentStartEvent":
             documents += 1
             if documents > 1:
-                raise ParamcountError("a second document", where=where, accepted="one document a file")
+                raise ParamcountError("a second document", where=where, expected="one document a file")
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             open_.pop()
             keys.pop()
         elif getattr(event, "anchor", None):  # an alias has one too
-            raise ParamcountError("an anchor or alias", where=where, accepted="every value written out")
+            raise ParamcountError("an anchor or alias", where=where, expected="every value written out")
         elif getattr(event, "tag", None):
-            raise ParamcountError(f"the tag {printable(event.tag, 60)}", where=where, accepted="no tags")
+            raise ParamcountError(f"the tag {printable(event.tag, 60)}", where=where, expected="no tags")
         elif kind in ("ScalarEvent", "MappingStartEvent", "SequenceStartEvent"):
             if kind == "ScalarEvent":
                 value: Any = _scalar(event.value, where) if event.implicit[0] else event.value
@@ -90,9 +90,9 @@ def _document(text: str, until: str) -> Any:
                 target.append(value)
             elif keys[-1] is None:
                 if not isinstance(value, str) or not value:
-                    raise ParamcountError("a key that is not a text", where=where, accepted="the name of a field")
+                    raise ParamcountError("a key that is not a text", where=where, expected="the name of a field")
                 if value in target:
-                    raise ParamcountError(f"the key {printable(value, 60)} a second time", where=where, accepted="every key once")
+                    raise ParamcountError(f"the key {printable(value, 60)} a second time", where=where, expected="every key once")
                 if value == until and len(open_) == 2:
                     break
                 keys[-1] = value
@@ -102,7 +102,7 @@ def _document(text: str, until: str) -> Any:
                 keys[-1] = None
             if kind != "ScalarEvent":
                 if len(open_) > DEEPEST:
-                    raise ParamcountError("nested too deep", where=where, accepted=f"at most {DEEPEST} levels")
+                    raise ParamcountError("nested too deep", where=where, expected=f"at most {DEEPEST} levels")
                 open_.append(value)
                 keys.append(None)
     return root[0] if root else None
@@ -114,12 +114,12 @@ def _scalar(text: str, where: str) -> Any:
     if not NUMBER.fullmatch(text):
         return text
     if len(text) > LONGEST_NUMBER:
-        raise ParamcountError(f"a number of {len(text):,} characters", where=where, accepted=f"at most {LONGEST_NUMBER}")
+        raise ParamcountError(f"a number of {len(text):,} characters", where=where, expected=f"at most {LONGEST_NUMBER}")
     if INTEGER.fullmatch(text):
         return int(text)
     if text.lstrip("+-").isdigit():
         return text  # 012: ten to some readers, twelve to others
     value = float(text)
     if isinf(value):
-        raise ParamcountError(f"{text} is beyond every number", where=where, accepted="a whole number")
+        raise ParamcountError(f"{text} is beyond every number", where=where, expected="a whole number")
     return value

@@ -33,8 +33,8 @@ def end_of(tensors: Mapping[str, Stored], alignment: int = 1) -> int:
         if stored.start != begins:
             behind = f"behind {quoted(before)}" if before else "at first"
             multiple = f"a multiple of {alignment:,}, " if alignment > 1 else ""
-            accepted = f"byte {begins:,}, {behind}: {multiple}no gap, nothing twice"
-            raise ParamcountError(f"its values begin at byte {stored.start:,}", where=of_tensor(name), accepted=accepted)
+            expected = f"byte {begins:,}, {behind}: {multiple}no gap, nothing twice"
+            raise ParamcountError(f"its values begin at byte {stored.start:,}", where=of_tensor(name), expected=expected)
         end, before = stored.stop, name
     return end
 

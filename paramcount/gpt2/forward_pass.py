@@ -92,7 +92,7 @@ def forward(weights: Mapping[str, Array], token_ids: Iterable[int], *, n_heads: 
 
     def read(name: str) -> Array:
         if name not in weights:
-            raise ParamcountError(f"no array {name}", where="weights", accepted="the names of the released checkpoint: wte.weight, h.0.ln_1.weight, …")
+            raise ParamcountError(f"no array {name}", where="weights", expected="the names of the released checkpoint: wte.weight, h.0.ln_1.weight, …")
         return weights[name]
 
     def see(name: str, x: Array) -> Array:
@@ -105,7 +105,7 @@ def forward(weights: Mapping[str, Array], token_ids: Iterable[int], *, n_heads: 
     wte, wpe = read("wte.weight"), read("wpe.weight")  # [vocab_size, d_model], [n_positions, d_model]
     ids = whole_numbers(token_ids, len(wte), len(wpe))  # [tokens]
     if n_heads < 1 or wte.shape[1] % n_heads:
-        raise ParamcountError(f"n_heads = {n_heads} does not divide d_model = {wte.shape[1]}", accepted="a divisor")
+        raise ParamcountError(f"n_heads = {n_heads} does not divide d_model = {wte.shape[1]}", expected="a divisor")
     # At least one layer: arrays without any are arrays by other names.
     n_layers = max(1, sum(name.endswith(".ln_1.weight") for name in weights))
 
@@ -183,11 +183,11 @@ def softmax(x: Array) -> Array:
 def whole_numbers(token_ids: Iterable[int], vocab_size: int, n_positions: int) -> NDArray[np.int64]:
     """The token ids as an array. Shapes: [tokens]"""
     if not isinstance(token_ids, Iterable):
-        raise ParamcountError(f"{shown(token_ids)} is not a list", where="token_ids", accepted=f"1 to {n_positions} token ids")
+        raise ParamcountError(f"{shown(token_ids)} is not a list", where="token_ids", expected=f"1 to {n_positions} token ids")
     ids = list(token_ids)
     if not 1 <= len(ids) <= n_positions:
-        raise ParamcountError(f"{len(ids)} tokens" if ids else "is empty", where="token_ids", accepted=f"1 to {n_positions} token ids")
+        raise ParamcountError(f"{len(ids)} tokens" if ids else "is empty", where="token_ids", expected=f"1 to {n_positions} token ids")
     for i, id in enumerate(ids):
         if isinstance(id, bool) or not isinstance(id, int | np.integer) or not 0 <= id < vocab_size:
-            raise ParamcountError(f"token {i} is {shown(id)}", where="token_ids", accepted=f"whole numbers from 0 to {vocab_size - 1}")
+            raise ParamcountError(f"token {i} is {shown(id)}", where="token_ids", expected=f"whole numbers from 0 to {vocab_size - 1}")
     return np.array(ids, dtype=np.int64)

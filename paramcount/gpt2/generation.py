@@ -69,7 +69,7 @@ class Weights(Mapping[str, Array]):
         least, most = values.min(), values.max()
         if not np.isfinite(least) or not np.isfinite(most):
             what = "values that are no numbers (NaN)" if np.isnan(least) else "infinite values" if np.isinf(found).any() else "values too large for float32"
-            raise ParamcountError(f"holds {what}", where=f"{printable(self.header.path)}: tensor {self.names[name]}", accepted="finite weights")
+            raise ParamcountError(f"holds {what}", where=f"{printable(self.header.path)}: tensor {self.names[name]}", expected="finite weights")
         return values
 
     def __contains__(self, name: object) -> bool:
@@ -100,9 +100,9 @@ def run(
     Raises: ParamcountError for whatever is wrong with the files, the text, or the weights in them.
     """
     if type(top) is not int or not 1 <= top <= sizes.vocab_size:
-        raise ParamcountError(f"= {shown(top)}", where="top", accepted=f"a whole number from 1 to {sizes.vocab_size}")
+        raise ParamcountError(f"= {shown(top)}", where="top", expected=f"a whole number from 1 to {sizes.vocab_size}")
     if not sizes.tie_word_embeddings:
-        raise ParamcountError("= false", where="tie_word_embeddings", accepted="true: the head of the pass is the token table")
+        raise ParamcountError("= false", where="tie_word_embeddings", expected="true: the head of the pass is the token table")
     _same_computation(config or {}, sizes, "config")
     beside = weights.parent / "config.json"
     header = read_header(weights)
@@ -115,13 +115,13 @@ def run(
     for i, (id, token) in enumerate(zip(ids, tokens)):
         if id >= sizes.vocab_size:
             rows = f"0 to {sizes.vocab_size - 1}, the rows of {TABLE}"
-            raise ParamcountError(f"token {i}, {quoted(token)}, has the id {id}", where="tokenizer", accepted=rows)
+            raise ParamcountError(f"token {i}, {quoted(token)}, has the id {id}", where="tokenizer", expected=rows)
     _in_memory(len(ids), sizes)
     made: list[tuple[str, tuple[int, ...]]] = []
 
     def look(name: str, x: Array) -> None:
         if not np.isfinite(x).all():
-            raise ParamcountError(f"{name} is not finite in float32", where=printable(weights), accepted="weights of a trained model")
+            raise ParamcountError(f"{name} is not finite in float32", where=printable(weights), expected="weights of a trained model")
         made.append((name, x.shape))
 
     with np.errstate(all="ignore"):  # what is not finite is looked for
@@ -146,16 +146,16 @@ def _same_computation(config: Mapping[str, Any], sizes: Any, place: str) -> None
     Raises: ParamcountError that names the key.
     """
     heads = dict.fromkeys(("n_head", "num_attention_heads"), (sizes.n_heads,))  # which no shape shows
-    for key, accepted in (COMPUTED | heads).items():
-        if key in config and not any(type(config[key]) is type(value) and config[key] == value for value in accepted):
-            said = " or ".join(shown(value) if not isinstance(value, str) else value for value in accepted)
-            raise ParamcountError(f"= {shown(config[key])}", where=f"{place}: {key}", accepted=f"{said}: what the pass computes")
+    for key, expected in (COMPUTED | heads).items():
+        if key in config and not any(type(config[key]) is type(value) and config[key] == value for value in expected):
+            said = " or ".join(shown(value) if not isinstance(value, str) else value for value in expected)
+            raise ParamcountError(f"= {shown(config[key])}", where=f"{place}: {key}", expected=f"{said}: what the pass computes")
 
 
 def _tokenizer_beside(weights: Path) -> Path:
     path = weights.parent / "tokenizer.json"
     if not path.exists():
-        raise ParamcountError("there is none beside the weights", where=printable(path), accepted="a tokenizer.json there, or --tokenizer FILE")
+        raise ParamcountError("there is none beside the weights", where=printable(path), expected="a tokenizer.json there, or --tokenizer FILE")
     return path
 
 
@@ -163,7 +163,7 @@ def _in_memory(n_tokens: int, sizes: Any) -> None:
     """That no array of the pass is beyond bounds. The largest: attention patterns, logits, the MLP's and the queries', keys' and values'."""
     widest = max(sizes.n_heads * n_tokens, sizes.vocab_size, sizes.d_ff, 3 * sizes.d_model)
     if n_tokens * widest > LARGEST_INTERMEDIATE:
-        raise ParamcountError(f"{n_tokens:,} tokens make an array of {n_tokens * widest:,} values", where="text", accepted=f"at most {LARGEST_INTERMEDIATE:,}")
+        raise ParamcountError(f"{n_tokens:,} tokens make an array of {n_tokens * widest:,} values", where="text", expected=f"at most {LARGEST_INTERMEDIATE:,}")
 
 
 def named(header: Header, sizes: Any) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -177,30 +177,30 @@ def named(header: Header, sizes: Any) -> tuple[dict[str, str], tuple[str, ...]]:
     found: dict[str, str] = {}
     for name in header.tensors:
         if (short := name.removeprefix(PREFIX)) in found:
-            raise ParamcountError(f"holds both {_few([found[short], name])}", where=place, accepted="one of them")
+            raise ParamcountError(f"holds both {_few([found[short], name])}", where=place, expected="one of them")
         found[short] = name
     stored = {short: header.tensors[name] for short, name in found.items()}
     n_layers = sum(name.endswith(".ln_1.weight") for name in found)
     if TABLE in found and n_layers != sizes.n_layers:  # before names are made for all layers that there should be
-        raise ParamcountError(f"holds {n_layers:,} layers", where=place, accepted=f"{sizes.n_layers:,}, as the model has")
+        raise ParamcountError(f"holds {n_layers:,} layers", where=place, expected=f"{sizes.n_layers:,}, as the model has")
     if 6 * n_layers > len(found):
-        raise ParamcountError(f"lacks most tensors of its {n_layers:,} layers", where=place, accepted="twelve of each")
+        raise ParamcountError(f"lacks most tensors of its {n_layers:,} layers", where=place, expected="twelve of each")
     expected = shapes(sizes) if TABLE in found else {TABLE: (sizes.vocab_size, sizes.d_model)}
     if missing := [name for name in expected if name not in found]:
-        raise ParamcountError(f"lacks {_few(missing)}", where=place, accepted="the tensors of GPT-2")
+        raise ParamcountError(f"lacks {_few(missing)}", where=place, expected="the tensors of GPT-2")
     for name, shape in expected.items():
         _fits(place, found[name], stored[name].shape, shape)
         if stored[name].dtype not in FLOATS:
-            raise ParamcountError(f"is of type {stored[name].dtype}", where=f"{place}: tensor {found[name]}", accepted=", ".join(FLOATS))
+            raise ParamcountError(f"is of type {stored[name].dtype}", where=f"{place}: tensor {found[name]}", expected=", ".join(FLOATS))
     masks = {f"h.{i}.attn.bias": (1, 1, sizes.n_positions, sizes.n_positions) for i in range(sizes.n_layers)}
     beside: dict[str, tuple[int, ...]] = masks | {f"h.{i}.attn.masked_bias": () for i in range(sizes.n_layers)} | {HEAD: expected[TABLE]}
     others = [name for name in found if name not in expected]
     if unknown := [found[name] for name in others if name not in beside]:
-        raise ParamcountError(f"holds {_few(unknown)}", where=place, accepted="the tensors of GPT-2, its causal masks and a copy of its head")
+        raise ParamcountError(f"holds {_few(unknown)}", where=place, expected="the tensors of GPT-2, its causal masks and a copy of its head")
     for name in others:
         _fits(place, found[name], stored[name].shape, beside[name])
     if HEAD in found and not _same_values(header, found[HEAD], found[TABLE]):
-        raise ParamcountError(f"{HEAD} differs from {found[TABLE]}", where=place, accepted="a copy, as the head is tied to the token table")
+        raise ParamcountError(f"{HEAD} differs from {found[TABLE]}", where=place, expected="a copy, as the head is tied to the token table")
     types = " and ".join(dict.fromkeys(stored[name].dtype for name in expected))
     notes = [f"weights stored as {types}, computed in float32"]
     if others:
@@ -217,7 +217,7 @@ def _few(names: list[str]) -> str:
 def _fits(place: str, name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
     if shape != expected:
         order = ", [in, out]" if shape == expected[::-1] else ""
-        raise ParamcountError(f"has the shape {list(shape)}", where=f"{place}: tensor {name}", accepted=f"{list(expected)}{order}")
+        raise ParamcountError(f"has the shape {list(shape)}", where=f"{place}: tensor {name}", expected=f"{list(expected)}{order}")
 
 
 def _same_values(header: Header, one: str, other: str) -> bool:

@@ -49,13 +49,13 @@ def model_type_of(document: Mapping[str, Any]) -> str:
     unsupported = f", and {printable(cls, 60)}, which `architectures` names, is not supported" if cls else ""
     if not isinstance(model_type, str):
         found = f"is missing{unsupported}" if model_type is None else f"= {shown(model_type)}"
-        raise ParamcountError(found, where="model_type", accepted="see `paramcount architectures`")
+        raise ParamcountError(found, where="model_type", expected="see `paramcount architectures`")
     if model_type not in ARCHITECTURES and model_type not in COMPOSITES:
         remote = ", whose code is its author's and is not run," if document.get("auto_map") else ""
         raise ParamcountError(
             f"= {printable(model_type, 60)}{remote} is not supported",
             where="model_type",
-            accepted="what `paramcount architectures` lists",
+            expected="what `paramcount architectures` lists",
             nearest=near(model_type, (*ARCHITECTURES, *COMPOSITES)),
         )
     return model_type
@@ -146,7 +146,7 @@ def refuse_undeclared_class(model_type: str, cls: str, architecture: type[Sizes]
     beginning = stem(reference_class(architecture))
     if (cls.startswith(beginning) or cls.endswith(TASKS)) and cls not in (supported := supported_classes(model_type)):
         expected = " or ".join(dict.fromkeys([*near(cls, supported, 4), supported[0]]))
-        raise ParamcountError(f"= {printable(cls, 60)} is not supported for model_type {model_type}", where="architectures.0", accepted=expected)
+        raise ParamcountError(f"= {printable(cls, 60)} is not supported for model_type {model_type}", where="architectures.0", expected=expected)
 
 
 def from_config(document: Mapping[str, Any], id: str = "config.json", name: str = "") -> Config:
@@ -210,7 +210,7 @@ def refuse_second_text_config(model_type: str, unread: Mapping[str, Any]) -> Non
     if reference.endswith(GENERATING):
         for key in ("text_config", "decoder", "generator"):
             if unread.get(key) is not None:
-                raise ParamcountError(f"is set, but {reference} has no such section and cannot run with it", where=key, accepted="sizes at the top level")
+                raise ParamcountError(f"is set, but {reference} has no such section and cannot run with it", where=key, expected="sizes at the top level")
 
 
 def class_warnings(document: Mapping[str, Any], reference: str) -> tuple[str, ...]:
@@ -242,8 +242,8 @@ def unread_warnings(
 def language_model(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:
     """The language model alone of a composite whose other parts are not declared; they are named under `not_counted`."""
     if cls.endswith(TASKS):
-        accepted = "a class with an LM head, or one without a head"
-        raise ParamcountError(f"= {printable(cls, 60)}, whose head is not declared, is not supported", where="architectures.0", accepted=accepted)
+        expected = "a class with an LM head, or one without a head"
+        raise ParamcountError(f"= {printable(cls, 60)}, whose head is not declared, is not supported", where="architectures.0", expected=expected)
     if composite.wraps:
         return wrapped_language_model(document, composite, cls)
     config, registered, (_, origin, used, readers) = read_language(document)
@@ -262,7 +262,7 @@ def wrapped_language_model(document: Mapping[str, Any], composite: Composite, cl
     """The language model of a composite inside a composite: of Qwen3-Omni's thinker."""
     where, section = composite.section, document.get(composite.section) or {}
     if not isinstance(section, Mapping):
-        raise ParamcountError(f"= {shown(section)}", where=where, accepted="a mapping")
+        raise ParamcountError(f"= {shown(section)}", where=where, expected="a mapping")
     try:
         config, reading, registered = language_model({**section, "model_type": composite.text}, COMPOSITES[composite.text], cls)
     except ParamcountError as error:
@@ -289,4 +289,4 @@ def in_keys(error: ParamcountError, origin: Mapping[str, Origin]) -> ParamcountE
     def renamed(text: str) -> str:
         return re.sub(r"[\w.]+", lambda word: keys.get(word[0] if word[0].startswith(inside) else inside + word[0], word[0]), text)
 
-    return ParamcountError(renamed(error.found), where=renamed(error.where), accepted=error.accepted, nearest=error.nearest)
+    return ParamcountError(renamed(error.found), where=renamed(error.where), expected=error.expected, nearest=error.nearest)

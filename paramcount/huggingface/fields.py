@@ -119,7 +119,7 @@ def section_of(document: Mapping[str, Any], name: str | None) -> Mapping[str, An
     if section is ABSENT or section is None:
         return {}
     if not isinstance(section, Mapping):
-        raise ParamcountError(f"= {shown(section)}", where=name, accepted="a mapping")
+        raise ParamcountError(f"= {shown(section)}", where=name, expected="a mapping")
     return section
 
 
@@ -138,11 +138,11 @@ def layer_types_fit(config: Mapping[str, Any], values: Mapping[str, Any]) -> Non
     if words is not None and n is not None:
         if not isinstance(words, (list, tuple)) or len(words) != n:
             raise ParamcountError(
-                f"names {len(words) if isinstance(words, (list, tuple)) else 'no'} layers of {n}", where="layer_types", accepted="one word a layer"
+                f"names {len(words) if isinstance(words, (list, tuple)) else 'no'} layers of {n}", where="layer_types", expected="one word a layer"
             )
         for i, word in enumerate(words):
             if not isinstance(word, str) or word not in LAYER_TYPES:
-                raise ParamcountError(f"= {shown(word)}", where=f"layer_types.{i}", accepted=", ".join(LAYER_TYPES), nearest=near(word, LAYER_TYPES))
+                raise ParamcountError(f"= {shown(word)}", where=f"layer_types.{i}", expected=", ".join(LAYER_TYPES), nearest=near(word, LAYER_TYPES))
 
 
 def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
@@ -186,7 +186,7 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
                 continue
             if least is not None and not (optional and value is None) and (type(value) is not int or not least <= value <= LARGEST):
                 limit = f"a whole number from {least}" if type(value) is not int or value < least else f"a whole number up to {LARGEST:,}"
-                raise ParamcountError(f"= {shown(value)}", where=key, accepted=limit)
+                raise ParamcountError(f"= {shown(value)}", where=key, expected=limit)
             if at_most is not None and value > values[at_most]:
                 value = values[at_most]
             if name == "layer_types" and type(value) is list:
@@ -195,7 +195,7 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
             break
         else:
             if absent is REQUIRED:
-                raise ParamcountError("is missing", where=start + spellings[0], accepted=" or ".join(spellings))
+                raise ParamcountError("is missing", where=start + spellings[0], expected=" or ".join(spellings))
             if not callable(absent):
                 values[field], origin[field] = absent if at_most is None else min(absent, values[at_most]), DEFAULT
                 continue
@@ -256,7 +256,7 @@ def read_language(document: Mapping[str, Any]) -> tuple[Sizes, str, Values]:
         part = architecture_of(language["model_type"])
         said = document[inside].get(TIE, False) if inside and TIE in part.model_fields and document.get(inside) else False
         if type(said) is not bool and (said is not None or key_of(part, TIE).null is NULL):
-            raise ParamcountError(f"= {shown(said)}", where=TIE, accepted="true or false")  # also where the one outside counts
+            raise ParamcountError(f"= {shown(said)}", where=TIE, expected="true or false")  # also where the one outside counts
         within = read(part, language)
         sizes = validated(part, within.values)
     except ParamcountError as error:
@@ -302,7 +302,7 @@ def worked_out(derivation: Derivation | Condition, config: Watched, values: Mapp
         raise
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
         looked_at = ", ".join(dict.fromkeys(config.seen)) or "the other sizes"
-        raise ParamcountError(f"cannot be worked out from {looked_at}", where=field, accepted="a config that the reference can build") from None
+        raise ParamcountError(f"cannot be worked out from {looked_at}", where=field, expected="a config that the reference can build") from None
 
 
 def default_sizes(architecture: type[Sizes], origin: Mapping[str, Origin], used: Set[str]) -> list[str]:

@@ -61,12 +61,12 @@ def check_is_config(document: Mapping[str, Any]) -> None:
         if all(key in document for key in keys):
             base = document.get("base_model_name_or_path")
             of = f" of {printable(base, 80)}" if keys == ("peft_type",) and isinstance(base, str) else ""
-            raise ParamcountError(f"is {what}{of}", accepted=instead)
+            raise ParamcountError(f"is {what}{of}", expected=instead)
     if class_of(document):
         return
     if "auto_map" in document:
-        raise ParamcountError("is missing; auto_map names its author's code, which is not run", where="model_type", accepted="see `paramcount architectures`")
-    raise ParamcountError("is missing", where="model_type", accepted="a config.json with model_type, or a zoo entry with architecture and config")
+        raise ParamcountError("is missing; auto_map names its author's code, which is not run", where="model_type", expected="see `paramcount architectures`")
+    raise ParamcountError("is missing", where="model_type", expected="a config.json with model_type, or a zoo entry with architecture and config")
 
 
 def parse_document(text: str, place: str, name: str = "") -> Document:
@@ -82,7 +82,7 @@ def read_stdin() -> Document:
     try:
         data = sys.stdin.buffer.read(LARGEST_FILE + 1)
     except (OSError, AttributeError):  # closed, or none at all
-        raise ParamcountError("cannot be read", where="standard input", accepted=f"{ACCEPTED}, piped in") from None
+        raise ParamcountError("cannot be read", where="standard input", expected=f"{ACCEPTED}, piped in") from None
     try:
         text = decoded(data, ACCEPTED, LARGEST_FILE)
     except ParamcountError as error:
@@ -95,7 +95,7 @@ def read_path(path: Path) -> Document:
     if os.path.isdir(path):
         path = in_directory(path)
     if path.suffix.lower() in CHECKPOINTS:
-        raise ParamcountError("is a checkpoint, not a config", where=printable(path), accepted=STORED)
+        raise ParamcountError("is a checkpoint, not a config", where=printable(path), expected=STORED)
     return parse_document(read_text(path, ACCEPTED, LARGEST_FILE), printable(path), printable(title(path), 100))
 
 
@@ -126,10 +126,10 @@ def in_directory(folder: Path) -> Path:
     if below:
         listed = ", ".join([*(printable(name, 40) for name in below[:LISTED]), *(["…"] if len(below) > LISTED else [])])
         raise ParamcountError(
-            f"holds no config.json but {len(below)} directories with one: {listed}", where=place, accepted="one of them, or `paramcount scan`"
+            f"holds no config.json but {len(below)} directories with one: {listed}", where=place, expected="one of them, or `paramcount scan`"
         )
     found = f", only {', '.join(printable(name, 40) for name in others[:LISTED])}" if others else ""
-    raise ParamcountError(f"holds no config.json{found}", where=place, accepted="the directory of a model")
+    raise ParamcountError(f"holds no config.json{found}", where=place, expected="the directory of a model")
 
 
 def snapshot(repository: Path, revision: str = "main") -> Path:
@@ -146,14 +146,14 @@ def snapshot(repository: Path, revision: str = "main") -> Path:
         return named / "config.json"
     if is_named:
         expected = f"one of {listed(revisions)}" if revisions else "a revision with config.json; --download fetches it"
-        raise ParamcountError(f"names the revision {quoted(commit)}, whose config.json is not in the cache", where=printable(reference), accepted=expected)
+        raise ParamcountError(f"names the revision {quoted(commit)}, whose config.json is not in the cache", where=printable(reference), expected=expected)
     if revision != "main":
-        raise ParamcountError(f"holds no revision {printable(revision, 60)}", where=place, accepted="a revision in its cache; --download fetches one")
+        raise ParamcountError(f"holds no revision {printable(revision, 60)}", where=place, expected="a revision in its cache; --download fetches one")
     if len(revisions) == 1:
         return revisions[0] / "config.json"
     if not revisions:
-        raise ParamcountError("holds no config.json", where=place, accepted="a cached repository with config.json; --download fetches it")
-    raise ParamcountError(f"holds {len(revisions)} revisions and none is main: {listed(revisions)}", where=place, accepted="the directory of one of them")
+        raise ParamcountError("holds no config.json", where=place, expected="a cached repository with config.json; --download fetches it")
+    raise ParamcountError(f"holds {len(revisions)} revisions and none is main: {listed(revisions)}", where=place, expected="the directory of one of them")
 
 
 def listed(revisions: Sequence[Path]) -> str:
@@ -189,27 +189,27 @@ def download(repo: str, revision: str = "main") -> Path:
         from huggingface_hub import constants, hf_hub_download
         from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
     except ImportError:
-        raise ParamcountError("--download needs the [hub] extra", accepted="pip install 'paramcount[hub]'") from None
+        raise ParamcountError("--download needs the [hub] extra", expected="pip install 'paramcount[hub]'") from None
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it tells of every retry
     where = f"{repo} on the Hub"
-    accepted = "a public repository, or a token in HF_TOKEN"
+    expected = "a public repository, or a token in HF_TOKEN"
     try:
         return Path(finished(lambda: hf_hub_download(repo, "config.json", revision=revision, etag_timeout=PATIENCE), constants.ENDPOINT))
     except TimeoutError:
         expected = "another try later, or the config.json as a file"
-        raise ParamcountError(f"no answer within {LONGEST_WAIT} seconds", where=where, accepted=expected) from None
+        raise ParamcountError(f"no answer within {LONGEST_WAIT} seconds", where=where, expected=expected) from None
     except GatedRepoError:
-        raise ParamcountError("is gated", where=where, accepted=accepted) from None
+        raise ParamcountError("is gated", where=where, expected=expected) from None
     except RepositoryNotFoundError:
-        raise ParamcountError("does not exist or is private", where=where, accepted=accepted) from None
+        raise ParamcountError("does not exist or is private", where=where, expected=expected) from None
     except EntryNotFoundError as error:
         problem = "cannot be reached" if "ocal" in type(error).__name__ else "has no config.json"
-        raise ParamcountError(problem, where=where, accepted=accepted) from None
+        raise ParamcountError(problem, where=where, expected=expected) from None
     except HfHubHTTPError as error:
         status = getattr(error.response, "status_code", "an error")
-        raise ParamcountError(f"answers {status}", where=where, accepted="another try later" if status != 401 else accepted) from None
+        raise ParamcountError(f"answers {status}", where=where, expected="another try later" if status != 401 else expected) from None
     except Exception as error:  # whatever its network library raises
-        raise ParamcountError(f"cannot be reached: {type(error).__name__}", where=where, accepted="a network, or the config.json as a file") from None
+        raise ParamcountError(f"cannot be reached: {type(error).__name__}", where=where, expected="a network, or the config.json as a file") from None
 
 
 def finished(fetch: Callable[[], str], address: str) -> str:

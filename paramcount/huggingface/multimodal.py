@@ -152,9 +152,9 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     if section is None:
         section = {key: value for key, value in document.items() if key not in composite.beside} if composite.flat else composite.missing
     elif not isinstance(section, Mapping):
-        raise ParamcountError(f"= {shown(section)}", where=where, accepted="a mapping")
+        raise ParamcountError(f"= {shown(section)}", where=where, expected="a mapping")
     elif composite.must_name and "model_type" not in section:
-        raise ParamcountError("is missing", where=f"{where}.model_type", accepted=composite.text)
+        raise ParamcountError("is missing", where=f"{where}.model_type", expected=composite.text)
     elif composite.fills:
         section = {**composite.missing, **section}
     model_type = composite.text if composite.fixed else section.get("model_type", composite.text)
@@ -168,12 +168,12 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     named_type(model_type, where)
     if model_type not in texts and model_type != composite.text:
         raise ParamcountError(
-            f"= {shown(model_type)} is not supported", where=f"{where}.model_type", accepted=few(sorted(texts), model_type), nearest=near(model_type, texts)
+            f"= {shown(model_type)} is not supported", where=f"{where}.model_type", expected=few(sorted(texts), model_type), nearest=near(model_type, texts)
         )
     found = {**section, "model_type": model_type, "architectures": None}
     outside = document.get("tie_word_embeddings", composite.tied)
     if type(outside) is not bool and composite.tie != "never":
-        raise ParamcountError(f"= {shown(outside)}", where="tie_word_embeddings", accepted="true or false")
+        raise ParamcountError(f"= {shown(outside)}", where="tie_word_embeddings", expected="true or false")
     match composite.tie:
         case "top":
             found["tie_word_embeddings"] = outside
@@ -183,7 +183,7 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
             found["tie_word_embeddings"] = outside
             if not outside and any(section.get(key) != document.get(key, absent) for key, absent in OVIS_HEAD.items()):
                 expected = f"true, or the same {' and '.join(OVIS_HEAD)} outside {where} and inside"
-                raise ParamcountError("= false with a head of other sizes than the token embedding", where="tie_word_embeddings", accepted=expected)
+                raise ParamcountError("= false with a head of other sizes than the token embedding", where="tie_word_embeddings", expected=expected)
         case "either" if outside is True:
             found["tie_word_embeddings"] = True
     return found
@@ -196,7 +196,7 @@ def type_of_class(section: Mapping[str, Any], composite: Composite) -> str:
     if not isinstance(cls, str) or cls not in composite.classes:
         found = "is missing" if cls is None else f"= {shown(cls)} is not supported"
         where = f"{composite.section}.architectures.0"
-        raise ParamcountError(found, where=where, accepted=", ".join(composite.classes), nearest=near(cls, composite.classes))
+        raise ParamcountError(found, where=where, expected=", ".join(composite.classes), nearest=near(cls, composite.classes))
     return composite.classes[cls]
 
 
@@ -205,7 +205,7 @@ def type_of_version(section: Mapping[str, Any], composite: Composite) -> str:
     version = section.get("version")
     if str(version) not in composite.versions:
         found = "is missing" if version is None else f"= {shown(version)} is not supported"
-        raise ParamcountError(found, where="version", accepted=", ".join(composite.versions))
+        raise ParamcountError(found, where="version", expected=", ".join(composite.versions))
     return composite.versions[str(version)]
 
 
@@ -216,14 +216,14 @@ def tower_named(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     if section is None:
         section = composite.no_tower
     elif not isinstance(section, Mapping):
-        raise ParamcountError(f"= {shown(section)}", where=composite.beside[0], accepted="a mapping")
+        raise ParamcountError(f"= {shown(section)}", where=composite.beside[0], expected="a mapping")
     return named_type(section.get("model_type", composite.tower), composite.beside[0]), section
 
 
 def named_type(model_type: object, section: str) -> str:
     """A section's model type, which has to be a text."""
     if not isinstance(model_type, str):
-        raise ParamcountError(f"= {shown(model_type)}", where=f"{section}.model_type", accepted="a text")
+        raise ParamcountError(f"= {shown(model_type)}", where=f"{section}.model_type", expected="a text")
     return model_type
 
 
@@ -231,7 +231,7 @@ def tower_config(document: Mapping[str, Any]) -> tuple[type[Sizes], Mapping[str,
     """The class of the tower that a composite config.json names, and its section."""
     name, section = tower_named(document)
     if name not in TOWERS:
-        raise ParamcountError(f"= {shown(name)} is not supported", where="vision_config.model_type", accepted=few(TOWERS, name), nearest=near(name, TOWERS))
+        raise ParamcountError(f"= {shown(name)} is not supported", where="vision_config.model_type", expected=few(TOWERS, name), nearest=near(name, TOWERS))
     module, cls = TOWERS[name]
     found: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), cls)
     return found, section

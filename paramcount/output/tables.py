@@ -161,14 +161,14 @@ def chosen_format(format: str | None, flags: Sequence[str], output: str | None) 
     """
     asked = [*([format] if format else []), *flags]
     if len(set(asked)) > 1:
-        raise ParamcountError(f"two formats at once: {' and '.join(asked)}", accepted="one of them")
+        raise ParamcountError(f"two formats at once: {' and '.join(asked)}", expected="one of them")
     if output in (None, "-"):
         return asked[0] if asked else "table"
     if asked:
         ending = Path(str(output)).suffix.lower()
         if ending != ".txt" and ENDINGS.get(ending, asked[0]) != asked[0]:  # plain text may hold any format
             fitting = " or ".join([*(known for known, format in ENDINGS.items() if format == asked[0]), ".txt"])
-            raise ParamcountError(f"{printable(output, 60)} is not a name for {asked[0]}", where="-o", accepted=f"a file that ends in {fitting}, or no format")
+            raise ParamcountError(f"{printable(output, 60)} is not a name for {asked[0]}", where="-o", expected=f"a file that ends in {fitting}, or no format")
         return asked[0]
     return by_ending(str(output), ENDINGS, "format", more=", or --format")
 
@@ -179,12 +179,12 @@ def by_ending(path: str, endings: Mapping[str, Chosen], what: str, *, where: str
     >>> by_ending("sizes.PNG", {".png": "png", ".svg": "svg"}, "plot")
     'png'
 
-    Raises: ParamcountError for any other ending. `what`: of which none has it; `where`: the option; `more`: what is accepted besides.
+    Raises: ParamcountError for any other ending. `what`: of which none has it; `where`: the option; `more`: what is expected besides.
     """
     ending = Path(path).suffix.lower()
     if ending not in endings:
         found = f"no {what} has the ending {printable(ending or 'none', 20)!r}"
-        raise ParamcountError(found, where=where, accepted=", ".join(endings) + more, nearest=near(ending, endings))
+        raise ParamcountError(found, where=where, expected=", ".join(endings) + more, nearest=near(ending, endings))
     return endings[ending]
 
 

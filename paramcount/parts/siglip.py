@@ -21,7 +21,7 @@ def tower_named(known: str) -> Condition:
 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         if (found := js.get("model_type", known)) != known:
-            raise ParamcountError(f"= {shown(found)} is not supported", where="vision_config.model_type", accepted=known)
+            raise ParamcountError(f"= {shown(found)} is not supported", where="vision_config.model_type", expected=known)
 
     return condition
 

@@ -21,7 +21,7 @@ def schema_text(command: str) -> str:
     """
     known = commands()
     if command not in known:
-        raise ParamcountError(f"no schema is called {quoted(command)}", accepted=", ".join(known), nearest=near(command, known))
+        raise ParamcountError(f"no schema is called {quoted(command)}", expected=", ".join(known), nearest=near(command, known))
     return files(__name__).joinpath(f"{command}.json").read_text(encoding="utf-8")
 
 

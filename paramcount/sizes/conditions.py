@@ -16,7 +16,7 @@ def even_where_rotated(*words: str, named: bool = False) -> Condition:
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         d_head, turning = c["d_head"], any(word in words for word in c["layer_types"])
         if d_head % 2 and d_head > 1 and (turning or (d_head > 4 and (named or "head_dim" in js))):
-            raise ParamcountError(f"= {d_head} cannot be rotated in pairs", where="d_head", accepted="an even number")
+            raise ParamcountError(f"= {d_head} cannot be rotated in pairs", where="d_head", expected="an even number")
 
     return condition
 
@@ -27,7 +27,7 @@ def attention_words(*known: str) -> Condition:
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         for i, word in enumerate(js.get("layer_types") or ()):
             if word not in known and word != "attention":  # the older word for full_attention
-                raise ParamcountError(f"= {shown(word)}", where=f"layer_types.{i}", accepted=", ".join(known), nearest=near(word, known))
+                raise ParamcountError(f"= {shown(word)}", where=f"layer_types.{i}", expected=", ".join(known), nearest=near(word, known))
 
     return condition
 
@@ -38,7 +38,7 @@ def not_null(*keys: str) -> Condition:
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         for key in keys:
             if key in js and js[key] is None:
-                raise ParamcountError("= null", where=key, accepted="a value, or no such key")
+                raise ParamcountError("= null", where=key, expected="a value, or no such key")
 
     return condition
 
@@ -49,7 +49,7 @@ def experts_named(alias: str) -> Condition:
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         n_dense = c["n_dense_layers"] if "n_dense_layers" in c else len(c["dense_layers"])
         if js.get(alias, 0) is None and n_dense < c["n_layers"]:
-            raise ParamcountError("= null, but layers have experts", where=alias, accepted="a whole number from 1")
+            raise ParamcountError("= null, but layers have experts", where=alias, expected="a whole number from 1")
 
     return condition
 
@@ -62,10 +62,10 @@ def buckets_reach(buckets: str, farthest: str, absent: int, *, one_sided: bool) 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         n, reach = c["n_buckets"], js.get(farthest, absent)
         if n < 4:
-            raise ParamcountError(f"= {n} leaves no bucket for near distances", where=buckets, accepted="a whole number from 4")
+            raise ParamcountError(f"= {n} leaves no bucket for near distances", where=buckets, expected="a whole number from 4")
         near_distances = n // 2 if one_sided else n // 4
         if type(reach) is not int or reach <= near_distances:
-            raise ParamcountError(f"= {shown(reach)} with {n} buckets", where=farthest, accepted=f"a whole number from {near_distances + 1}")
+            raise ParamcountError(f"= {shown(reach)} with {n} buckets", where=farthest, expected=f"a whole number from {near_distances + 1}")
 
     return condition
 
@@ -78,7 +78,7 @@ def padding_in_table(absent: int | None, *keys: str, more: int = 0) -> Condition
         key = next((key for key in keys if key in js), "pad_token_id")
         row, n = js.get(key, absent), c["vocab_size"] + more
         if row is not None and (type(row) is not int or not -n <= row < n):
-            raise ParamcountError(f"= {shown(row)} is no row of a table with {n}", where=key, accepted="a row of the table, or null")
+            raise ParamcountError(f"= {shown(row)} is no row of a table with {n}", where=key, expected="a row of the table, or null")
 
     return condition
 
@@ -87,7 +87,7 @@ def sliding_layers_have_a_window(js: Mapping[str, Any], c: Mapping[str, Any]) ->
     """Qwen's keys: without use_sliding_window there is no window, so no layer may look back over one."""
     window = js.get("sliding_window", 4096) if js.get("use_sliding_window", False) else None
     if window is None and "sliding_attention" in (js.get("layer_types") or ()):
-        raise ParamcountError("names sliding_attention without a window", where="layer_types", accepted="use_sliding_window = true and a sliding_window")
+        raise ParamcountError("names sliding_attention without a window", where="layer_types", expected="use_sliding_window = true and a sliding_window")
 
 
 def grouped_routing(groups: int | None, kept: int | None, keys: tuple[str, ...] = ("n_group",), *, optional: bool = False) -> Condition:
@@ -102,9 +102,9 @@ def grouped_routing(groups: int | None, kept: int | None, keys: tuple[str, ...] 
         if dense == c["n_layers"] or (optional and n_groups is None and n_kept is None):
             return
         if type(n_groups) is not int or n_groups < 1 or n % n_groups or n // n_groups < 2:
-            raise ParamcountError(f"= {shown(n_groups)} for {n} experts", where=key, accepted="a divisor that leaves two in each group")
+            raise ParamcountError(f"= {shown(n_groups)} for {n} experts", where=key, expected="a divisor that leaves two in each group")
         if type(n_kept) is not int or not 0 <= n_kept <= n_groups:
-            raise ParamcountError(f"= {shown(n_kept)} of {n_groups} groups", where="topk_group", accepted=f"at most {n_groups}")
+            raise ParamcountError(f"= {shown(n_kept)} of {n_groups} groups", where="topk_group", expected=f"at most {n_groups}")
 
     return fits
 
@@ -115,7 +115,7 @@ def angles_fit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if "head_dim" in js:
         pairs = -(-(js["head_dim"] or c["d_model"] // c["n_heads"]) // 2)
         if 2 * pairs != c["d_rope"] and not (pairs == 1 and js.get("rope_interleave", True)):
-            raise ParamcountError(f"= {shown(js['head_dim'])}", where="head_dim", accepted=f"{c['d_rope']}, or no such key")
+            raise ParamcountError(f"= {shown(js['head_dim'])}", where="head_dim", expected=f"{c['d_rope']}, or no such key")
 
 
 def latent_heads_stay_whole(absent: int | None, *, masked: bool = False) -> Condition:
@@ -128,7 +128,7 @@ def latent_heads_stay_whole(absent: int | None, *, masked: bool = False) -> Cond
             raise ParamcountError(
                 f"= {shown(n_kv_heads)} for {c['n_heads']} latent heads",
                 where="num_key_value_heads",
-                accepted=f"{c['n_heads']}; fewer run only under flex attention",
+                expected=f"{c['n_heads']}; fewer run only under flex attention",
             )
 
     return condition
@@ -144,9 +144,9 @@ def padding_inside(absent: int, *tables: str, places: int = 0) -> Condition:
         if pad is None and not places:
             return
         if not isinstance(pad, int) or not -n <= pad < n:
-            raise ParamcountError(f"= {shown(pad)} of {n} rows", where="pad_token_id", accepted=f"0 to {n - 1}")
+            raise ParamcountError(f"= {shown(pad)} of {n} rows", where="pad_token_id", expected=f"0 to {n - 1}")
         if places and not -c["n_positions"] <= pad <= c["n_positions"] - places:
-            raise ParamcountError(f"= {c['n_positions']} with padding at {pad}", where="n_positions", accepted=f"at least {pad + places}")
+            raise ParamcountError(f"= {c['n_positions']} with padding at {pad}", where="n_positions", expected=f"at least {pad + places}")
 
     return condition
 
@@ -157,24 +157,24 @@ def one_of(key: str, known: tuple[str, ...], absent: str) -> Condition:
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         word = js.get(key, absent)
         if word not in known:
-            raise ParamcountError(f"= {shown(word)}", where=key, accepted=", ".join(known), nearest=near(word, known))
+            raise ParamcountError(f"= {shown(word)}", where=key, expected=", ".join(known), nearest=near(word, known))
 
     return condition
 
 
 def memory_needs_a_decoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if c["cross_attention"] and not c["is_decoder"]:
-        raise ParamcountError("= true in an encoder", where="add_cross_attention", accepted="is_decoder = true beside it")
+        raise ParamcountError("= true in an encoder", where="add_cross_attention", expected="is_decoder = true beside it")
 
 
 def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Some publishers release a mixture of experts, with other code, under the model type of their dense models."""
     for key in ("num_experts", "num_local_experts"):
         if js.get(key):
-            raise ParamcountError("is of a mixture of experts under this model type, which is not supported", where=key, accepted="0, or no such key")
+            raise ParamcountError("is of a mixture of experts under this model type, which is not supported", where=key, expected="0, or no such key")
 
 
 def experts_in_every_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """DeepSeek's own code can leave experts out of some layers behind the dense ones, which no release does."""
     if js.get("moe_layer_freq", 1) != 1:
-        raise ParamcountError(f"= {shown(js['moe_layer_freq'])} is not supported", where="moe_layer_freq", accepted="1")
+        raise ParamcountError(f"= {shown(js['moe_layer_freq'])} is not supported", where="moe_layer_freq", expected="1")

@@ -25,7 +25,7 @@ def flag(js: Mapping[str, Any], key: str, absent: bool) -> bool:
     """A true or false that no field is read from."""
     value = js.get(key, absent)
     if not isinstance(value, bool):
-        raise ParamcountError(f"= {shown(value)}", where=key, accepted="true or false")
+        raise ParamcountError(f"= {shown(value)}", where=key, expected="true or false")
     return value
 
 
@@ -42,7 +42,7 @@ def class_ends(*endings: str) -> Derivation:
 def per_layer(c: Mapping[str, Any]) -> range:
     """The indices of the layers, where a derivation looks at them one by one."""
     if c["n_layers"] > MOST_NAMED:
-        raise ParamcountError(f"= {c['n_layers']}", where="n_layers", accepted=f"at most {MOST_NAMED:,} where layers are told apart")
+        raise ParamcountError(f"= {c['n_layers']}", where="n_layers", expected=f"at most {MOST_NAMED:,} where layers are told apart")
     return range(c["n_layers"])
 
 
@@ -55,7 +55,7 @@ def scattered_dense_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple
 def part_of(width: Any, share: Any) -> int:
     """A share of a width, cut to a whole number. Only of numbers: a list so many times over would fill the memory."""
     if type(width) is not int or type(share) not in (int, float):
-        raise ParamcountError(f"= {shown(share if type(width) is int else width)}", where="the rotated part of a head", accepted="numbers")
+        raise ParamcountError(f"= {shown(share if type(width) is int else width)}", where="the rotated part of a head", expected="numbers")
     return int(width * share)
 
 
@@ -77,5 +77,5 @@ def full_every(period: int) -> Derivation:
 def unvisited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """Without num_experts_per_tok the reference runs only if no layer has experts."""
     if c["n_dense_layers"] < c["n_layers"]:
-        raise ParamcountError("is missing", where="num_experts_per_tok", accepted="a whole number from 1")
+        raise ParamcountError("is missing", where="num_experts_per_tok", expected="a whole number from 1")
     return 1

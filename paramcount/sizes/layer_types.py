@@ -15,7 +15,7 @@ def whole(js: Mapping[str, Any], key: str, absent: int) -> int:
     """A whole number from 0 that no field is read from."""
     value = js.get(key, absent)
     if type(value) is not int or value < 0:
-        raise ParamcountError(f"= {shown(value)}", where=key, accepted="a whole number from 0")
+        raise ParamcountError(f"= {shown(value)}", where=key, expected="a whole number from 0")
     return value
 
 
@@ -42,12 +42,12 @@ def dense_by_type(otherwise: Derivation, *, checked: bool = True) -> Derivation:
             return dense
         strict = checked or js.get("layer_types") is not None
         if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
-            raise ParamcountError(f"= {shown(words)}", where="mlp_layer_types", accepted="one word a layer")
+            raise ParamcountError(f"= {shown(words)}", where="mlp_layer_types", expected="one word a layer")
         if len(words) < c["n_layers"] or (strict and len(words) > c["n_layers"]):
-            raise ParamcountError(f"names {len(words)} layers of {c['n_layers']}", where="mlp_layer_types", accepted="one word a layer")
+            raise ParamcountError(f"names {len(words)} layers of {c['n_layers']}", where="mlp_layer_types", expected="one word a layer")
         for i, word in enumerate(words):
             if strict and word not in MLP_TYPES:
-                raise ParamcountError(f"= {shown(word)}", where=f"mlp_layer_types.{i}", accepted=", ".join(MLP_TYPES), nearest=near(word, MLP_TYPES))
+                raise ParamcountError(f"= {shown(word)}", where=f"mlp_layer_types.{i}", expected=", ".join(MLP_TYPES), nearest=near(word, MLP_TYPES))
         return tuple(i for i in per_layer(c) if words[i] != "sparse")
 
     return found
@@ -59,7 +59,7 @@ def needed(key: str) -> Derivation:
     def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
         dense = c["n_dense_layers"] if "n_dense_layers" in c else len(c["dense_layers"])
         if dense < c["n_layers"]:
-            raise ParamcountError("is missing", where=key, accepted="a whole number")
+            raise ParamcountError("is missing", where=key, expected="a whole number")
         return 0
 
     return found
@@ -78,5 +78,5 @@ def full_every_key(key: str, absent: int) -> Derivation:
 def unused(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """Null is no number of experts, but the reference never looks at it where all layers are dense."""
     if len(c["dense_layers"]) < c["n_layers"]:
-        raise ParamcountError("is null, but some layers have experts", where="the number of experts", accepted="a whole number from 1")
+        raise ParamcountError("is null, but some layers have experts", where="the number of experts", expected="a whole number from 1")
     return 1

@@ -36,7 +36,7 @@ def no_key(*keys: str) -> Condition:
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         for key in keys:
             if key in js:
-                raise ParamcountError(f"= {shown(js[key])}", where=key, accepted="nothing: it follows from other keys")
+                raise ParamcountError(f"= {shown(js[key])}", where=key, expected="nothing: it follows from other keys")
 
     return condition
 
@@ -60,7 +60,7 @@ def mamba_heads_fill(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 def fills(c: Mapping[str, Any], inner: int) -> None:
     n, width = c["n_mamba_heads"], c["d_mamba_head"]
     if n * width != inner:
-        raise ParamcountError(f"= {n} × {width} = {n * width} is not the expanded width {inner}", where="n_mamba_heads × d_mamba_head", accepted=f"{inner}")
+        raise ParamcountError(f"= {n} × {width} = {n * width} is not the expanded width {inner}", where="n_mamba_heads × d_mamba_head", expected=f"{inner}")
 
 
 def rotated_share(absent: float, *, key: bool = True) -> Derivation:
@@ -103,6 +103,6 @@ def null_counts(key: str, word: str | None = None) -> Condition:
 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         if key in js and js[key] is None and (word is None or word in c["layer_types"]):
-            raise ParamcountError("= null", where=key, accepted="a value, or no such key")
+            raise ParamcountError("= null", where=key, expected="a value, or no such key")
 
     return condition

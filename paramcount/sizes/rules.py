@@ -17,13 +17,13 @@ def divides(c: Sizes, small: str, large: str) -> None:
     a, b = getattr(c, small), getattr(c, large)
     if b % a:
         divisors = [d for d in range(1, min(b, 4096) + 1) if b % d == 0]
-        accepted = ", ".join(map(str, divisors[:24])) + (f", … {b}" if divisors[:24][-1] < b else "")
-        raise ParamcountError(f"= {a} does not divide {large} = {b}", where=small, accepted=accepted)
+        expected = ", ".join(map(str, divisors[:24])) + (f", … {b}" if divisors[:24][-1] < b else "")
+        raise ParamcountError(f"= {a} does not divide {large} = {b}", where=small, expected=expected)
 
 
 def at_most(c: Sizes, small: str, large: str) -> None:
     if getattr(c, small) > getattr(c, large):
-        raise ParamcountError(f"= {getattr(c, small)} is more than {large} = {getattr(c, large)}", where=small, accepted=f"at most {getattr(c, large)}")
+        raise ParamcountError(f"= {getattr(c, small)} is more than {large} = {getattr(c, large)}", where=small, expected=f"at most {getattr(c, large)}")
 
 
 def visits_fit(c: Any, active: str, routed: str) -> None:
@@ -37,7 +37,7 @@ def heads_fill(c: Any, heads: str = "n_heads", width: str = "d_head") -> None:
     """For architectures whose reference cuts d_model into heads and nothing else. `heads`, `width`: the fields."""
     n, d = getattr(c, heads), getattr(c, width)
     if n * d != c.d_model:
-        raise ParamcountError(f"= {n} × {d} = {n * d} is not d_model = {c.d_model}", where=f"{heads} × {width}", accepted=f"{c.d_model}")
+        raise ParamcountError(f"= {n} × {d} = {n * d} is not d_model = {c.d_model}", where=f"{heads} × {width}", expected=f"{c.d_model}")
 
 
 def stacks_fill(c: Any) -> None:
@@ -49,13 +49,13 @@ def stacks_fill(c: Any) -> None:
 def even(c: Sizes, width: str) -> None:
     """Rotary positions turn a width in pairs; a width of 1 meets its pair of angles by broadcasting, so the reference runs it."""
     if getattr(c, width) % 2 and getattr(c, width) != 1:
-        raise ParamcountError(f"= {getattr(c, width)} cannot be rotated in pairs", where=width, accepted="an even number")
+        raise ParamcountError(f"= {getattr(c, width)} cannot be rotated in pairs", where=width, expected="an even number")
 
 
 def in_pairs(c: Sizes, width: str) -> None:
     """Where neighbours are turned together, a width of 1 cannot run either."""
     if getattr(c, width) == 1:
-        raise ParamcountError("= 1 cannot be rotated in pairs", where=width, accepted="an even number")
+        raise ParamcountError("= 1 cannot be rotated in pairs", where=width, expected="an even number")
 
 
 def experts_exist(c: Any) -> None:
@@ -63,31 +63,31 @@ def experts_exist(c: Any) -> None:
     dense = c.n_dense_layers if hasattr(c, "n_dense_layers") else len(c.dense_layers)
     for field in ("n_routed_experts", "n_active_experts"):
         if dense < c.n_layers and getattr(c, field) < 1:
-            raise ParamcountError("= 0, but layers have experts", where=field, accepted="a whole number from 1")
+            raise ParamcountError("= 0, but layers have experts", where=field, expected="a whole number from 1")
 
 
 def below(c: Sizes, indices: str, limit: str) -> None:
     """Layer indices, in order, each once and inside the model."""
     found, n = getattr(c, indices), getattr(c, limit)
     if n > MOST_NAMED:
-        raise ParamcountError(f"= {n} beside {indices}", where=limit, accepted=f"at most {MOST_NAMED:,} layers where they are named one by one")
+        raise ParamcountError(f"= {n} beside {indices}", where=limit, expected=f"at most {MOST_NAMED:,} layers where they are named one by one")
     if list(found) != sorted(set(found)) or (found and found[-1] >= n):
         listed = ", ".join([*map(str, found[:8]), *(["…"] if len(found) > 8 else [])])
-        raise ParamcountError(f"= [{listed}] for {limit} = {n}", where=indices, accepted=f"layer indices in rising order, each once, below {n}")
+        raise ParamcountError(f"= [{listed}] for {limit} = {n}", where=indices, expected=f"layer indices in rising order, each once, below {n}")
 
 
 def one_for_each(c: Sizes, words: str, limit: str) -> None:
     """One word a layer."""
     found, n = getattr(c, words), getattr(c, limit)
     if found is not None and len(found) != n:
-        raise ParamcountError(f"names {len(found)} layers, {limit} = {n}", where=words, accepted="one word a layer")
+        raise ParamcountError(f"names {len(found)} layers, {limit} = {n}", where=words, expected="one word a layer")
 
 
 def one_of_each(c: Sizes, words: str, limit: str, known: tuple[str, ...]) -> None:
     """One word a layer, all of them known."""
     for i, word in enumerate(getattr(c, words)):
         if word not in known:
-            raise ParamcountError(f"= {shown(word)}", where=f"{words}.{i}", accepted=", ".join(known), nearest=near(word, known))
+            raise ParamcountError(f"= {shown(word)}", where=f"{words}.{i}", expected=", ".join(known), nearest=near(word, known))
     one_for_each(c, words, limit)
 
 
@@ -95,14 +95,14 @@ def sliding_or_full(c: Any) -> None:
     """One word a layer, and a window where a layer slides over one."""
     one_of_each(c, "layer_types", "n_layers", SLIDING)
     if c.window is None and "sliding_attention" in c.layer_types:
-        raise ParamcountError("= null, but layers look back over it", where="window", accepted="a whole number")
+        raise ParamcountError("= null, but layers look back over it", where="window", expected="a whole number")
 
 
 def projected_where_it_differs(c: Any) -> None:
     """The reference leads embeddings to d_model where they are of another width, and nowhere else."""
     if c.embeddings_projected != (c.d_embedding != c.d_model):
         raise ParamcountError(
-            f"= {shown(c.embeddings_projected)} for widths {c.d_embedding} and {c.d_model}", where="embeddings_projected", accepted="true where they differ"
+            f"= {shown(c.embeddings_projected)} for widths {c.d_embedding} and {c.d_model}", where="embeddings_projected", expected="true where they differ"
         )
 
 
@@ -124,7 +124,7 @@ RULES: tuple[tuple[Callable[[Sizes, str, str], None], str, str], ...] = (
 def validated(architecture: type[Sizes], config: object) -> Sizes:
     """The sizes of a zoo entry's `config` block.
 
-    Raises: ParamcountError that names the field, what was found, what is accepted and the nearest field.
+    Raises: ParamcountError that names the field, what was found, what is expected and the nearest field.
     """
     try:
         sizes = architecture.model_validate(config)

@@ -71,7 +71,7 @@ def check_class(config: Mapping[str, Any], settings: Settings) -> None:
     for key, known in settings.activations.items():
         value = config.get(key)
         if isinstance(value, str) and value not in known:
-            raise ParamcountError(f"= {shown(value)}", where=key, accepted="an activation of transformers without weights", nearest=near(value, known))
+            raise ParamcountError(f"= {shown(value)}", where=key, expected="an activation of transformers without weights", nearest=near(value, known))
     if settings.rope is not None and (rope := config.get("rope_scaling") or config.get("rope_parameters")):
         check_rope(rope, settings.rope, "rope_scaling" if config.get("rope_scaling") else "rope_parameters")
     for key, name in settings.sections.items():
@@ -96,22 +96,22 @@ def check_type(value: object, key: str, letters: str) -> None:
     special = isinstance(value, Mapping) and "__float__" in value and "f" in letters
     if special or (isinstance(value, tuple) and "l" in letters) or (isinstance(value, Mapping) and "d" in letters):
         return
-    raise ParamcountError(f"= {shown(value)}", where=key, accepted=" or ".join(NAMES[letter] for letter in letters.rstrip("ax")))
+    raise ParamcountError(f"= {shown(value)}", where=key, expected=" or ".join(NAMES[letter] for letter in letters.rstrip("ax")))
 
 
 def check_rope(rope: object, kinds: tuple[str, ...], key: str) -> None:
     """The kind of rotary positions, of all layers or of each kind of layer, and the numbers that the kind needs."""
     if not isinstance(rope, Mapping):
-        raise ParamcountError(f"= {shown(rope)}", where=key, accepted="a mapping")
+        raise ParamcountError(f"= {shown(rope)}", where=key, expected="a mapping")
     if blocks := {name: block for name, block in rope.items() if isinstance(block, Mapping)}:
         for name, block in blocks.items():
             check_rope(block, kinds, f"{key}.{name}")
         return
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind not in kinds:
-        raise ParamcountError(f"= {shown(kind)}", where=f"{key}.rope_type", accepted=", ".join(kinds), nearest=near(kind, kinds))
+        raise ParamcountError(f"= {shown(kind)}", where=f"{key}.rope_type", expected=", ".join(kinds), nearest=near(kind, kinds))
     for needed in ROPE_KEYS.get(str(kind), ()):
         if needed not in rope:
             raise ParamcountError(
-                f"is missing for rope_type = {kind}", where=f"{key}.{needed}", accepted="a list" if needed[:5] in ("short", "long_") else "a number"
+                f"is missing for rope_type = {kind}", where=f"{key}.{needed}", expected="a list" if needed[:5] in ("short", "long_") else "a number"
             )

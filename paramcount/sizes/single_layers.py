@@ -32,14 +32,14 @@ def of_single_layers(js: Mapping[str, Any], n_layers: int) -> dict[int, Own]:
     """
     given = js.get(PER_LAYER)
     if given is not None and not isinstance(given, Mapping):
-        raise ParamcountError(f"= {shown(given)}", where=PER_LAYER, accepted="a mapping of layers")
+        raise ParamcountError(f"= {shown(given)}", where=PER_LAYER, expected="a mapping of layers")
     found = {}
     for layer, sizes in (given or {}).items():
         written = str(layer)
         if not (written.isascii() and written.isdecimal() and len(written) < 10 and int(written) < n_layers):
-            raise ParamcountError(f"names layer {printable(written, 20)}", where=PER_LAYER, accepted=f"layers from 0 to {n_layers - 1}")
+            raise ParamcountError(f"names layer {printable(written, 20)}", where=PER_LAYER, expected=f"layers from 0 to {n_layers - 1}")
         if not isinstance(sizes, Mapping):
-            raise ParamcountError(f"= {shown(sizes)}", where=f"{PER_LAYER}.{written}", accepted="a mapping")
+            raise ParamcountError(f"= {shown(sizes)}", where=f"{PER_LAYER}.{written}", expected="a mapping")
         found[int(written)] = Own(f"{PER_LAYER}.{written}", sizes)
     return found
 

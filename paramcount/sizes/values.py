@@ -29,17 +29,17 @@ def parsed(settings: Iterable[str]) -> dict[str, object]:
         name, _, text = (piece.strip() for piece in setting.partition("="))
         where = f"--set {printable(name, 60)}".strip()
         if not name:
-            raise ParamcountError("names no size", where=where, accepted=SETTING)
+            raise ParamcountError("names no size", where=where, expected=SETTING)
         if not text:
-            raise ParamcountError("has no value", where=where, accepted=SETTING)
+            raise ParamcountError("has no value", where=where, expected=SETTING)
         if name in found:
-            raise ParamcountError("is given twice", where=where, accepted="every size once")
+            raise ParamcountError("is given twice", where=where, expected="every size once")
         if not text.isprintable():
-            raise ParamcountError(f"= {quoted(text)}", where=where, accepted="printable text")
+            raise ParamcountError(f"= {quoted(text)}", where=where, expected="printable text")
         try:
             found[name] = loads(f"value: {text}")["value"]
         except ParamcountError as error:
-            raise ParamcountError(f"= {quoted(text)}: {error.found}", where=where, accepted=VALUE) from None
+            raise ParamcountError(f"= {quoted(text)}: {error.found}", where=where, expected=VALUE) from None
     return found
 
 

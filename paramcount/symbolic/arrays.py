@@ -29,15 +29,15 @@ def _together(sizes: Mapping[str, Any], arrays: list[str], symbol: type) -> None
 
     for name, value in sizes.items():
         if isinstance(value, symbol):
-            raise ParamcountError(f"an array and {name} a symbol", where=arrays[0], accepted="arrays or symbols, not both at once")
+            raise ParamcountError(f"an array and {name} a symbol", where=arrays[0], expected="arrays or symbols, not both at once")
         if isinstance(value, int) and abs(value) > LARGEST_INT64:
-            raise ParamcountError(f"{name} = {shown(value)} beside an array", accepted=f"at most {LARGEST_INT64:,}; ints alone have no limit")
+            raise ParamcountError(f"{name} = {shown(value)} beside an array", expected=f"at most {LARGEST_INT64:,}; ints alone have no limit")
     shapes = {name: sizes[name].shape for name in arrays}
     try:
         broadcast_shapes(*shapes.values())
     except ValueError:
         listed = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())
-        raise ParamcountError(f"arrays of shapes that do not broadcast: {listed}", accepted="shapes that NumPy broadcasts") from None
+        raise ParamcountError(f"arrays of shapes that do not broadcast: {listed}", expected="shapes that NumPy broadcasts") from None
 
 
 def is_array(value: object) -> bool:
@@ -50,25 +50,25 @@ def refuse_overflow(count: Callable[[Mapping[str, Any]], Any], sizes: Mapping[st
     if any(is_array(value) for value in sizes.values()):
         largest = count({name: max(int(value.max()), -int(value.min())) if is_array(value) else abs(value) for name, value in sizes.items()})
         if largest > LARGEST_INT64:
-            raise ParamcountError(f"the largest of these counts is {largest:,}", accepted=f"at most {LARGEST_INT64:,} in arrays; ints have no limit")
+            raise ParamcountError(f"the largest of these counts is {largest:,}", expected=f"at most {LARGEST_INT64:,} in arrays; ints have no limit")
 
 
 def _whole(name: str, value: Any, least: int | None) -> Any:
-    accepted = f"a whole number{'' if least is None else f' from {least}'}, an array of them or a symbol"
+    expected = f"a whole number{'' if least is None else f' from {least}'}, an array of them or a symbol"
     lowest = -LARGEST_INT64 if least is None else least
     if is_array(value) and value.dtype.kind in "iu" and value.size:
         if value.min() < lowest or value.max() > LARGEST_INT64:
-            raise ParamcountError(f"{name} holds {value.min()} to {value.max()}", accepted=accepted)
+            raise ParamcountError(f"{name} holds {value.min()} to {value.max()}", expected=expected)
         return value.astype("int64") if value.ndim else int(value)
     if isinstance(value, int) and not isinstance(value, bool) and (least is None or value >= least):
         return value
-    raise ParamcountError(f"{name} = {shown(value)}", accepted=accepted)
+    raise ParamcountError(f"{name} = {shown(value)}", expected=expected)
 
 
-def refuse_where(wrong: Callable[[Any, Any], Any], problem: str, accepted: str, sizes: Mapping[str, Any], small: str, large: str) -> None:
+def refuse_where(wrong: Callable[[Any, Any], Any], problem: str, expected: str, sizes: Mapping[str, Any], small: str, large: str) -> None:
     """Raises where two sizes do not fit each other, at one point of a sweep or at all of them. Symbols are believed."""
     a, b = sizes[small], sizes[large]
     if all(is_array(size) or isinstance(size, int) for size in (a, b)):
         found = wrong(a, b)
         if found.any() if is_array(found) else found:
-            raise ParamcountError(f"{small} {problem} {large}", accepted=f"{accepted} {large}")
+            raise ParamcountError(f"{small} {problem} {large}", expected=f"{expected} {large}")

@@ -65,7 +65,7 @@ class Polynomial:
         return hash(constant) if set(self.terms) <= {()} else hash(frozenset(self.terms.items()))
 
     def _structure(self, *_: object) -> NoReturn:
-        raise ParamcountError(f"{self} is a size: structure must not depend on its value", accepted="+, - and *")
+        raise ParamcountError(f"{self} is a size: structure must not depend on its value", expected="+, - and *")
 
     __bool__ = __lt__ = __le__ = __gt__ = __ge__ = __index__ = __int__ = __float__ = _structure
     __iter__ = __floordiv__ = __truediv__ = __mod__ = __pow__ = __divmod__ = _structure
@@ -83,10 +83,10 @@ class Polynomial:
         """
         for name in self.names:
             if name not in sizes:
-                raise ParamcountError(f"{name} is missing", where="evaluate", accepted=", ".join(self.names))
+                raise ParamcountError(f"{name} is missing", where="evaluate", expected=", ".join(self.names))
         for name in sizes:
             if name not in self.names:
-                raise ParamcountError(f"unknown size {name}", where="evaluate", accepted=", ".join(self.names), nearest=near(name, self.names))
+                raise ParamcountError(f"unknown size {name}", where="evaluate", expected=", ".join(self.names), nearest=near(name, self.names))
         values = sweeps.checked(sizes, Polynomial, least=None)
         sweeps.refuse_overflow(Polynomial({monomial: abs(c) for monomial, c in self.terms.items()})._at, values)
         return self._at(values)
@@ -111,7 +111,7 @@ class Polynomial:
         Raises: ParamcountError for a size it does not depend on.
         """
         if size not in self.names:
-            raise ParamcountError(f"unknown size {printable(size)}", where="difference", accepted=", ".join(self.names), nearest=near(size, self.names))
+            raise ParamcountError(f"unknown size {printable(size)}", where="difference", expected=", ".join(self.names), nearest=near(size, self.names))
         grown = {name: symbols(name)[0] for name in self.names}
         grown[size] = grown[size] + by
         return _polynomial(self._at(grown)) - self

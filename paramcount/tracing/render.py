@@ -109,7 +109,7 @@ def with_every_layer(trace: Trace) -> Trace:
     """
     n = sum(prod(under.copies for under in step.layers) for step in trace.steps)
     if n > MOST_STEPS:
-        raise ParamcountError(f"{n:,} steps", where=f"{trace.id} --full", accepted=f"at most {MOST_STEPS:,}; without --full equal layers are folded")
+        raise ParamcountError(f"{n:,} steps", where=f"{trace.id} --full", expected=f"at most {MOST_STEPS:,}; without --full equal layers are folded")
     return trace._replace(steps=tuple(unfolded(trace.steps)))
 
 

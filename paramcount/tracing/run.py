@@ -21,21 +21,21 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
     for name, value in options._asdict().items():
         least = 0 if name == "past" else 1
         if value is not None and (type(value) is not int or not least <= value <= MOST):
-            raise ParamcountError(f"= {shown(value)}", where=name, accepted=f"a whole number from {least} to {MOST:,}")
+            raise ParamcountError(f"= {shown(value)}", where=name, expected=f"a whole number from {least} to {MOST:,}")
     rows = options.tokens if options.pad is None else options.pad
     if rows < options.tokens:
-        raise ParamcountError(f"= {options.pad} is less than tokens = {options.tokens}", where="pad", accepted=f"from {options.tokens}")
+        raise ParamcountError(f"= {options.pad} is less than tokens = {options.tokens}", where="pad", expected=f"from {options.tokens}")
     if options.pad is not None and options.past is not None:
-        raise ParamcountError("beside past: what is decoded is not padded", where="pad", accepted="one of them")
+        raise ParamcountError("beside past: what is decoded is not padded", where="pad", expected="one of them")
     sizes = model.sizes
     reach = rows + (options.past or 0)
     n_positions = getattr(sizes, "n_positions", None)
     if type(n_positions) is int and reach > n_positions:
-        raise ParamcountError(f"{reach:,} tokens, the position table has {n_positions:,} rows", where=model.id, accepted=f"at most {n_positions:,}")
+        raise ParamcountError(f"{reach:,} tokens, the position table has {n_positions:,} rows", where=model.id, expected=f"at most {n_positions:,}")
     out, part = next(iter(flows(sizes, model.reading.head)))
     walk = Walk(out, options)
     if options.past is not None and not walk.cached and not walk.causal:
-        raise ParamcountError("reads a text at once and keeps nothing of it", where=model.id, accepted="a trace without past")
+        raise ParamcountError("reads a text at once and keeps nothing of it", where=model.id, expected="a trace without past")
     walk.visit(out, Place(part=part))
     warnings = []
     if model.context_length is not None and reach > model.context_length:

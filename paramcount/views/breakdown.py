@@ -121,7 +121,7 @@ def keys(model: Model) -> Table:
     """
     reading = model.reading
     if not reading.origin:
-        raise ParamcountError("was not read from a config.json", where=model.id, accepted="the path of a config.json, or of a directory with one")
+        raise ParamcountError("was not read from a config.json", where=model.id, expected="the path of a config.json, or of a directory with one")
     rows = [*size_rows(model), *unread_rows(reading.unread)]
     names = ("key", "origin", "size", "value", "derived_from")
     data = {"schema_version": SCHEMA_VERSION, "id": model.id, "reference": reading.reference, "keys": [dict(zip(names, row, strict=True)) for row in rows]}

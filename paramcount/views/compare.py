@@ -58,7 +58,7 @@ def make_frame(models: Iterable[Model]) -> pandas.DataFrame:
     try:
         return frame.astype(kinds)
     except OverflowError:
-        raise ParamcountError("a count of 2⁶³ or more", accepted="smaller sizes, or paramcount.count, which has no limit") from None
+        raise ParamcountError("a count of 2⁶³ or more", expected="smaller sizes, or paramcount.count, which has no limit") from None
 
 
 def rows_of(models: Iterable[Model]) -> list[dict[str, Any]]:

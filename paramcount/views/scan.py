@@ -84,7 +84,7 @@ def find_configs(folder: Path) -> Listing:
         except OSError as error:
             problem = f"cannot be read: {error.strerror or type(error).__name__}"
             if place == str(folder):
-                raise ParamcountError(problem, where=printable(folder), accepted=EXPECTED) from None
+                raise ParamcountError(problem, where=printable(folder), expected=EXPECTED) from None
             listing.unreadable.append(Problem(relative(place, folder), problem))
             continue
         for entry in names:
@@ -115,4 +115,4 @@ def no_config(folder: Path, listing: Listing) -> ParamcountError:
     elif listing.skipped:
         first = listing.skipped[0]
         problem = f"holds no config.json; skipped: {first.path} {first.problem}" + (f", and {n:,} more" if (n := len(listing.skipped) - 1) else "")
-    return ParamcountError(problem, where=printable(folder), accepted="a cache or a model store")
+    return ParamcountError(problem, where=printable(folder), expected="a cache or a model store")

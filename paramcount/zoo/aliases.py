@@ -60,4 +60,4 @@ def find_column(name: str, known: Sequence[str]) -> str:
     found = found or [field for field in fields_by_key().get(name, ()) if field in known]
     if len(found) == 1:
         return found[0]
-    raise ParamcountError(f"unknown column {printable(name, 40)!r}", accepted=few(known, name), nearest=found or near(name, known))
+    raise ParamcountError(f"unknown column {printable(name, 40)!r}", expected=few(known, name), nearest=found or near(name, known))

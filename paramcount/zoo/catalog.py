@@ -23,7 +23,7 @@ def _load(id: str, path: Path) -> Model:
     entry = read_entry(path)
     if (entry.id, entry.family) != (id, path.parent.name):
         found = f"id {entry.id} of family {entry.family} is in {path.parent.name}/{path.name}"
-        raise ParamcountError(found, accepted="configs/<family>/<id>.yaml")
+        raise ParamcountError(found, expected="configs/<family>/<id>.yaml")
     return model_of_entry(entry)
 
 
@@ -43,9 +43,9 @@ def families() -> dict[str, Path]:
     try:
         found = {folder.name: folder for folder in sorted(CONFIGS.iterdir()) if folder.is_dir()}
     except OSError as error:
-        raise ParamcountError(f"the zoo cannot be read: {error.strerror}", where=printable(CONFIGS), accepted="a complete installation of paramcount") from None
+        raise ParamcountError(f"the zoo cannot be read: {error.strerror}", where=printable(CONFIGS), expected="a complete installation of paramcount") from None
     if not found:
-        raise ParamcountError("the zoo is empty", where=printable(CONFIGS), accepted="a complete installation of paramcount")
+        raise ParamcountError("the zoo is empty", where=printable(CONFIGS), expected="a complete installation of paramcount")
     return found
 
 

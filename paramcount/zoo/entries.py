@@ -21,7 +21,7 @@ from paramcount.sizes.rules import validated
 
 def one_line(text: str) -> str:
     if not text.isprintable():
-        raise ParamcountError(f"= {shown(text)}", accepted="a text of printable characters")
+        raise ParamcountError(f"= {shown(text)}", expected="a text of printable characters")
     return text
 
 
@@ -34,7 +34,7 @@ def day(value: object) -> datetime.date:
         pass
     if type(value) is datetime.date:
         return value
-    raise ParamcountError(f"= {shown(value)}", accepted="a date such as 2024-07-23")
+    raise ParamcountError(f"= {shown(value)}", expected="a date such as 2024-07-23")
 
 
 DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -117,7 +117,7 @@ class Entry(Record):
 def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
     """A zoo entry from its fields. `architecture` and `config` are required, provenance is not.
 
-    Raises: ParamcountError naming the field, what was found, what is accepted and the nearest.
+    Raises: ParamcountError naming the field, what was found, what is expected and the nearest.
     """
     fields = dict(document)
     if default_id and "id" not in fields:
@@ -126,19 +126,19 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
     if fields.get("estimate") is not True:
         for name in ("architecture", "config"):
             if fields.get(name) is None:
-                raise ParamcountError("is missing", where=name, accepted="architecture and config, or estimate: true and claims")
+                raise ParamcountError("is missing", where=name, expected="architecture and config, or estimate: true and claims")
         try:
             found = architecture(fields["architecture"])
         except ParamcountError as error:
             raise error.inside("architecture") from None
         if not isinstance(fields["config"], Mapping):
-            raise ParamcountError(f"= {shown(fields['config'])}", where="config", accepted="a mapping of sizes")
+            raise ParamcountError(f"= {shown(fields['config'])}", where="config", expected="a mapping of sizes")
         try:
             fields["config"] = validated(found, dict(fields["config"]))
         except ParamcountError as error:
             raise error.inside("config") from None
     elif fields.get("config") is not None:
-        raise ParamcountError("stands in an estimate", where="config", accepted="claims")
+        raise ParamcountError("stands in an estimate", where="config", expected="claims")
     try:
         entry = Entry.model_validate(fields)
     except ValidationError as error:
@@ -146,14 +146,14 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
     known: set[str] = set()
     for i, source in enumerate(entry.sources):
         if source.id in known:
-            raise ParamcountError(f"= {shown(source.id)} a second time", where=f"sources.{i}.id", accepted="every id once")
+            raise ParamcountError(f"= {shown(source.id)} a second time", where=f"sources.{i}.id", expected="every id once")
         known.add(source.id)
     cited: dict[str, tuple[Published | Claim, ...]] = {"published": entry.published, "claims": entry.claims}
     for place, items in cited.items():
         for i, item in enumerate(items):
             if item.source not in known:
-                accepted = ", ".join(sorted(known)) or "an id of sources"
-                raise ParamcountError(f"= {shown(item.source)}", where=f"{place}.{i}.source", accepted=accepted, nearest=near(item.source, known))
+                expected = ", ".join(sorted(known)) or "an id of sources"
+                raise ParamcountError(f"= {shown(item.source)}", where=f"{place}.{i}.source", expected=expected, nearest=near(item.source, known))
     for i, figure in enumerate(entry.published):
         try:
             parse(figure.value)

@@ -48,7 +48,7 @@ class Model:
             raise ParamcountError(
                 "is an estimate: claims and no sizes, so there is nothing to count",
                 where=self.id,
-                accepted=f"paramcount {self.id} --estimates shows the claims",
+                expected=f"paramcount {self.id} --estimates shows the claims",
             )
         return self.config
 

@@ -97,8 +97,8 @@ def find(name: str) -> str:
     if name and (id := known.get(folded(name[:LONGEST]))):
         return id
     if name in zoo.families():
-        raise ParamcountError(f"{name} is a family of {len(list(zoo.ids(name)))} models", accepted=f"one of them: {few(zoo.ids(name))}")
-    raise ParamcountError(f"unknown model {quoted(name)}", accepted="what `paramcount list` names, or a path such as ./model.yaml", nearest=nearest_to(name))
+        raise ParamcountError(f"{name} is a family of {len(list(zoo.ids(name)))} models", expected=f"one of them: {few(zoo.ids(name))}")
+    raise ParamcountError(f"unknown model {quoted(name)}", expected="what `paramcount list` names, or a path such as ./model.yaml", nearest=nearest_to(name))
 
 
 def nearest_to(name: str) -> list[str]:
@@ -144,7 +144,7 @@ def load(spec: object, *, download: bool = False, strict: bool = False) -> zoo.M
     >>> load({"model_type": "qwen3", "num_hidden_layers": 36}).config.n_layers
     36
 
-    Raises: ParamcountError for anything else, saying what was found and what is accepted.
+    Raises: ParamcountError for anything else, saying what was found and what is expected.
     """
     model = spec if isinstance(spec, zoo.Model) else _found(spec, download)
     if warnings := model.warnings:
@@ -165,7 +165,7 @@ def _found(spec: object, download: bool) -> zoo.Model:
         return _from_path(os.fsdecode(spec))
     if is_config(spec):
         return _from_object(spec)
-    raise ParamcountError(f"{type(spec).__name__} is not a model", accepted=SPEC_HELP)
+    raise ParamcountError(f"{type(spec).__name__} is not a model", expected=SPEC_HELP)
 
 
 def is_config(spec: object) -> bool:
@@ -177,7 +177,7 @@ def _from_object(config: Any) -> zoo.Model:
     """The model of a config object, read as the config.json that it would be saved as."""
     document = json.loads(json.dumps(config.to_dict(), default=str))
     if not isinstance(document, dict):
-        raise ParamcountError(f"to_dict() of {type(config).__name__} returns no mapping", accepted=SPEC_HELP)
+        raise ParamcountError(f"to_dict() of {type(config).__name__} returns no mapping", expected=SPEC_HELP)
     name = getattr(config, "name_or_path", None)
     return load_document(document, printable(name, 100) if isinstance(name, str) and name else "unnamed")
 
@@ -191,8 +191,8 @@ def _from_url(url: str, download: bool) -> zoo.Model:
 
     path = _in_cache(repo, revision, download) if config_files.REPO.fullmatch(repo) else None
     if path is None and not download:
-        accepted = f"--download, or https://huggingface.co/{repo} for the main revision"
-        raise ParamcountError(f"revision {quoted(revision)} of {quoted(repo)} is not in the local Hugging Face cache", accepted=accepted)
+        expected = f"--download, or https://huggingface.co/{repo} for the main revision"
+        raise ParamcountError(f"revision {quoted(revision)} of {quoted(repo)} is not in the local Hugging Face cache", expected=expected)
     return load_path(path or config_files.download(repo, revision))
 
 
@@ -207,8 +207,8 @@ def _by_name(name: str, download: bool) -> zoo.Model:
             raise
         path = _in_cache(name, "main", download)
         if path is None and not download:
-            accepted = "what `paramcount list` names, a repository of the local Hugging Face cache, or --download"
-            raise ParamcountError(f"unknown model {quoted(name)}", accepted=accepted, nearest=nearest_to(name)) from None
+            expected = "what `paramcount list` names, a repository of the local Hugging Face cache, or --download"
+            raise ParamcountError(f"unknown model {quoted(name)}", expected=expected, nearest=nearest_to(name)) from None
         return load_path(path or config_files.download(name))
 
 
@@ -256,10 +256,10 @@ def load_document(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Mo
     """
     is_hub, is_entry = "model_type" in content, "architecture" in content and "config" in content
     if is_hub and is_entry:
-        raise ParamcountError("model_type beside architecture and config", accepted="a config.json or a zoo entry, not both")
+        raise ParamcountError("model_type beside architecture and config", expected="a config.json or a zoo entry, not both")
     if is_hub:
         if wrong := [key for key in content if not isinstance(key, str)]:
-            raise ParamcountError(f"the key {shown(wrong[0])} is not a string", accepted="the keys of a config.json")
+            raise ParamcountError(f"the key {shown(wrong[0])} is not a string", expected="the keys of a config.json")
         return _from_config(content, id, name)
     if is_entry or content.get("estimate") is True or "architecture" in content or isinstance(content.get("config"), Mapping):
         return zoo.model_of_entry(zoo.parse_entry(content, id))
@@ -286,7 +286,7 @@ def select(words: object, *, estimates: bool = False, download: bool = False) ->
     if isinstance(words, (str, os.PathLike, Mapping, zoo.Model)) or is_config(words):
         words = [words]
     if isinstance(words, bytes) or not isinstance(words, Iterable):
-        raise ParamcountError(f"{type(words).__name__} is not a list of models", accepted=f"a list of any of these: {SPEC_HELP}")
+        raise ParamcountError(f"{type(words).__name__} is not a list of models", expected=f"a list of any of these: {SPEC_HELP}")
     found: dict[zoo.Model, None] = {}
     for word in words:
         many = expand(word)
@@ -314,5 +314,5 @@ def expand(word: object) -> list[str] | None:
     exact, loose = word[:LONGEST].casefold(), folded(word[:LONGEST])
     matching = [id for id in zoo.ids() if fnmatchcase(id, exact)] or [id for id in zoo.ids() if fnmatchcase(folded(id), loose)]
     if not matching:
-        raise ParamcountError(f"no model matches {quoted(word)}", accepted="a pattern over the ids of `paramcount list`: 'qwen3-*'")
+        raise ParamcountError(f"no model matches {quoted(word)}", expected="a pattern over the ids of `paramcount list`: 'qwen3-*'")
     return matching

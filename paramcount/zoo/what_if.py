@@ -25,7 +25,7 @@ def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
         for name, value in flat(changes):
             path = known(sizes, name)
             if path in wanted:
-                raise ParamcountError(f"is given twice, as {names[path]} and as {quoted(name)}", where=path, accepted="every size once")
+                raise ParamcountError(f"is given twice, as {names[path]} and as {quoted(name)}", where=path, expected="every size once")
             wanted[path], names[path] = value, quoted(name)
         config = changed(sizes, wanted)
     except ParamcountError as error:
@@ -87,7 +87,7 @@ def known(sizes: Sizes, path: str) -> str:
     found = also_called(path, sizes)
     if len(found) == 1:
         return found[0]
-    raise ParamcountError(f"has no size {quoted(path)}", accepted=few(paths, path[:LONGEST]), nearest=found or meant(path, sizes))
+    raise ParamcountError(f"has no size {quoted(path)}", expected=few(paths, path[:LONGEST]), nearest=found or meant(path, sizes))
 
 
 def also_called(path: str, sizes: Sizes) -> list[str]:
@@ -110,12 +110,12 @@ def changed(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:
         if rest:
             below.setdefault(name, {})[rest] = value
         elif name in inner_configs(type(sizes)) and value is not None and not isinstance(value, Sizes):
-            raise ParamcountError(f"= {shown(value)}", where=name, accepted=f"its sizes one by one, such as {next(iter(named(sizes, name)), 'none')}")
+            raise ParamcountError(f"= {shown(value)}", where=name, expected=f"its sizes one by one, such as {next(iter(named(sizes, name)), 'none')}")
         else:
             values[name] = value
     for name, settings in below.items():
         if values[name] is None:
-            raise ParamcountError("is null and has sizes", where=name, accepted="one of both")
+            raise ParamcountError("is null and has sizes", where=name, expected="one of both")
         try:
             values[name] = changed(values[name], settings)
         except ParamcountError as error:
@@ -173,7 +173,7 @@ def helped(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object]) -
             beside = [value + sign * i for i in range(1, MOST_TRIED) for sign in (-1, 1)] if type(value) is int else []
             if example := first_that_fits(sizes, wanted, path, beside):
                 hint = f", or {example}"
-    return ParamcountError(error.found, where=error.where, accepted=error.accepted + hint, nearest=error.nearest)
+    return ParamcountError(error.found, where=error.where, expected=error.expected + hint, nearest=error.nearest)
 
 
 def fields_in(where: str, known: Sequence[str]) -> list[str]:
@@ -186,7 +186,7 @@ def fields_in(where: str, known: Sequence[str]) -> list[str]:
 def example_of(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object], path: str) -> str:
     """One more size to change, and to what, so that the wanted ones can be; empty where none is found. Words for every layer are only begun."""
     value = at(sizes, path)
-    numbers = {int(n) for n in re.findall(r"\d{1,12}", f"{error.found} {error.accepted}")}
+    numbers = {int(n) for n in re.findall(r"\d{1,12}", f"{error.found} {error.expected}")}
     candidates: list[Any] = []
     if type(value) is int:
         divisors = {n // d for n in numbers for d in range(1, 257) if n % d == 0}

@@ -110,7 +110,7 @@ def test_the_text_fills_every_position(tmp_path: Path) -> None:
     found = ours(path, text, top=300)
     assert len(found.ids) == 64
     assert_same(found, logits_of_reference(tmp_path, found.ids))
-    with pytest.raises(ParamcountError, match=r"^text: 65 tokens \(accepted: 1 to 64 tokens\)$"):
+    with pytest.raises(ParamcountError, match=r"^text: 65 tokens \(expected 1 to 64 tokens\)$"):
         ours(path, text + " the")
 
 
@@ -179,5 +179,5 @@ def test_other_heads_of_the_same_weights_are_other_words_so_they_are_refused(tmp
     sizes = load_path(tmp_path / "config.json").sizes
     (tmp_path / "config.json").write_text(config.replace('"n_head": 4', '"n_head": 6'), encoding="utf-8")
     assert '"n_head": 6' in (tmp_path / "config.json").read_text(encoding="utf-8")
-    with pytest.raises(ParamcountError, match=r"config\.json: n_head = 6 \(accepted: 4: what the pass computes\)$"):
+    with pytest.raises(ParamcountError, match=r"config\.json: n_head = 6 \(expected 4: what the pass computes\)$"):
         run(sizes, path, TEXT)

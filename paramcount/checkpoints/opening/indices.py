@@ -54,7 +54,7 @@ def index_of(text: str) -> Index:
     def file_of(tensor: str, file: str) -> str:
         if file not in files:
             if len(files) == MOST_FILES:
-                raise ParamcountError(f"names more than {MOST_FILES:,} files", where="weight_map", accepted=f"at most {MOST_FILES:,}")
+                raise ParamcountError(f"names more than {MOST_FILES:,} files", where="weight_map", expected=f"at most {MOST_FILES:,}")
             files[file] = below(file, tensor)
         return files[file]
 
@@ -73,17 +73,17 @@ def index_of(text: str) -> Index:
         else:
             others.append(key)
             if len(others) > MOST_OTHERS:
-                raise ParamcountError(f"holds more than {MOST_OTHERS} blocks beside its map", accepted=WHAT)
+                raise ParamcountError(f"holds more than {MOST_OTHERS} blocks beside its map", expected=WHAT)
             at = _other(key, text, at, total)
         return None, at
 
     _, at = members(text, 0, block)
     ended(text, at)
     if not found:
-        raise ParamcountError("names no tensor", where="weight_map", accepted=f"{WHAT}, with a file for each tensor")
+        raise ParamcountError("names no tensor", where="weight_map", expected=f"{WHAT}, with a file for each tensor")
     pickled = {file.lower().endswith(PICKLES) for file in files}
     if len(pickled) > 1:
-        raise ParamcountError("names both safetensors files and pickles", where="weight_map", accepted="files of one kind")
+        raise ParamcountError("names both safetensors files and pickles", where="weight_map", expected="files of one kind")
     return Index(found, tuple(sorted(files)), total[0] if total else None)
 
 
@@ -93,7 +93,7 @@ def _other(key: str, text: str, at: int, total: list[int]) -> int:
     try:
         _, end = DECODER.raw_decode(piece)
     except (ValueError, RecursionError):
-        raise ParamcountError(f"is not JSON, or longer than {LARGEST_METADATA:,} characters", where=printable(key, 60), accepted=WHAT) from None
+        raise ParamcountError(f"is not JSON, or longer than {LARGEST_METADATA:,} characters", where=printable(key, 60), expected=WHAT) from None
     if key == "metadata" and piece[:end] != "null":
         try:
             said = loads(piece[:end]).get("total_size")
@@ -109,7 +109,7 @@ def _bytes(said: object) -> int:
     if isinstance(said, float) and said.is_integer():
         said = int(said)
     if type(said) is not int or not 0 <= said < 2**63:
-        raise ParamcountError(f"= {shown(said)}", where="metadata.total_size", accepted="a whole number of bytes")
+        raise ParamcountError(f"= {shown(said)}", where="metadata.total_size", expected="a whole number of bytes")
     return said
 
 
@@ -121,6 +121,6 @@ def below(file: str, tensor: str) -> str:
     parts = file.split("/")
     inside = file.isprintable() and "\\" not in file and not DRIVE.match(file) and not {"", ".", ".."} & set(parts)
     if not inside or not file.lower().endswith((".safetensors", *PICKLES)):
-        accepted = "a .safetensors or .bin file beside the index or below it"
-        raise ParamcountError(f"is in the file {quoted(file)}", where=f"weight_map: {of_tensor(tensor)}", accepted=accepted)
+        expected = "a .safetensors or .bin file beside the index or below it"
+        raise ParamcountError(f"is in the file {quoted(file)}", where=f"weight_map: {of_tensor(tensor)}", expected=expected)
     return file

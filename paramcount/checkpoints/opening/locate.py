@@ -115,7 +115,7 @@ def _of_index(path: Path, text: str) -> Source:
     """The files that an index names, and those that it should have named."""
     try:
         if not PLACING.search(text):
-            raise ParamcountError("is neither an index of several files nor a saved header", accepted=ACCEPTED)
+            raise ParamcountError("is neither an index of several files nor a saved header", expected=ACCEPTED)
         index = index_of(text)
     except ParamcountError as error:
         raise error.at(printable(path)) from None
@@ -130,7 +130,7 @@ def _of_file(path: Path) -> Source:
     """The files that one file stands for: itself, or all that are numbered like it."""
     ending = path.suffix.lower()
     if ending in REFUSED:
-        raise ParamcountError(f"is a pickle by its ending {ending}: none is ever loaded", accepted=ACCEPTED)
+        raise ParamcountError(f"is a pickle by its ending {ending}: none is ever loaded", expected=ACCEPTED)
     format = kind_of(path.name) or _by_content(path)
     place = place_of(path.name)
     if place is None or not os.path.isfile(path):
@@ -161,9 +161,9 @@ def _by_content(path: Path) -> str:
         return "gguf"
     for start, what in KNOWN:
         if data.startswith(start) and data[8:9] != b"{":
-            raise ParamcountError(f"is {what}", accepted=ACCEPTED)
+            raise ParamcountError(f"is {what}", expected=ACCEPTED)
     if data[8:9] != b"{":
-        raise ParamcountError("is no checkpoint by its name or how it begins", accepted=ACCEPTED)
+        raise ParamcountError("is no checkpoint by its name or how it begins", expected=ACCEPTED)
     return "safetensors"
 
 
@@ -183,7 +183,7 @@ def listing(folder: Path) -> list[str]:
         with os.scandir(folder) as entries:
             for i, entry in enumerate(entries):
                 if i == MOST_ENTRIES:
-                    raise ParamcountError(f"holds more than {MOST_ENTRIES:,} files", where=printable(folder), accepted="the folder of a checkpoint")
+                    raise ParamcountError(f"holds more than {MOST_ENTRIES:,} files", where=printable(folder), expected="the folder of a checkpoint")
                 if not os.path.isdir(entry.path):
                     names.append(entry.name)
     except OSError as error:
@@ -206,20 +206,20 @@ def in_folder(folder: Path) -> Source:
 
         return in_folder(snapshot(folder).parent)
     if held:
-        raise ParamcountError(f"holds {len(held):,} checkpoints: {_listed([source.named for source in held])}", accepted="one of them")
+        raise ParamcountError(f"holds {len(held):,} checkpoints: {_listed([source.named for source in held])}", expected="one of them")
     pickles = [name for name in names if name.lower().endswith(REFUSED)]
     if pickles or names:
         only = f"only {_listed(pickles)}: a pickle is never loaded" if pickles else f"only {_listed(names)}"
     else:
         only = "only folders" if any(folder.iterdir()) else "it is empty"
-    raise ParamcountError(f"holds no checkpoint, {only}", accepted=ACCEPTED)
+    raise ParamcountError(f"holds no checkpoint, {only}", expected=ACCEPTED)
 
 
 def _choices(folder: Path, names: Sequence[str]) -> Iterator[Source]:
     """The checkpoints of a folder: of each index, and of the files that none of them speaks of."""
     indices = [name for name in names if INDEX.fullmatch(name)]
     if len(indices) > LISTED:
-        raise ParamcountError(f"holds {len(indices):,} indices: {_listed(indices)}", accepted="one of them")
+        raise ParamcountError(f"holds {len(indices):,} indices: {_listed(indices)}", expected="one of them")
     taken = set()
     for name in indices:
         source = _of_index(folder / name, read_text(folder / name, ACCEPTED, LARGEST_INDEX))

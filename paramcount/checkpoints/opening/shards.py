@@ -69,7 +69,7 @@ def gathered(folder: Path, names: Sequence[str], format: str, index: Index | Non
                     metadata.setdefault(key, value)
         watch(len(files), len(names))
     if len(gone) == len(names) and not index:
-        raise ParamcountError(f"none of its {len(names):,} files can be read: {printable(names[0])} {gone[names[0]]}", accepted="files that are there")
+        raise ParamcountError(f"none of its {len(names):,} files can be read: {printable(names[0])} {gone[names[0]]}", expected="files that are there")
     faults = [*incomplete(names, gone, index), *of_splits(splits, len(tensors))]
     if index:
         tensors |= {tensor: Held(file) for tensor, file in placed.items() if file in gone and tensor not in tensors}
@@ -101,6 +101,6 @@ def absent(path: Path) -> str | None:
 
 def _bounded(tensors: int, headers: int) -> None:
     if tensors > MOST_TENSORS:
-        raise ParamcountError(f"its files hold more than {MOST_TENSORS:,} tensors together", accepted=f"at most {MOST_TENSORS:,}")
+        raise ParamcountError(f"its files hold more than {MOST_TENSORS:,} tensors together", expected=f"at most {MOST_TENSORS:,}")
     if headers > MOST_HEADERS:
-        raise ParamcountError(f"the headers of its files have more than {MOST_HEADERS:,} bytes together", accepted=f"at most {MOST_HEADERS:,}")
+        raise ParamcountError(f"the headers of its files have more than {MOST_HEADERS:,} bytes together", expected=f"at most {MOST_HEADERS:,}")

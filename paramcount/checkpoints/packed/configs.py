@@ -49,7 +49,7 @@ def _at(said: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, Any] | N
     for key in keys:
         found = found.get(key) if isinstance(found, Mapping) else None
     if found is not None and not isinstance(found, Mapping):
-        raise ParamcountError(f"= {shown(found)}", where=".".join(keys), accepted="a mapping")
+        raise ParamcountError(f"= {shown(found)}", where=".".join(keys), expected="a mapping")
     return found
 
 

@@ -162,7 +162,7 @@ def fits(groups: Iterable[Group], said: Said) -> list[Fit]:
     """
     groups = list(groups)
     if len({group.pieces for group in groups}) > MOST_SHAPES:
-        raise ParamcountError(f"packed tensors of more than {MOST_SHAPES:,} shapes", accepted="those of a model, whose layers are alike")
+        raise ParamcountError(f"packed tensors of more than {MOST_SHAPES:,} shapes", expected="those of a model, whose layers are alike")
     read = {found: words_read(found, said) for found in {group.pieces for group in groups if group.family == "words" and group.pieces}}
     votes = Counter(_usual(fit.packing) for group in groups if (fit := read.get(group.pieces)) and fit.packing)
     usual = max(votes, key=lambda packing: votes[packing]) if votes else None

@@ -90,7 +90,7 @@ def layout_of(declared: str, architecture: str | None) -> str:
         raise ParamcountError(f"llama.cpp's names are not known for the architecture {declared}", nearest=near(declared, tables.LAYOUTS))
     if architecture is not None and architecture not in fitting:
         found = f"= {quoted(architecture)}, which does not hold the declared architecture {declared}"
-        raise ParamcountError(found, where="general.architecture", accepted=" or ".join(fitting))
+        raise ParamcountError(found, where="general.architecture", expected=" or ".join(fitting))
     return architecture or fitting[0]
 
 

@@ -95,4 +95,4 @@ def _eight_bit_floats(config: Mapping[str, Any]) -> bool:
 
 def refused(name: str) -> ParamcountError:
     """What is to be raised of a scheme that is not read."""
-    return ParamcountError(f"is quantised by a scheme that is not read: {name}", accepted=READ)
+    return ParamcountError(f"is quantised by a scheme that is not read: {name}", expected=READ)

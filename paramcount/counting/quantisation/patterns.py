@@ -24,8 +24,8 @@ def expression(text: str) -> re.Pattern[str]:
     """
     head = re.sub(r"(?:\.\*)+\$?$", "", text)
     if len(text) > LONGEST or not PLAIN.fullmatch(text) or re.search(r"\)[*+?{]|[*+?}][*+{]", text) or len(REPEAT.findall(head)) > MOST_REPEATS:
-        raise ParamcountError(f"= {shown(text)} is a regular expression that paramcount does not read", accepted="names, with at most two of `.*`")
+        raise ParamcountError(f"= {shown(text)} is a regular expression that paramcount does not read", expected="names, with at most two of `.*`")
     try:
         return re.compile(text)
     except re.error:
-        raise ParamcountError(f"= {shown(text)} is no regular expression", accepted="names, with `re:` before a regular expression") from None
+        raise ParamcountError(f"= {shown(text)} is no regular expression", expected="names, with `re:` before a regular expression") from None

@@ -57,7 +57,7 @@ def plan_of(config: object, document: Mapping[str, Any]) -> Plan:
     Raises: ParamcountError if it is none that is understood, or says no number of bytes.
     """
     if not isinstance(config, Mapping):
-        raise ParamcountError(f"= {shown(config)}", accepted="a mapping")
+        raise ParamcountError(f"= {shown(config)}", expected="a mapping")
     is_bitsandbytes = config.get("load_in_4bit") or config.get("load_in_8bit")
     method = "bitsandbytes" if is_bitsandbytes else config.get("quant_method")
     if method is None:
@@ -108,7 +108,7 @@ def dtype_of(document: Mapping[str, Any]) -> str | None:
         if value is not None:
             name = value.removeprefix("torch.") if isinstance(value, str) else ""
             if name not in DTYPES:
-                raise ParamcountError(f"dtype = {shown(value)}", accepted=", ".join(DTYPES))
+                raise ParamcountError(f"dtype = {shown(value)}", expected=", ".join(DTYPES))
             return DTYPES[name]
     return None
 
@@ -120,7 +120,7 @@ def names_in(config: Mapping[str, Any], *keys: str) -> tuple[str, ...]:
         if value is None:
             continue
         if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
-            raise ParamcountError(f"{key} = {shown(value)}", accepted="a list of names")
+            raise ParamcountError(f"{key} = {shown(value)}", expected="a list of names")
         return tuple(name for name in value if name)
     return ()
 
@@ -129,7 +129,7 @@ def eight_bit_floats(said: Said, config: Mapping[str, Any], kept: tuple[str, ...
     """FP8 in blocks or with one scale per tensor. Source: FineGrainedFP8Config of the reference."""
     has_block = config.get("weight_block_size", FP8_BLOCK) is not None
     if has_block and said.block is None and "weight_block_size" in config:
-        raise ParamcountError(f"weight_block_size = {shown(config['weight_block_size'])}", accepted="two whole numbers from 1")
+        raise ParamcountError(f"weight_block_size = {shown(config['weight_block_size'])}", expected="two whole numbers from 1")
     block = (said.block or FP8_BLOCK) if has_block else (0, 0)
     bytes_as_scales = config.get("scale_fmt") == "ue8m0"
     beside = (Piece("activation scale", "F32", ()),) if config.get("activation_scheme") == "static" else ()
@@ -164,7 +164,7 @@ def bitsandbytes(config: Mapping[str, Any], dtype: str) -> Plan:
         return Plan("bitsandbytes", "bitsandbytes 8-bit", (Group(scheme, Packing("bnb int8", "I8", 8, (1, 0), "F32")),), dtype)
     kind, nested = config.get("bnb_4bit_quant_type", "fp4"), config.get("bnb_4bit_use_double_quant", False)
     if kind not in ("fp4", "nf4"):
-        raise ParamcountError(f"bnb_4bit_quant_type = {shown(kind)}", accepted="fp4 or nf4")
+        raise ParamcountError(f"bnb_4bit_quant_type = {shown(kind)}", expected="fp4 or nf4")
     written = next(name for name, short in DTYPES.items() if short == dtype)
     packing = Packing("bnb 4-bit nested" if nested else "bnb 4-bit", "U8", 4, (1, 0), f"{kind} {written}")
     text = f"bitsandbytes {kind.upper()}{' with double quantisation' if nested else ''}"
@@ -227,4 +227,4 @@ def blocks_of(strategy: object, size: object, structure: object) -> tuple[int, i
         case "block":
             if block := block_of(structure):
                 return block
-    raise ParamcountError(f"has weights with the strategy {quoted(str(strategy))}", accepted="tensor, channel, group or block, with its size")
+    raise ParamcountError(f"has weights with the strategy {quoted(str(strategy))}", expected="tensor, channel, group or block, with its size")

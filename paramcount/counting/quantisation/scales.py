@@ -153,7 +153,7 @@ def converted(tensor: Tensor, scheme: Scheme) -> tuple[Repeat, ...] | None:
     layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
     module = tensor.name.removesuffix(".weight").replace("{expert}", "0")
     if layer is not None and layer.count > MOST_LAYERS:
-        raise ParamcountError(f"{layer.count:,} layers, each of which quantization_config may name", accepted=f"at most {MOST_LAYERS:,}")
+        raise ParamcountError(f"{layer.count:,} layers, each of which quantization_config may name", expected=f"at most {MOST_LAYERS:,}")
     indices = (0,) if layer is None else layer.indices
     left = [i for i in indices if scheme.takes(module.replace("{layer}", str(i)))]
     if not left:
