@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from paramcount.errors import ParamcountError
+
 if TYPE_CHECKING:
     import pandas
 
@@ -155,10 +157,16 @@ def formula(model: object, of: str = "total", **structure: object) -> Polynomial
     >>> print(total.difference("n_layers"))
     d_model · (2·d_head·(n_heads + n_kv_heads) + 3·d_ff + 2)
     """
-    from paramcount.explaining.formulas import architecture_formula, model_formula, names_architecture
+    from paramcount.explaining.formulas import architecture_formula, model_formula, names_architecture, with_architectures
 
     name = names_architecture(model)
-    return model_formula(load(model), of, structure) if name is None else architecture_formula(name, of, structure)
+    if name is not None:
+        return architecture_formula(name, of, structure)
+    try:
+        found = load(model)
+    except ParamcountError as error:
+        raise with_architectures(error, model) from None
+    return model_formula(found, of, structure)
 
 
 def why(model: object, number: str | int | None = None, *, download: bool = False, set: Settings | None = None) -> tuple[Why, ...]:

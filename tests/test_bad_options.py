@@ -117,7 +117,7 @@ def test_a_terminal_without_the_signs_gets_ascii() -> None:
 
 
 def test_an_interrupt_leaves_with_130_and_nothing_written() -> None:
-    code = f"import os, signal, paramcount.cli.show as s; s.counted = lambda m: os.kill(os.getpid(), signal.SIGINT); {MAIN}"
+    code = f"import os, signal, paramcount.cli.show as s; s.count_model = lambda m: os.kill(os.getpid(), signal.SIGINT); {MAIN}"
     done = run("gpt2-small", "-o", "out.csv", code=code)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"")
     assert not Path("out.csv").exists()

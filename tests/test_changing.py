@@ -31,7 +31,7 @@ STACKED = [id for id in IDS if "n_layers" in type(zoo.entry(id).sizes).model_fie
 LISTED = [id for id in STACKED if "layer_types" in type(zoo.entry(id).sizes).model_fields]
 OTHERS = [id for id in STACKED if id not in LISTED]
 LLAMA_LAYER = 4096 * 4096 + 2 * 1024 * 4096 + 4096 * 4096 + 3 * 14336 * 4096 + 2 * 4096
-WITHOUT_A_MODEL = {"help", "architectures", "audit", "list", "scan"}
+WITHOUT_A_MODEL = {"help", "architectures", "audit", "list", "scan", "schema"}
 TINY_OLMOE = {"model_type": "olmoe", "hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
 COMPOSITE = {"model_type": "llava", "text_config": {"model_type": "llama", "num_hidden_layers": 4}, "vision_config": {"model_type": "clip_vision_model"}}
 

@@ -325,7 +325,7 @@ def test_the_file_is_the_golden_one(name: str) -> None:
 
 
 def test_the_same_model_gives_the_same_bytes_in_every_process() -> None:
-    code = "import sys; from paramcount.drawing.pictures import draw; sys.stdout.buffer.write(draw('mixtral-8x7b').svg().encode())"
+    code = "import sys; from paramcount.api import draw; sys.stdout.buffer.write(draw('mixtral-8x7b').svg().encode())"
     outputs = {
         subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed}).stdout for seed in "12"
     }

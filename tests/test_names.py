@@ -12,7 +12,7 @@ import paramcount as pc
 from paramcount import zoo
 from paramcount.cli import main
 from paramcount.formats.strict_yaml import load_file
-from paramcount.zoo import names
+from paramcount.zoo import catalog, entries, names
 from paramcount.zoo.names import expand, find, is_path, select
 from tests.refusing import assert_one_line, command_refusal, refusal
 
@@ -175,8 +175,8 @@ def _a_zoo_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     text = f"architecture: gpt2\nfamily: tiny\nconfig: {{{sizes}}}\n"
     for name in ("configs/tiny/tiny-1.yaml", "configs/tiny/tiny-2.yml", "secret.yaml", "configs/secret.yaml"):
         (tmp_path / name).write_text(text, encoding="utf-8")
-    monkeypatch.setattr(zoo, "CONFIGS", tmp_path / "configs")
-    caches: tuple[Any, ...] = (zoo.families, vars(zoo)["_load"], names.spellings)
+    monkeypatch.setattr(catalog, "CONFIGS", tmp_path / "configs")
+    caches: tuple[Any, ...] = (zoo.families, vars(catalog)["_load"], names.spellings)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -197,7 +197,8 @@ def test_no_name_leaves_the_zoo(name: str, monkeypatch: pytest.MonkeyPatch) -> N
         opened.append(path)
         return load_file(path, until)
 
-    monkeypatch.setattr(zoo, "load_file", load)
+    monkeypatch.setattr(catalog, "load_file", load)
+    monkeypatch.setattr(entries, "load_file", load)
     assert zoo.path_of(name) is None
     with pytest.raises(pc.ParamcountError) as caught:
         zoo.entry(name)
@@ -214,7 +215,7 @@ def test_an_entry_in_the_wrong_place_is_refused_by_name(tmp_path: Path) -> None:
     path.write_text((tmp_path / "secret.yaml").read_text(encoding="utf-8").replace("tiny", "small"), encoding="utf-8")
     with pytest.raises(pc.ParamcountError) as caught:
         pc.load("tiny-3")
-    assert str(caught.value) == "id tiny-3 of family small stands in tiny/tiny-3.yaml (expected configs/<family>/<id>.yaml)"
+    assert str(caught.value) == "id tiny-3 of family small is in tiny/tiny-3.yaml (expected configs/<family>/<id>.yaml)"
 
 
 # ---- spellings never run numbers together

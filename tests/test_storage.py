@@ -150,7 +150,7 @@ def test_an_ignored_module_is_not_packed_and_a_regular_expression_is_read() -> N
         ({"quant_method": "aqlm"}, "says aqlm, whose stored size paramcount does not compute in this form"),
         ({"quant_method": "auto-round", "packing_format": "auto_round:auto_gptq", "bits": 4}, "says auto-round, whose stored size"),
         ({"quant_method": "gptq", "bits": 4, "dynamic": {"-:.*": {}}}, "says gptq, whose stored size"),
-        ([4], "= a list (expected: a mapping)"),
+        ([4], "= a list (expected a mapping)"),
         (FP8 | {"weight_block_size": [0, 128]}, "weight_block_size = a list"),
         (FP8 | {"modules_to_not_convert": "lm_head"}, "modules_to_not_convert = the text 'lm_head'"),
         ({"load_in_4bit": True, "load_in_8bit": True}, "says both load_in_8bit and load_in_4bit"),
@@ -164,7 +164,7 @@ def test_a_scheme_without_a_known_size_leaves_the_count_and_says_so(said: Any, n
     count = quantised(LLAMA, said)
     assert (count.total, count.stored_bytes) == (pc.count(LLAMA).total, None)
     (text,) = [text for text in count.notes if text.startswith("stored bytes are unknown: quantization_config ")]
-    assert note.replace("expected", "accepted") in text.replace("expected", "accepted")
+    assert note in text
 
 
 def test_which_matrices_are_quantised_is_not_guessed() -> None:

@@ -226,6 +226,6 @@ def test_the_operations_that_are_not_traced_are_these_and_no_more() -> None:
 
 def test_no_operation_is_described_that_no_declaration_has() -> None:
     root = Path(pc.__file__).parent
-    folders = (root / "flow.py", *root.glob("parts/*.py"), *root.glob("architectures/*.py"), root / "tracing" / "walking.py")
+    folders = (*root.glob("flow/*.py"), *root.glob("parts/*.py"), *root.glob("architectures/*.py"), root / "tracing" / "walk.py")
     written = "".join(path.read_text(encoding="utf-8") for path in folders)
     assert [op for op in OPERATIONS if f'"{op}"' not in written and f'"{op[:-1]}{{' not in written] == []  # "the input of {letter}"

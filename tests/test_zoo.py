@@ -17,7 +17,7 @@ from paramcount.counting.count import count_sizes
 from paramcount.formats.strict_yaml import load_file
 from paramcount.huggingface.fields import read
 from paramcount.sizes.rules import validated
-from paramcount.zoo import names
+from paramcount.zoo import catalog, names
 from paramcount.zoo.checks import checks
 from tests.comparison import differences, shapes
 from tests.refusing import command_refusal
@@ -167,7 +167,7 @@ def test_an_installation_without_its_zoo_is_an_error_and_not_an_empty_zoo(
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
     for name, problem in expected.items():
-        monkeypatch.setattr(zoo, "CONFIGS", tmp_path / name)
+        monkeypatch.setattr(catalog, "CONFIGS", tmp_path / name)
         zoo.families.cache_clear()
         message = f"{tmp_path / name}: {problem} (expected a complete installation of paramcount)"
         for args in (["gpt2-small"], ["list"], ["compare", "gpt*"]):

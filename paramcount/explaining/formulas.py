@@ -52,6 +52,15 @@ def names_architecture(spec: object) -> str | None:
     return None if spec in names or spec in [name.rpartition("/")[2] for name in names] else spec
 
 
+def with_architectures(error: ParamcountError, name: object) -> ParamcountError:
+    """The error of an unknown model that might be an architecture, with the nearest of those too."""
+    nearest = near(name, ARCHITECTURES) if isinstance(name, str) else ()
+    if not nearest:
+        return error
+    expected = f"{error.expected}, or an architecture"
+    return ParamcountError(error.found, where=error.where, expected=expected, nearest=dict.fromkeys((*error.nearest, *nearest)))
+
+
 def model_formula(model: Model, of: str, structure: Mapping[str, object]) -> Polynomial:
     """A count of a model. Sizes in `structure` replace its own and stay numbers."""
     wanted = dict(flat(structure))

@@ -31,16 +31,17 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
     reach = rows + (options.past or 0)
     n_positions = getattr(sizes, "n_positions", None)
     if type(n_positions) is int and reach > n_positions:
-        raise ParamcountError(f"{reach:,} tokens, the position table has {n_positions:,} rows", where=model.id, expected=f"at most {n_positions:,}")
+        found = f"{reach:,} tokens, but the position embedding has {n_positions:,} positions"
+        raise ParamcountError(found, where=model.id, expected=f"at most {n_positions:,}")
     out, part = next(iter(flows(sizes, model.reading.head)))
     walk = Walk(out, options)
     if options.past is not None and not walk.cached and not walk.causal:
-        raise ParamcountError("reads a text at once and keeps nothing of it", where=model.id, expected="a trace without past")
+        raise ParamcountError("has no KV cache, because it reads all tokens at once", where=model.id, expected="a trace without past")
     walk.visit(out, Place(part=part))
     warnings = []
     if model.context_length is not None and reach > model.context_length:
-        warnings.append(f"{reach:,} tokens, the published context length is {model.context_length:,}")
-    warnings += [f"{what} is not described: every layer is traced as looking back on the whole text" for what in model.reading.untraced]
+        warnings.append(f"{reach:,} tokens exceed the published context length of {model.context_length:,}")
+    warnings += [f"{what} is not described: every layer is traced with full attention" for what in model.reading.untraced]
     patterns: list[Any] = walk.patterns
     return Trace(
         id=model.id,

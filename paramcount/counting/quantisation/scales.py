@@ -91,7 +91,7 @@ def block_of(value: object) -> tuple[int, int] | None:
 def scales_of(tensor: Tensor, scheme: Scheme) -> Tensor | None:
     """The scales that are stored beside a tensor, as a tensor of its own with role `scale`; None where it is not quantised.
 
-    >>> from paramcount.counting import count
+    >>> from paramcount.api import count
     >>> weight = next(t for t in count("deepseek-v3").tensors if t.name.endswith("kv_a_proj_with_mqa.weight"))
     >>> scales = scales_of(weight, SCHEMES["fp8"])
     >>> scales.name, weight.shape, scales.shape
@@ -190,7 +190,7 @@ def is_matched(module: str, patterns: tuple[str, ...]) -> bool:
 def scales_in(tensors: Iterable[Tensor], scheme: Scheme) -> dict[str, int]:
     """How many scales a release of these tensors holds: {"scales": of the model, "mtp_scales": of its MTP layers}.
 
-    >>> from paramcount.counting import count
+    >>> from paramcount.api import count
     >>> scales_in(count("deepseek-v3").tensors, SCHEMES["fp8"])
     {'scales': 40838232, 'mtp_scales': 702264}
     """
