@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
 from paramcount.api import draw
 from paramcount.drawing.pictures import draw_model
 from paramcount.drawing.render import DARK, LIGHT, fonts, svg
@@ -42,9 +41,9 @@ from tests.golden import assert_golden
 from tests.model_types import MODEL_TYPES
 from tests.refusing import command_refusal
 from tests.running import Runner
+from tests.structures import ZOO, one_of_each
 from tests.test_package import command, loaded_by
 
-ZOO = [id for id in zoo.ids() if not zoo.entry(id).estimate]
 GOLDEN = ("gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0.1")
 FOLDED = {"hrm_text", "zamba", "zamba2"}  # blocks that are run several times are drawn once
 LARGEST = 200_000  # bytes of a block
@@ -260,7 +259,7 @@ def shapes(step: Step) -> tuple[str, tuple[Shape, ...]]:
     return step.op, tuple(weight.shape for weight in step.weights)
 
 
-@pytest.mark.parametrize("name", [*ZOO, *sorted(MODEL_TYPES)])
+@pytest.mark.parametrize("name", [*one_of_each(), *sorted(MODEL_TYPES)])
 def test_every_model_is_drawn_to_scale_without_anything_on_anything_else(name: str) -> None:
     drawing = drawing_of(name)
     trace = trace_of(model(name), drawing)
@@ -302,7 +301,7 @@ def test_what_is_grey_sums_to_the_parameters(name: str) -> None:
     assert total == count.total
 
 
-@pytest.mark.parametrize("name", [*ZOO, *sorted(MODEL_TYPES)])
+@pytest.mark.parametrize("name", [*one_of_each(), *sorted(MODEL_TYPES)])
 def test_a_block_is_a_small_file(name: str) -> None:
     """A block is smaller than the whole model with its repeats folded; where that is large, blocks are looked at."""
     if len(drawing_of(name).svg().encode()) >= LARGEST:

@@ -20,9 +20,9 @@ from paramcount.zoo import count_model
 from tests.cases import load
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line
+from tests.structures import ZOO, one_of_each
 from tests.test_remote_models import MODELS
 
-ZOO = [id for id in zoo.ids() if not zoo.entry(id).estimate]
 REMOTE = [facts["config"] for facts in MODELS.values()]
 CASES = {name: [case["config"] for case in cases if not case.get("refused")] for name, cases in load().items()}
 
@@ -54,7 +54,7 @@ def refusal(*args: Any, **structure: Any) -> pc.ParamcountError:
 # ---- of a model
 
 
-@pytest.mark.parametrize("id", ZOO)
+@pytest.mark.parametrize("id", one_of_each())
 def test_the_formulas_of_a_model_evaluate_to_its_count(id: str) -> None:
     count, sizes = pc.count(id), zoo.entry(id).sizes
     for of in ("total", "active", "non_embedding", "active_without_input_table", "mtp", "buffers", "legacy_buffers", "bytes_bf16"):

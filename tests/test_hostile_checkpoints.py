@@ -376,6 +376,7 @@ def limited(*lines: tuple[str, ...]) -> list[tuple[int, str, str]]:
     return [(code, out, err) for code, out, err in json.loads(done.stdout)]
 
 
+@pytest.mark.exhaustive
 def test_however_large_a_header_is_an_answer_is_short_and_takes_bounded_memory(folder: Path) -> None:
     lines = []
     for i, make in enumerate(LARGE.values()):
@@ -386,6 +387,7 @@ def test_however_large_a_header_is_an_answer_is_short_and_takes_bounded_memory(f
         assert len(out) < 5000
 
 
+@pytest.mark.exhaustive
 def test_more_tensors_than_any_checkpoint_has_are_refused_in_bounded_memory(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(header_of(f"{i:x}" for i in range(500_001)))
     ((code, out, err),) = limited(("verify", "gpt2-small", "./model.safetensors"))

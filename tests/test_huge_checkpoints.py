@@ -43,6 +43,7 @@ def deepseek(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of a process is read from /proc")
 @pytest.mark.parametrize("command", [("verify", "deepseek-v3"), ("why", "deepseek-v3")], ids=["verify", "why"])
 def test_a_checkpoint_of_689_gb_is_read_in_little_memory(command: tuple[str, ...], deepseek: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
+import paramcount as pc
 from paramcount.cli.commands import COMMANDS
 from tests.refusing import command_refusal
 from tests.running import Runner
@@ -34,11 +35,14 @@ def test_every_command_that_prints_a_table_takes_every_format_and_a_colour(name:
     assert {"--format", "--csv", "--json", "--markdown", "--latex", "-o", "--output", "--color"} <= set(parameters(name))
 
 
-def test_verify_fetches_a_config_that_is_nowhere_else(run: Runner) -> None:
-    pytest.importorskip("huggingface_hub")
+def test_verify_fetches_a_config_that_is_nowhere_else(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(repo: str, revision: str = "main") -> Path:
+        raise pc.ParamcountError("is asked for", where=f"{repo} at {revision}")
+
+    monkeypatch.setattr("paramcount.huggingface.locate.download", download)
     done = run("verify", "somebody/nothing", "--download")
     assert (done.code, done.out) == (2, "")
-    assert "somebody/nothing on the Hub" in done.err
+    assert "somebody/nothing at main: is asked for" in done.err
 
 
 # ---- help

@@ -23,12 +23,12 @@ from paramcount.tracing.walk import TraceOptions
 from paramcount.zoo import count_model, names
 from tests import cases
 from tests.model_types import MODEL_TYPES
+from tests.structures import one_of_each
 
 # Operations whose output is learned, depends on lengths alone, or has a fixed number of rows per image: without a batch axis.
 SAME_FOR_ALL = ("distances", "aspect ratio", "query", "class token", "pool")
 CASES = cases.load()
 REMOTE = json.loads((Path(__file__).parent / "data" / "remote_models.json").read_text(encoding="utf-8"))
-IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
 WAYS = [TraceOptions(5), TraceOptions(5, pad=7), TraceOptions(2, batch=3, source=4), TraceOptions(1, past=6), TraceOptions(3, past=600)]
 # Operations that no line describes yet, and whose they are; none may be added.
 NOT_TRACED = {
@@ -44,7 +44,7 @@ NOT_TRACED = {
 
 def models() -> list[Any]:
     """Every zoo entry, of every supported architecture a config that the reference builds, and the released ones of others."""
-    found: list[Any] = [pytest.param(zoo.entry(id), id=id) for id in IDS]
+    found: list[Any] = [pytest.param(zoo.entry(id), id=id, marks=marks) for (id,), marks, _ in one_of_each()]
     for name, of_type in CASES.items():
         config = next((case["config"] for case in of_type if "total" in case), None)
         if config is not None:

@@ -1,0 +1,23 @@
+"""The default run tries one zoo model of each architecture; the others, whose structure is the same, are tried under -m exhaustive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from paramcount import zoo
+
+ZOO = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+
+
+def one_of_each(ids: Iterable[str] = ZOO) -> list[Any]:
+    """Zoo ids as parameters of a test: the smallest model of each architecture, the others marked exhaustive."""
+    seen: set[str | None] = set()
+    found = []
+    for id in sorted(ids, key=lambda id: (zoo.entry(id).architecture or "", zoo.count_model(zoo.entry(id)).total)):
+        architecture = zoo.entry(id).architecture
+        found.append(pytest.param(id, id=id, marks=() if architecture not in seen else (pytest.mark.exhaustive,)))
+        seen.add(architecture)
+    return found
