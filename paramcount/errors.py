@@ -24,7 +24,7 @@ class ParamcountError(ValueError):
             message += f" (expected {expected})"
         if self.nearest:
             message += f"; did you mean {' or '.join(self.nearest)}?"
-        super().__init__(printable(message, 4 * LONGEST))
+        super().__init__(make_printable(message, 4 * LONGEST))
 
     @property
     def accepted(self) -> str:
@@ -62,10 +62,10 @@ def show_warnings(texts: Sequence[str]) -> None:
         warnings.warn(text, ConfigWarning, stacklevel=level)
 
 
-def refused_warnings(warnings: Sequence[str]) -> ParamcountError:
+def make_strict_error(warnings: Sequence[str]) -> ParamcountError:
     """The error that warnings are with --strict or strict=True.
 
-    >>> print(refused_warnings(["hidden_size is missing", "ignored hiden_size"]))
+    >>> print(make_strict_error(["hidden_size is missing", "ignored hiden_size"]))
     strict: hidden_size is missing (and 1 more warning)
     """
     more = len(warnings) - 1
@@ -73,10 +73,10 @@ def refused_warnings(warnings: Sequence[str]) -> ParamcountError:
     return ParamcountError(warnings[0] + others, where="strict")
 
 
-def printable(text: object, longest: int = LONGEST) -> str:
+def make_printable(text: object, longest: int = LONGEST) -> str:
     """`text` on one line: control characters (terminal escapes, line breaks, text direction) escaped, the middle of a long one cut.
 
-    >>> printable("a\\x1b[31m" + "b" * 300, longest=16)
+    >>> make_printable("a\\x1b[31m" + "b" * 300, longest=16)
     'a\\\\x1b[3…bbbbbbbb'
     """
     try:
@@ -91,54 +91,54 @@ def printable(text: object, longest: int = LONGEST) -> str:
     return escaped if len(escaped) <= longest else f"{escaped[: longest // 2 - 1]}…{escaped[-(longest // 2) :]}"
 
 
-def near(word: object, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
+def find_nearest(word: object, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
     """The known words nearest to a misspelt one, best first.
 
-    >>> near("n_hedas", ["n_heads", "n_layers", "d_model"])
+    >>> find_nearest("n_hedas", ["n_heads", "n_layers", "d_model"])
     ('n_heads',)
     """
     from difflib import get_close_matches  # only when something is already wrong
 
-    return tuple(get_close_matches(printable(word), list(known), n=most, cutoff=0.6))
+    return tuple(get_close_matches(make_printable(word), list(known), n=most, cutoff=0.6))
 
 
-def few(known: Iterable[str], word: object = "") -> str:
+def list_names(known: Iterable[str], word: object = "") -> str:
     """Names in a list, of a long one the five nearest to a word and how many there are.
 
-    >>> few(["a", "b"]), few(["n_heads", "n_layers", "d_model", "d_ff", "d_head", "tied", "window"], "n_head")
+    >>> list_names(["a", "b"]), list_names(["n_heads", "n_layers", "d_model", "d_ff", "d_head", "tied", "window"], "n_head")
     ('a, b', 'n_heads, d_head, n_layers, tied, window, … 7 in all')
     """
     from difflib import SequenceMatcher  # only when something is already wrong
 
-    names, typed = list(dict.fromkeys(known)), printable(word)
+    names, typed = list(dict.fromkeys(known)), make_printable(word)
     if len(names) <= MOST_SUGGESTED:
         return ", ".join(names)
     nearest = sorted(names, key=lambda name: -SequenceMatcher(None, typed, name).ratio())[:MOST_SUGGESTED]
     return f"{', '.join(nearest)}, … {len(names)} in all"
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A text in quotes as an error message prints it.
 
-    >>> print(quoted("a\\x1b[31m"))
+    >>> print(quote("a\\x1b[31m"))
     'a\\x1b[31m'
     """
-    return printable(repr(text), 60)
+    return make_printable(repr(text), 60)
 
 
-def as_list(values: Iterable[object]) -> str:
+def format_shape(values: Iterable[object]) -> str:
     """Sizes as people write a shape.
 
-    >>> as_list((1024, 768))
+    >>> format_shape((1024, 768))
     '[1024, 768]'
     """
     return f"[{', '.join(map(str, values))}]"
 
 
-def shown(value: object) -> str:
+def describe_value(value: object) -> str:
     """A value from a file as an error message prints it: its type named where the text alone would mislead.
 
-    >>> shown("12"), shown(True), shown(None), shown(7)
+    >>> describe_value("12"), describe_value(True), describe_value(None), describe_value(7)
     ("the text '12'", 'true', 'null', '7')
     """
     match value:
@@ -147,7 +147,7 @@ def shown(value: object) -> str:
         case bool():
             return str(value).lower()
         case str():
-            return f"the text {quoted(value)}"
+            return f"the text {quote(value)}"
         case dict():
             return "a mapping"
         case list() | tuple():
@@ -155,6 +155,6 @@ def shown(value: object) -> str:
         case int() if abs(value) >= 10**30:
             return "a number of more than 30 digits"
         case int() | float():
-            return printable(value, 60)
+            return make_printable(value, 60)
         case _:
-            return f"a value of type {printable(type(value).__name__, 60)}"
+            return f"a value of type {make_printable(type(value).__name__, 60)}"

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from paramcount import flow
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, given
 from paramcount.parts import attentions, feed_forward
 from paramcount.parts import mla as latent
@@ -147,7 +147,7 @@ def experts(*, d_model: Size, d_expert: Size, n_experts: Size, bias: bool = Fals
     >>> experts(d_model=7168, d_expert=2048, n_experts=256)
     11274289152
     """
-    n = sweeps.checked({"n_experts": n_experts}, Polynomial)["n_experts"]  # an error names it as it was given
+    n = sweeps.check_sizes({"n_experts": n_experts}, Polynomial)["n_experts"]  # an error names it as it was given
     return _mixture("experts", d_model=d_model, d_expert=d_expert, n_routed_experts=n, flags={"bias": bias})
 
 
@@ -240,7 +240,7 @@ def _count(part: Callable[[Any, Data], Data], *components: str, flags: Flags | N
 
     _check(flags or {})
     absent = dict.fromkeys(name for name in OPTIONAL if name in sizes and sizes[name] is None)
-    checked = sweeps.checked({name: value for name, value in sizes.items() if name not in absent}, Polynomial, optional=("n_shared_experts",))
+    checked = sweeps.check_sizes({name: value for name, value in sizes.items() if name not in absent}, Polynomial, optional=("n_shared_experts",))
     for wrong, problem, expected, small, large in RULES:
         if small in checked and large in checked:
             sweeps.refuse_where(wrong, problem, expected, checked, small, large)
@@ -251,4 +251,4 @@ def _count(part: Callable[[Any, Data], Data], *components: str, flags: Flags | N
 def _check(flags: Flags) -> None:
     for name, flag in flags.items():
         if not isinstance(flag, bool) and not (flag is None and name == "o_bias"):
-            raise ParamcountError(f"{name} = {shown(flag)}", expected="True or False")
+            raise ParamcountError(f"{name} = {describe_value(flag)}", expected="True or False")

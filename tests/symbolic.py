@@ -7,7 +7,7 @@ from types import MethodType, SimpleNamespace
 from typing import Any
 
 from paramcount.sizes import Sizes
-from paramcount.symbolic.polynomials import symbols
+from paramcount.symbolic.polynomials import make_symbols
 
 LISTED = (
     "cross_attention_layers",
@@ -40,6 +40,6 @@ def symbolic(sizes: Sizes) -> tuple[SimpleNamespace, dict[str, int]]:
 
     def symbol(name: str, value: int) -> Any:
         values[name] = value
-        return symbols(name)[0]
+        return make_symbols(name)[0]
 
     return replaced(sizes, symbol), values

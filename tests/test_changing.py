@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import paramcount as pc
 from paramcount import zoo
 from paramcount.cli.commands import COMMANDS
-from paramcount.sizes import inner_configs, key_of
-from paramcount.sizes.values import parsed, written
+from paramcount.sizes import get_key, inner_configs
+from paramcount.sizes.values import format_size, parse_settings
 from paramcount.zoo.what_if import at, recorded, said
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line, command_refusal
@@ -102,14 +102,14 @@ def test_of_a_config_json_it_is_the_one_with_another_key_but_for_what_is_noted(n
     model = pc.load(document)
     architecture = type(model.sizes)
     for field, value in model.sizes.__dict__.items():
-        key = (*(key_of(architecture, field).spellings(field) if field not in inner_configs(architecture) else ()), "")[0]
+        key = (*(get_key(architecture, field).spellings(field) if field not in inner_configs(architecture) else ()), "")[0]
         if type(value) is int and key and not re.search("[./]", key) and not architecture.section:
             with contextlib.suppress(pc.ParamcountError):
                 found, expected = pc.what_if(model, **{field: 2 * value}), pc.load({**document, key: 2 * value})
                 followed = {name: now for name, now in expected.sizes.__dict__.items() if now != getattr(found.sizes, name)}
                 notes = [note for note in found.reading.notes if "it would be" in note]
                 assert notes == [
-                    f"{name} stays {written(getattr(model.sizes, name))}; derived from the changed sizes it would be {written(now)}"
+                    f"{name} stays {format_size(getattr(model.sizes, name))}; derived from the changed sizes it would be {format_size(now)}"
                     for name, now in followed.items()
                 ]
 
@@ -307,7 +307,7 @@ def test_an_inner_config_that_is_not_there_has_no_sizes() -> None:
 
 
 def test_values_are_typed_as_in_yaml() -> None:
-    typed = parsed(["a=1", "b = true", "c=null", "d=[x, y]", "e=-3", "f=full", "g={x: 1}"])
+    typed = parse_settings(["a=1", "b = true", "c=null", "d=[x, y]", "e=-3", "f=full", "g={x: 1}"])
     assert typed == {"a": 1, "b": True, "c": None, "d": ["x", "y"], "e": -3, "f": "full", "g": {"x": 1}}
 
 
@@ -355,7 +355,7 @@ NAMES = st.sampled_from(["n_layers", "n_heads", "layer_types", "vision.n_layers"
 @given(st.sampled_from(["gpt2-small", "gpt-oss-20b", "llama-3.2-11b-vision", "qwen3-30b-a3b"]), st.lists(st.tuples(NAMES, SETTINGS), max_size=3))
 def test_whatever_is_set_there_is_an_answer_or_one_line(id: str, pairs: list[tuple[str, str]]) -> None:
     try:
-        model = pc.what_if(id, **parsed(f"{name}={value}" for name, value in pairs))
+        model = pc.what_if(id, **parse_settings(f"{name}={value}" for name, value in pairs))
         assert all(line.isprintable() for line in said(model))
         json.dumps(recorded(model))
     except pc.ParamcountError as error:
@@ -486,12 +486,12 @@ def test_nothing_of_it_is_loaded_where_nothing_is_changed() -> None:
     ],
 )
 def test_a_list_is_told_by_what_recurs_in_it(value: tuple[object, ...], text: str) -> None:
-    assert written(value) == text
+    assert format_size(value) == text
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=24))
 def test_the_told_pattern_is_the_list_or_says_that_it_is_mixed(words: list[str]) -> None:
-    text = written(tuple(words))
+    text = format_size(tuple(words))
     outer = re.fullmatch(r"(\d+) × \((.*)\)(?:, (.*))?", text)
     pieces = [(1, text.removesuffix(" in turns"))] if outer is None else [(int(outer[1]), outer[2]), (1, outer[3] or "")]
     told: list[str] = []

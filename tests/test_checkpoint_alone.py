@@ -30,7 +30,7 @@ from paramcount.checkpoints.name_meanings import meaning, meanings
 from paramcount.checkpoints.render_contents import arithmetic
 from paramcount.checkpoints.writers.gguf_names import gguf_tensors
 from paramcount.counting.count import COMPONENTS, Count
-from paramcount.counting.tensors import Tensor, place
+from paramcount.counting.tensors import Tensor, locate_component
 from paramcount.zoo import count_model
 from tests.comparison import expected_names, reference, reference_names
 from tests.gguf_writing import finish
@@ -119,7 +119,7 @@ def models() -> Iterator[tuple[str, Count]]:
 def expected_of(tensor: Tensor) -> str:
     """What a declaration says of a tensor: its component in the overview, of a fused one the first, or its role."""
     component = tensor.splits[0][0] if tensor.splits else tensor.component
-    return place(tensor.part, component)[0] if tensor.role == "parameter" else tensor.role
+    return locate_component(tensor.part, component)[0] if tensor.role == "parameter" else tensor.role
 
 
 def kind(name: str) -> str:

@@ -65,6 +65,6 @@ def test_an_unknown_class_is_refused(document: dict[str, Any], message: str) -> 
 
 
 def test_every_class_that_a_declaration_names_has_one_model_type() -> None:
-    named = {cls for name in ARCHITECTURES for cls in (architecture(name).reference.partition(" of ")[0], *architecture(name).same)}
+    named = {cls for name in ARCHITECTURES for cls in (architecture(name).reference.partition(" of ")[0], *architecture(name).equivalent_classes)}
     assert named <= set(model_types())
     assert set(SHARED) <= named

@@ -22,7 +22,7 @@ from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import count_sizes
 from paramcount.flow import given, sum_parameters
 from paramcount.sizes import Sizes
-from paramcount.sizes.rules import validated
+from paramcount.sizes.rules import validate_sizes
 from tests.symbolic import replaced, symbolic
 
 DATA = Path(__file__).parent / "data"
@@ -473,7 +473,7 @@ def test_a_declaration_and_its_closed_form_agree_on_every_point_of_a_sweep(name:
 @pytest.mark.parametrize("n_dense_layers", [0, 1, 4])
 def test_none_and_all_layers_dense_and_no_shared_experts_are_counted_right(name: str, n_dense_layers: int, n_shared_experts: int) -> None:
     changes = {"n_layers": 4, "n_dense_layers": n_dense_layers, "n_shared_experts": n_shared_experts}
-    sizes = validated(architecture(name), example(name).model_dump() | changes)
+    sizes = validate_sizes(architecture(name), example(name).model_dump() | changes)
     count = count_sizes(sizes)
     assert (count.total, count.active) == (total(name, sizes), active(name, sizes))
 

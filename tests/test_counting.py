@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import paramcount as pc
 from paramcount import formulas, zoo
-from paramcount.counting.arithmetic import arithmetic
+from paramcount.counting.arithmetic import format_arithmetic
 from paramcount.counting.count import COMPONENTS, PARTS, count_sizes
 from paramcount.sizes import Sizes
-from paramcount.sizes.rules import validated
+from paramcount.sizes.rules import validate_sizes
 
 IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
 MIXTURES = [id for id in IDS if hasattr(zoo.entry(id).sizes, "n_routed_experts")]
@@ -25,7 +25,7 @@ ONE_OF_EACH = sorted({zoo.entry(id).architecture: id for id in IDS}.values())
 
 def resized(id: str, **changes: Any) -> Sizes:
     sizes = zoo.entry(id).sizes
-    return validated(type(sizes), sizes.model_dump() | changes)
+    return validate_sizes(type(sizes), sizes.model_dump() | changes)
 
 
 @pytest.mark.parametrize("id", IDS)
@@ -72,7 +72,7 @@ def test_active_is_at_most_the_total_and_equal_when_dense(id: str) -> None:
 @pytest.mark.parametrize("id", IDS)
 def test_the_printed_arithmetic_of_each_component_gives_its_count(id: str) -> None:
     count = pc.count(id)
-    for name, written in arithmetic(count).items():
+    for name, written in format_arithmetic(count).items():
         if "×" in written or written.replace(",", "").isdigit():
             assert eval(written.replace("×", "*").replace(",", "")) == count.components[name]  # noqa: S307 - our own sum
         else:

@@ -16,7 +16,7 @@ import paramcount as pc
 from paramcount import zoo
 from paramcount.api import what_if
 from paramcount.cli.diff import bracketed, how
-from paramcount.counting.tensors import component
+from paramcount.counting.tensors import qualify_component
 from paramcount.views.diff import diff_models
 from tests.model_types import MODEL_TYPES
 from tests.refusing import command_refusal
@@ -51,7 +51,7 @@ def by_component(id: str) -> dict[str, tuple[int, int]]:
             pieces = tensor.splits or ((tensor.component, tensor.shape[0]),)
             whole = sum(width for _, width in pieces)
             for name, width in pieces:
-                overview = component(tensor.part, name).partition(".")[0]
+                overview = qualify_component(tensor.part, name).partition(".")[0]
                 n, active = found.get(overview, (0, 0))
                 found[overview] = n + tensor.parameters * width // whole, active + tensor.active * width // whole
     return found

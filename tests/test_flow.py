@@ -6,7 +6,7 @@ import pytest
 
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, block, elementwise, experts, fused, given, join, layers, linear, list_steps, list_weights, lookup, norm, scale, sum_parameters
-from paramcount.symbolic.polynomials import symbols
+from paramcount.symbolic.polynomials import make_symbols
 
 
 def names(out: Data) -> list[str]:
@@ -120,6 +120,6 @@ def act_twice(x: Data) -> Data:
 
 
 def test_the_same_declaration_yields_its_formula() -> None:
-    n, d = symbols("n_layers d_model")
+    n, d = make_symbols("n_layers d_model")
     out = layers(given("x", "tokens", d), "h.", [("layer", n)], lambda kind, x: linear(x, "w", "mlp", x.shape[-1], bias=True))
     assert sum_parameters(out) == n * (d * d + d)

@@ -15,7 +15,7 @@ from paramcount.explaining import architecture as bare
 from paramcount.explaining.formulas import COUNTS, names_architecture, picked
 from paramcount.huggingface.multimodal import TOWERS
 from paramcount.sizes import Sizes
-from paramcount.symbolic.polynomials import Polynomial, symbols
+from paramcount.symbolic.polynomials import Polynomial, make_symbols
 from paramcount.zoo import count_model
 from tests.cases import load
 from tests.model_types import MODEL_TYPES
@@ -213,7 +213,7 @@ def test_flags_that_no_weight_depends_on_need_not_be_given() -> None:
 
 def test_a_latent_may_be_missing_there_or_of_a_width() -> None:
     flags: dict[str, Any] = {"attention_bias": False, "tie_word_embeddings": False}
-    (named,) = symbols("d_q_lora")
+    (named,) = make_symbols("d_q_lora")
     there = pc.formula("deepseek_v3", "qkv", d_q_lora=True, **flags)
     assert there == pc.formula("deepseek_v3", "qkv", d_q_lora=named, **flags)
     assert there.evaluate(n_layers=61, d_model=7168, n_heads=128, d_q_lora=1536, d_kv_lora=512, d_nope=128, d_rope=64, d_v=128) == 4_249_550_848

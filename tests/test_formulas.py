@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import paramcount
 from paramcount import formulas, zoo
 from paramcount.errors import ParamcountError
-from paramcount.symbolic.polynomials import Polynomial, symbols
+from paramcount.symbolic.polynomials import Polynomial, make_symbols
 
 LARGEST = 2**63 - 1
 HUGE = 10**12
@@ -164,7 +164,7 @@ def test_ints_give_the_closed_form_typed_from_the_papers(name: str, data: st.Dat
 def test_a_symbolic_formula_is_the_typed_polynomial_and_evaluates_to_the_count_of_ints(name: str, data: st.DataObject) -> None:
     sizes, flags = data.draw(arguments(name))
     given = {size: value for size, value in sizes.items() if value is not None}
-    named = {size: None if value is None else symbols(size)[0] for size, value in sizes.items()}
+    named = {size: None if value is None else make_symbols(size)[0] for size, value in sizes.items()}
     found = call(name, named, flags)
     assert found == FORMULAS[name].form(named, flags)
     if isinstance(found, Polynomial):
@@ -353,13 +353,13 @@ def test_arrays_that_do_not_broadcast_are_an_error() -> None:
 
 
 def test_arrays_and_symbols_do_not_mix() -> None:
-    (d,) = symbols("d_model")
+    (d,) = make_symbols("d_model")
     with pytest.raises(ParamcountError, match=r"^d_ff: an array and d_model a symbol \(expected arrays or symbols, not both at once\)$"):
         formulas.mlp(d_model=d, d_ff=np.array([3, 4]))
 
 
 def test_symbols_and_ints_mix() -> None:
-    (d,) = symbols("d_model")
+    (d,) = make_symbols("d_model")
     assert formulas.mlp(d_model=d, d_ff=3072, bias=True) == 6145 * d + 3072
 
 

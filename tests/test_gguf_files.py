@@ -19,7 +19,7 @@ import pytest
 from paramcount.errors import ParamcountError
 from paramcount.formats import gguf as gguf_files
 from paramcount.formats.gguf import BLOCKS, KINDS, REMOVED, Array, Split, read_gguf, values_size
-from paramcount.formats.tensor_entries import LARGEST_HEADER, Stored
+from paramcount.formats.tensor_entries import LARGEST_HEADER, TensorEntry
 from tests.gguf_writing import finish
 from tests.refusing import refused_by
 
@@ -134,7 +134,7 @@ def test_a_tensor_of_every_type_is_read_as_the_package_reads_it(dtype: str, endi
     written(file, fill, endianess=endian)
     assert_read_alike(file)
     found = read_gguf(file).tensors
-    assert found["x"] == Stored(dtype, (5, 2, 3 * block.values), 32, 32 + 30 * block.size)
+    assert found["x"] == TensorEntry(dtype, (5, 2, 3 * block.values), 32, 32 + 30 * block.size)
     assert found["behind"].start == 32 + -(-30 * block.size // 32) * 32
 
 
@@ -176,7 +176,7 @@ def test_tensors_are_found_at_any_alignment(alignment: int, file: Path) -> None:
     assert_read_alike(file)
     header = read_gguf(file)
     assert (header.alignment, header.begins % alignment) == (alignment, 0)
-    assert header.tensors["t4"] == Stored("F16", (5, 3), sum(-(-6 * n // alignment) * alignment for n in range(1, 5)), header.tensors["t4"].start + 30)
+    assert header.tensors["t4"] == TensorEntry("F16", (5, 3), sum(-(-6 * n // alignment) * alignment for n in range(1, 5)), header.tensors["t4"].start + 30)
 
 
 def test_a_file_in_parts_says_which_it_is(file: Path) -> None:
@@ -212,8 +212,8 @@ def test_tensors_without_axes_and_without_values_are_read(file: Path) -> None:
     assert_read_alike(file)
     found = read_gguf(file).tensors
     assert found == {
-        "scalar": Stored("F32", (), 0, 4), "none": Stored("F16", (3, 0), 32, 32),
-        "first": Stored("Q4_0", (0, 32), 32, 32), "x": Stored("I8", (1, 2, 1, 1), 32, 34),
+        "scalar": TensorEntry("F32", (), 0, 4), "none": TensorEntry("F16", (3, 0), 32, 32),
+        "first": TensorEntry("Q4_0", (0, 32), 32, 32), "x": TensorEntry("I8", (1, 2, 1, 1), 32, 34),
     }  # fmt: skip
 
 
@@ -226,7 +226,7 @@ def test_tensors_may_be_told_of_in_any_order(file: Path) -> None:
 def test_the_last_values_may_be_filled_up_or_not(file: Path) -> None:
     for n in range(20, 33):
         file.write_bytes(made([], [info("x", [5])], n))
-        assert read_gguf(file).tensors == {"x": Stored("F32", (5,), 0, 20)}
+        assert read_gguf(file).tensors == {"x": TensorEntry("F32", (5,), 0, 20)}
     for data, end in ((begun(0, 0), 24), (begun(0, 0, bytes(5)), 29), (begun(0, 0, bytes(8)), 32)):
         file.write_bytes(data)
         header = read_gguf(file)
@@ -505,7 +505,7 @@ def test_the_header_of_a_terabyte_is_read_alone(file: Path) -> None:
     data = made([], [info("x", [1 << 18, 1 << 20])])
     file.write_bytes(data)
     os.truncate(file, len(data) + (1 << 40))
-    assert read_gguf(file).tensors == {"x": Stored("F32", (1 << 20, 1 << 18), 0, 1 << 40)}
+    assert read_gguf(file).tensors == {"x": TensorEntry("F32", (1 << 20, 1 << 18), 0, 1 << 40)}
 
 
 def test_what_is_no_regular_file_is_refused(tmp_path: Path, file: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from paramcount.errors import ParamcountError
 from paramcount.formats import tokenizer as tokenizer_files
-from paramcount.formats.tokenizer_process import answer
+from paramcount.formats.tokenizer_process import tokenize
 from paramcount.gpt2 import generation as gpt2_text
 from paramcount.gpt2.forward_pass import Array, forward, initial
 from paramcount.gpt2.generation import Run, percent, record, run, token_line, visible, word_line
@@ -135,7 +135,7 @@ def test_pieces_of_characters_are_shown_byte_by_byte_and_blanks_are_kept(tmp_pat
 
 
 def test_every_byte_is_a_token_that_is_shown_as_it_is() -> None:
-    shown = sorted(tokenizer_files.bytes_shown(token) for token in byte_level(257).get_vocab())
+    shown = sorted(tokenizer_files.decode_token(token) for token in byte_level(257).get_vocab())
     assert shown == sorted([*(chr(byte) if byte < 128 else f"\\x{byte:02x}" for byte in range(256)), "<|endoftext|>"])
 
 
@@ -143,8 +143,8 @@ def test_a_token_of_whole_characters_is_shown_as_the_library_decodes_it() -> Non
     tokenizer = byte_level()
     whole = [(token, text) for token, id in tokenizer.get_vocab().items() if "\ufffd" not in (text := tokenizer.decode([id], skip_special_tokens=False))]
     assert len(whole) > 150
-    assert all(tokenizer_files.bytes_shown(token) == text for token, text in whole)
-    assert tokenizer_files.bytes_shown("<|end of text|>") == "<|end of text|>"
+    assert all(tokenizer_files.decode_token(token) == text for token, text in whole)
+    assert tokenizer_files.decode_token("<|end of text|>") == "<|end of text|>"
 
 
 def test_special_tokens_of_the_template_stand_around_the_text(weights: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_tokenizer_that_splits_at_random_while_it_is_trained_does_not_here(tmp
     tokenizer = json.loads(byte_level().to_str())
     tokenizer["model"]["dropout"] = 0.9
     (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
-    assert tokenizer_files.tokenized(tmp_path / "tokenizer.json", "the capital", most=9).tokens == ("the", " capital")
+    assert tokenizer_files.tokenize_text(tmp_path / "tokenizer.json", "the capital", most=9).tokens == ("the", " capital")
 
 
 def split(pattern: str) -> dict[str, Any]:
@@ -254,8 +254,8 @@ def test_how_the_other_process_ended_is_said(program: str, said: str, weights: P
 
 def test_too_many_tokens_are_counted_and_not_listed(weights: Path) -> None:
     asked = {"tokenizer": (weights.parent / "tokenizer.json").read_text(encoding="utf-8"), "text": "w1 w2 w3"}
-    assert answer(asked | {"most": 2}) == {"n": 3}
-    assert answer(asked | {"most": 3})["ids"] == [1, 2, 3]
+    assert tokenize(asked | {"most": 2}) == {"n": 3}
+    assert tokenize(asked | {"most": 3})["ids"] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from paramcount.output.latex_tables import latex_table
+from paramcount.output.latex_tables import render_latex
 from paramcount.output.tables import Column, Table
 from tests.running import Runner
 
@@ -57,13 +57,13 @@ def test_a_comparison_has_the_columns_that_fit_a_page_and_dashes_for_what_does_n
 
 def test_a_row_that_begins_with_a_bracket_or_a_star_is_not_eaten_by_the_line_before() -> None:
     table = Table([Column("a", "[a]", right=False), Column("b", "b")], [["[5pt]", 1], ["*x", 2], ["x", 3]], None, caption="T")
-    lines = latex_table(table).splitlines()
+    lines = render_latex(table).splitlines()
     assert lines[6:13] == [r"\toprule", r"{}[a] & b \\", r"\midrule", r"{}[5pt] & 1 \\", r"{}*x & 2 \\", r"x & 3 \\", r"\bottomrule"]
 
 
 def test_everything_is_escaped() -> None:
     name = r"\input{x} 50% #1 $a_b^c$ ~ & {} <|> -- `` ''"
-    text = latex_table(Table([Column("a", name)], [[name]], None, above=[name], below=[name]))
+    text = render_latex(Table([Column("a", name)], [[name]], None, above=[name], below=[name]))
     escaped = r"\textbackslash{}input\{x\} 50\% \#1 \$a\_b\textasciicircum{}c\$ \textasciitilde{} \& \{\} \textless{}\textbar{}\textgreater{} -{}- `{}` '{}'"
     assert text.count(escaped) == 4
     assert parsed(text)

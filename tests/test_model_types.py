@@ -8,7 +8,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
-from paramcount.counting.sum_weights import sums, walked
+from paramcount.counting.sum_weights import cached_sums, sum_weights
 from paramcount.huggingface.config import from_config
 from tests.cases import digest, load
 from tests.model_types import MODEL_TYPES, default_document
@@ -49,9 +49,9 @@ def test_sums_from_the_polynomials_of_a_structure_equal_those_of_a_walk(name: st
     for case in CASES[name]:
         if not case.get("refused"):
             model = from_config(case["config"])
-            walked_sums = walked(model.sizes, model.reading.head)
+            walked_sums = sum_weights(model.sizes, model.reading.head)
             for _ in range(4):
-                found = sums(model.sizes, model.reading.head)
+                found = cached_sums(model.sizes, model.reading.head)
                 assert {key: n for key, n in found.found.items() if any(n)} == {key: n for key, n in walked_sums.found.items() if any(n)}
                 assert found.beside == walked_sums.beside
                 assert (found.tied, found.spare) == (walked_sums.tied, walked_sums.spare)

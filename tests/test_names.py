@@ -11,7 +11,7 @@ import pytest
 import paramcount as pc
 from paramcount import zoo
 from paramcount.cli import main
-from paramcount.formats.strict_yaml import load_file
+from paramcount.formats.strict_yaml import read_yaml
 from paramcount.zoo import catalog, entries, names
 from paramcount.zoo.names import expand, find, is_path, select
 from tests.refusing import assert_one_line, command_refusal, refusal
@@ -195,10 +195,10 @@ def test_no_name_leaves_the_zoo(name: str, monkeypatch: pytest.MonkeyPatch) -> N
 
     def load(path: Path, until: str = "") -> dict[str, Any]:
         opened.append(path)
-        return load_file(path, until)
+        return read_yaml(path, until)
 
-    monkeypatch.setattr(catalog, "load_file", load)
-    monkeypatch.setattr(entries, "load_file", load)
+    monkeypatch.setattr(catalog, "read_yaml", load)
+    monkeypatch.setattr(entries, "read_yaml", load)
     assert zoo.path_of(name) is None
     with pytest.raises(pc.ParamcountError) as caught:
         zoo.entry(name)

@@ -13,7 +13,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.cli import main
-from paramcount.output.tables import ENDINGS, write_whole
+from paramcount.output.tables import ENDINGS, write_atomically
 from tests.refusing import command_refusal, listing
 
 MAIN = "from paramcount.cli import main; main()"
@@ -153,7 +153,7 @@ def test_what_breaks_at_the_last_moment_leaves_no_trace(broken: BaseException, m
     before = listing()
     monkeypatch.setattr(os, "replace", replace)
     with pytest.raises((pc.ParamcountError, KeyboardInterrupt)):
-        write_whole("out.csv", "new")
+        write_atomically("out.csv", "new")
     assert listing() == before
 
 
@@ -178,13 +178,13 @@ def test_what_is_written_reaches_the_disk_before_it_takes_its_name(monkeypatch: 
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "replace", replaced)
-    write_whole("out.csv", "12345")
+    write_atomically("out.csv", "12345")
     assert steps == ["5 bytes", "rename", "directory"]
 
 
 def test_a_text_that_is_none_is_not_written() -> None:
     with pytest.raises(pc.ParamcountError, match=r"^-o out.csv: cannot be written: surrogates not allowed at character 0$"):
-        write_whole("out.csv", "\ud800")
+        write_atomically("out.csv", "\ud800")
     assert listing() == {}
 
 

@@ -20,8 +20,8 @@ from paramcount.checkpoints.checkpoint import Checkpoint, Held
 from paramcount.checkpoints.opening.locate import opened
 from paramcount.checkpoints.packed.foreign import MARKS
 from paramcount.checkpoints.packed.quantised import Unpacked, unpacked
-from paramcount.counting.quantisation.packing import size_of
-from paramcount.counting.quantisation.scales import SCHEMES, scales_of
+from paramcount.counting.quantisation.packing import compute_bytes
+from paramcount.counting.quantisation.scales import SCHEMES, make_scales
 from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError
 from paramcount.formats.gguf import BLOCKS
@@ -230,7 +230,7 @@ def released(id: str, method: str, values: str, scale: str, ends: tuple[str, str
     """A model as it is released: its quantised tensors and their scales, everything else in BF16."""
     tensors: Layer = {}
     for tensor in count(id).tensors:
-        scales = scales_of(tensor, SCHEMES[method])
+        scales = make_scales(tensor, SCHEMES[method])
         for name in names_of(tensor):
             if scales is None:
                 tensors.setdefault(name, ("BF16", tensor.shape))
@@ -682,7 +682,7 @@ def test_no_shapes_make_it_fail() -> None:
         for logical in found.tensors.values():
             assert (logical.size((64, 64)) or 0) >= 0
             if logical.shape is not None and logical.packing is not None:
-                assert size_of(logical.shape, logical.packing) >= 0
+                assert compute_bytes(logical.shape, logical.packing) >= 0
 
 
 def test_as_many_faults_as_a_file_can_have_are_a_hundred_lines() -> None:

@@ -19,8 +19,8 @@ from safetensors import SafetensorError
 from paramcount.errors import ParamcountError
 from paramcount.formats import piecewise_json
 from paramcount.formats import safetensors as safetensors_files
-from paramcount.formats.safetensors import BITS, NUMPY, array, bits, read_header
-from paramcount.formats.tensor_entries import LARGEST_HEADER, Stored
+from paramcount.formats.safetensors import BITS, NUMPY, map_bits, read_array, read_header
+from paramcount.formats.tensor_entries import LARGEST_HEADER, TensorEntry
 from tests.refusing import refused_by
 
 deserialize: Any = safetensors.deserialize
@@ -68,7 +68,7 @@ def test_values_that_the_library_wrote_are_read_as_they_were(dtype: str, file: P
     assert header.tensors["b"][:2] == (dtype, (2, 3))
     assert header.tensors["a"].shape == (2,)
     for name, expected in (("b", values), ("a", values[:, 1])):
-        found = array(header, name)
+        found = read_array(header, name)
         assert found.dtype == LIBRARY_TYPES[dtype]
         assert np.array_equal(found, expected)
 
@@ -78,24 +78,24 @@ def test_bf16_is_the_upper_half_of_a_float32(file: Path) -> None:
     halves = values.view(np.uint32) >> 16
     file.write_bytes(made({"x": entry(0, 18, "BF16", [9])}, halves.astype("<u2").tobytes()))
     header = read_header(file)
-    assert (header.tensors["x"].dtype, bits(header, "x").tolist()) == ("BF16", halves.tolist())
-    found = array(header, "x")
+    assert (header.tensors["x"].dtype, map_bits(header, "x").tolist()) == ("BF16", halves.tolist())
+    found = read_array(header, "x")
     assert found.dtype == np.float32
     assert found.tobytes() == values.tobytes()
 
 
 def test_a_bf16_that_is_no_number_stays_none(file: Path) -> None:
     file.write_bytes(made({"x": entry(0, 4, "BF16", (2,))}, struct.pack("<HH", 0x7FC0, 0xFF81)))
-    assert np.isnan(array(read_header(file), "x")).all()
+    assert np.isnan(read_array(read_header(file), "x")).all()
 
 
 def test_scalars_and_tensors_without_values_are_read(file: Path) -> None:
     safetensors.numpy.save_file({"scalar": np.array(1.5), "none": np.empty((0, 3), np.float32), "last": np.empty((2, 0))}, file)
     header = read_header(file)
-    assert array(header, "scalar").shape == ()
-    assert float(array(header, "scalar")) == 1.5
-    assert (array(header, "none").shape, array(header, "last").shape) == ((0, 3), (2, 0))
-    assert array(header, "none").dtype == np.float32
+    assert read_array(header, "scalar").shape == ()
+    assert float(read_array(header, "scalar")) == 1.5
+    assert (read_array(header, "none").shape, read_array(header, "last").shape) == ((0, 3), (2, 0))
+    assert read_array(header, "none").dtype == np.float32
 
 
 def test_metadata_are_the_writer_s_texts(file: Path) -> None:
@@ -107,7 +107,7 @@ def test_values_are_read_only_and_not_aligned_ones_too(file: Path) -> None:
     file.write_bytes(
         made('{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}}', b"\7" + struct.pack("<2f", 1, 2))
     )
-    found = array(read_header(file), "b")
+    found = read_array(read_header(file), "b")
     assert found.tolist() == [1, 2]
     with pytest.raises(ValueError, match="read-only"):
         found[0] = 3
@@ -118,7 +118,7 @@ def test_the_library_gives_every_type_as_many_bits(dtype: str, file: Path) -> No
     data = made({"x": entry(0, BITS[dtype], dtype, (8,))}, bytes(BITS[dtype]))
     assert second_opinion(data) == {"x": (dtype, (8,), bytes(BITS[dtype]))}
     file.write_bytes(data)
-    assert read_header(file).tensors == {"x": Stored(dtype, (8,), 0, BITS[dtype])}
+    assert read_header(file).tensors == {"x": TensorEntry(dtype, (8,), 0, BITS[dtype])}
 
 
 @pytest.mark.parametrize("dtype", sorted(set(BITS) - set(NUMPY)))
@@ -126,13 +126,13 @@ def test_a_type_that_numpy_has_not_is_refused_when_its_values_are_asked_for(dtyp
     file.write_bytes(made({"x": entry(0, BITS[dtype], dtype, (8,))}, bytes(BITS[dtype])))
     header = read_header(file)
     with pytest.raises(ParamcountError, match=f"model.safetensors: tensor x: its values are of type {dtype} \\(expected F64, F32, F16, BF16, I64, "):
-        array(header, "x")
+        read_array(header, "x")
 
 
 def test_a_header_may_be_spaced_in_any_order_and_end_in_blanks(file: Path) -> None:
     header = '{ "b" :\n{"data_offsets" :[ 4,\t8 ], "shape": [ 1 ],"dtype":"F32" } ,"\\u0061":{"dtype":"\\u0046\\u0033\\u0032","shape":[],"data_offsets":[0,4]}}\r\n  '
     file.write_bytes(made(header, bytes(8)))
-    assert list(read_header(file).tensors.items()) == [("b", Stored("F32", (1,), 4, 8)), ("a", Stored("F32", (), 0, 4))]
+    assert list(read_header(file).tensors.items()) == [("b", TensorEntry("F32", (1,), 4, 8)), ("a", TensorEntry("F32", (), 0, 4))]
 
 
 def test_a_header_that_begins_like_a_pickle_is_a_header(file: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_file_may_hold_nothing(file: Path) -> None:
 def test_a_link_is_followed(file: Path, tmp_path: Path) -> None:
     safetensors.numpy.save_file({"a": np.ones(2)}, file)
     (tmp_path / "link").symlink_to(file)
-    assert array(read_header(tmp_path / "link"), "a").tolist() == [1, 1]
+    assert read_array(read_header(tmp_path / "link"), "a").tolist() == [1, 1]
 
 
 def test_a_header_is_read_without_numpy(file: Path) -> None:
@@ -325,7 +325,7 @@ def test_the_header_of_a_terabyte_is_read_alone(file: Path) -> None:
     os.truncate(file, len(data) + (1 << 40))
     header = read_header(file)
     assert header.tensors["a"].shape == (1 << 19, 1 << 19)
-    assert array(header, "a")[-1, -1] == 0
+    assert read_array(header, "a")[-1, -1] == 0
 
 
 def test_what_is_no_regular_file_is_refused(tmp_path: Path, file: Path) -> None:
@@ -356,10 +356,10 @@ def test_a_file_that_is_another_by_now_is_not_read_by_an_old_header(how: str, fi
         file.write_bytes(file.with_name("new").read_bytes())
     os.utime(file, ns=(times[0], times[1] + (how == "written again")))  # else nothing but the size or the file itself is another
     with pytest.raises(ParamcountError, match=r"model\.safetensors: is another file by now \(expected a file that stays as it is\)$"):
-        array(header, "a")
+        read_array(header, "a")
     file.unlink()
     with pytest.raises(ParamcountError, match=r"model\.safetensors: cannot be read: No such file or directory$"):
-        array(header, "a")
+        read_array(header, "a")
 
 
 def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.counting.quantisation.scales import SCHEMES, Scheme, scales_in, scales_of, scheme_of
+from paramcount.counting.quantisation.scales import SCHEMES, Scheme, count_scales, get_scheme, make_scales
 from paramcount.counting.tensors import Tensor
 from tests.running import Runner
 
@@ -26,7 +26,7 @@ def config_of(name: str) -> dict[str, Any]:
 
 def scaled(count: pc.Count, scheme: Scheme) -> dict[str, Tensor]:
     """{name of a tensor: its scales}"""
-    return {tensor.name: found for tensor in count.tensors if (found := scales_of(tensor, scheme))}
+    return {tensor.name: found for tensor in count.tensors if (found := make_scales(tensor, scheme))}
 
 
 # ---- whole releases
@@ -66,9 +66,9 @@ def test_the_scales_of_deepseek_v3_and_kimi_k2_are_their_blocks_counted_by_hand(
 )
 def test_a_config_json_that_says_fp8_has_the_scales_of_its_release(name: str, published: int) -> None:
     model = pc.load(config_of(name))
-    count, scheme = pc.count(model), scheme_of(model.release.quantisation if model.release else None, model.reading.unread)
+    count, scheme = pc.count(model), get_scheme(model.release.quantisation if model.release else None, model.reading.unread)
     assert scheme is not None
-    assert count.total + count.buffers + count.mtp + count.mtp_buffers + count.mtp_copies + sum(scales_in(count.tensors, scheme).values()) == published
+    assert count.total + count.buffers + count.mtp + count.mtp_buffers + count.mtp_copies + sum(count_scales(count.tensors, scheme).values()) == published
 
 
 def test_what_a_release_holds_is_exact_with_its_scales(run: Runner) -> None:
@@ -93,7 +93,7 @@ def test_the_overview_names_the_scales(run: Runner) -> None:
 
 
 def test_a_block_at_the_edge_has_a_scale_as_any_other() -> None:
-    rows = [found for tensor in pc.count("deepseek-v3").tensors if (found := scales_of(tensor, SCHEMES["fp8"]))]
+    rows = [found for tensor in pc.count("deepseek-v3").tensors if (found := make_scales(tensor, SCHEMES["fp8"]))]
     narrow = [found for found in rows if "kv_a_proj" in found.name]  # 576 × 7,168
     assert {found.name for found in narrow} == {"model.layers.{layer}.self_attn.kv_a_proj_with_mqa.weight_scale_inv"}
     assert [(found.shape, found.copies, found.elements) for found in narrow] == [((5, 56), n, n * 5 * 56) for n in (3, 58, 1)]
@@ -153,7 +153,7 @@ def test_a_tower_and_what_is_no_matrix_have_no_scales() -> None:
 )
 def test_a_config_json_says_how_it_is_quantised_or_nothing_is_said(said: Any, expected: Scheme | None) -> None:
     document = QWEN | {"quantization_config": said}
-    assert scheme_of(None, document) == expected
+    assert get_scheme(None, document) == expected
     assert pc.count(document).total == pc.count(QWEN).total
     assert (pc.count(document).warnings, pc.count(document).release) == (pc.count(QWEN).warnings, {})  # nobody said what the files hold
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.counting.quantisation.patterns import expression
+from paramcount.counting.quantisation.patterns import compile_pattern
 from paramcount.errors import ParamcountError
 from tests.running import Runner
 
@@ -177,4 +177,4 @@ def test_which_matrices_are_quantised_is_not_guessed() -> None:
 @pytest.mark.parametrize("text", ["(a+)+", ".*a.*b.*c", "(?=x)", "a{1000}{1000}", "a**", "(.*)*", "[", "x" * 501])
 def test_a_regular_expression_that_may_take_long_is_refused(text: str) -> None:
     with pytest.raises(ParamcountError, match="regular expression"):
-        expression(text)
+        compile_pattern(text)

@@ -14,7 +14,7 @@ import yaml
 import paramcount as pc
 from paramcount import zoo
 from paramcount.formats import strict_yaml
-from paramcount.formats.strict_yaml import load_file, loads
+from paramcount.formats.strict_yaml import parse_yaml, read_yaml
 from tests.refusing import assert_one_line, command_refusal, refusal
 
 PARSERS = [parser for parser in (getattr(yaml, "CLoader", None), yaml.Loader) if parser]
@@ -36,7 +36,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def message_of(text: str) -> str:
     with pytest.raises(pc.ParamcountError) as caught:
-        loads(text)
+        parse_yaml(text)
     assert_one_line(str(caught.value))
     return str(caught.value)
 
@@ -56,13 +56,13 @@ def message_of(text: str) -> str:
     ],
 )  # fmt: skip
 def test_only_what_is_written_as_a_number_is_one(text: str, found: object) -> None:
-    value = loads(text)["a"]
+    value = parse_yaml(text)["a"]
     assert (type(value), value) == (type(found), found)
 
 
 @pytest.mark.usefixtures("_each_parser")
 def test_a_merge_key_is_a_key_like_any_other() -> None:
-    assert loads("<<: {a: 1}") == {"<<": {"a": 1}}
+    assert parse_yaml("<<: {a: 1}") == {"<<": {"a": 1}}
 
 
 @pytest.mark.usefixtures("_each_parser")
@@ -131,7 +131,7 @@ def test_what_is_not_yaml_is_refused_with_its_line(text: str) -> None:
 
 @pytest.mark.usefixtures("_each_parser")
 def test_twelve_levels_are_enough_and_thirteen_too_many() -> None:
-    assert loads("a: " + "[" * 11 + "]" * 11)
+    assert parse_yaml("a: " + "[" * 11 + "]" * 11)
     assert message_of("a: " + "[" * 12 + "]" * 12) == f"line 1: {TOO_DEEP}"
 
 
@@ -140,7 +140,7 @@ def test_twelve_levels_are_enough_and_thirteen_too_many() -> None:
 def test_real_entries_are_read_as_any_yaml_reader_reads_them(id: str) -> None:
     path = zoo.path_of(id)
     assert path
-    ours = load_file(path)
+    ours = read_yaml(path)
     theirs: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506 - it makes texts of everything
     as_text = {True: "true", False: "false", None: "null"}
 

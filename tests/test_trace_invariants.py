@@ -13,7 +13,7 @@ import pytest
 import paramcount as pc
 from paramcount import zoo
 from paramcount.api import load
-from paramcount.counting.sum_weights import flows
+from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
 from paramcount.flow import list_weights
 from paramcount.tracing.phrases import OPERATIONS
@@ -176,7 +176,7 @@ def test_what_is_kept_of_a_text_is_what_the_next_token_finds(model: zoo.Model) -
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_declared_weight_stands_in_one_step(model: zoo.Model) -> None:
-    out, part = next(iter(flows(model.sizes, model.reading.head)))
+    out, part = next(iter(list_flows(model.sizes, model.reading.head)))
     declared = Counter(record.name for record in list_weights(out, part))
     found = trace_model(model, TraceOptions(5))
     assert Counter(held.name for step in found.steps for held in step.weights) == declared

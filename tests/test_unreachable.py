@@ -16,7 +16,7 @@ import pytest
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.checkpoints.matching import named
-from paramcount.counting.tensors import unreachable_tensors
+from paramcount.counting.tensors import list_unreachable
 from paramcount.sizes import Sizes
 from tests.test_config_json import lines
 
@@ -37,7 +37,7 @@ def name_of(case: dict[str, Any]) -> str:
 def test_total_and_unreachable_are_all_that_the_reference_allocates(case: dict[str, Any]) -> None:
     count = pc.count(case["config"])
     assert count.total + sum(count.unreachable.values()) == case["numel"]
-    tensors = named(tensor for tensor, _ in unreachable_tensors(count.sizes, count.head))
+    tensors = named(tensor for tensor, _ in list_unreachable(count.sizes, count.head))
     found = {name.removeprefix(case["prefix"]): tensor.parameters // tensor.copies for name, tensor in tensors.items()}
     assert found == case["unreachable"]
     assert set(count.unreachable_reasons) == set(count.unreachable)

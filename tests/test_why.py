@@ -15,7 +15,7 @@ from paramcount import zoo
 from paramcount.counting.quantisation.scales import SCHEMES
 from paramcount.explaining.causes import candidates, stand_together
 from paramcount.explaining.why import Account, Why, terms
-from paramcount.output.numbers import fits, parse
+from paramcount.output.numbers import match_figure, parse_figure
 from tests.model_types import MODEL_TYPES, ModelType
 from tests.refusing import command_refusal
 from tests.running import Runner
@@ -327,11 +327,11 @@ def test_every_published_figure_has_an_answer_that_adds_up(id: str) -> None:
     assert [answer.published for answer in answers] == [f"{said.value:,}" if isinstance(said.value, int) else said.value for said in model.published]
     refs = {source.id: source.ref for source in model.sources}
     for answer, said in zip(answers, model.published, strict=True):
-        figure = parse(said.value)
+        figure = parse_figure(said.value)
         assert (answer.value, answer.step, answer.what, answer.source) == (*figure, said.what, refs[said.source])
         for account in answer.accounts:
             checked(account)
-            assert fits(account.value, figure) == account.fit
+            assert match_figure(account.value, figure) == account.fit
             assert account.count == getattr(pc.count(id), account.base)
         assert bool(answer.accounts) == (answer.left_over == 0) == answer.ok
         json.dumps(answer.to_dict())

@@ -14,9 +14,9 @@ from paramcount import zoo
 from paramcount.architectures import architecture
 from paramcount.cli.commands import COMMANDS
 from paramcount.counting.count import count_sizes
-from paramcount.formats.strict_yaml import load_file
+from paramcount.formats.strict_yaml import read_yaml
 from paramcount.huggingface.fields import read
-from paramcount.sizes.rules import validated
+from paramcount.sizes.rules import validate_sizes
 from paramcount.zoo import catalog, names
 from paramcount.zoo.checks import checks
 from tests.comparison import differences, shapes
@@ -79,7 +79,7 @@ def test_an_entry_equals_the_truth_of_its_published_config(name: str) -> None:
 def test_a_published_config_json_reads_as_the_truth(name: str) -> None:
     facts = truth(name)
     cls = architecture(facts["config"]["model_type"])
-    count = count_sizes(validated(cls, read(cls, facts["config"]).values))
+    count = count_sizes(validate_sizes(cls, read(cls, facts["config"]).values))
     assert (count.total, count.embedding, count.lm_head, count.buffers) == (facts["total"], facts["embedding"], facts["lm_head"], facts["buffers"])
     assert shapes(count) == Counter(facts["shapes"])
 
@@ -93,7 +93,7 @@ def test_the_zoo_holds_more_than_a_hundred_models_and_every_architecture() -> No
 
 @pytest.mark.parametrize("path", sorted(zoo.CONFIGS.glob("*/*.yaml")), ids=lambda path: path.stem)
 def test_every_field_is_written_out_in_schema_order(path: Path) -> None:
-    document = load_file(path)
+    document = read_yaml(path)
     assert tuple(document) == (ESTIMATE_FIELDS if document.get("estimate") else FIELDS)
     assert (document["id"], document["family"]) == (path.stem, path.parent.name)
     if "config" in document:

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from paramcount.errors import ParamcountError, near, printable
+from paramcount.errors import ParamcountError, find_nearest, make_printable
 
 if TYPE_CHECKING:
     from paramcount.sizes import Sizes
@@ -290,7 +290,7 @@ def architecture(name: object) -> type[Sizes]:
         if isinstance(name, str) and (found := _of_another_task(name)):
             return found
         expected = "what `paramcount architectures` lists"
-        raise ParamcountError(f"unknown architecture {printable(name, 60)}", expected=expected, nearest=near(name, ARCHITECTURES))
+        raise ParamcountError(f"unknown architecture {make_printable(name, 60)}", expected=expected, nearest=find_nearest(name, ARCHITECTURES))
     return _imported(*ARCHITECTURES[name])
 
 

@@ -12,7 +12,7 @@ from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf
 from paramcount.sizes.conditions import even_where_rotated, padding_in_table
 from paramcount.sizes.layer_types import first_dense, full_every_key, needed
-from paramcount.sizes.rules import experts_exist, one_of_each
+from paramcount.sizes.rules import check_experts_exist, check_layer_types
 
 NORMS = ("input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "post_mlp_layernorm")
 
@@ -57,8 +57,8 @@ class Afmoe(Sizes):
         return decoder(c, tokens, layer, kinds, enter=enlarge if c.scaled_embedding else None)
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", SLIDING)
-        experts_exist(c)
+        check_layer_types(c, "layer_types", "n_layers", SLIDING)
+        check_experts_exist(c)
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, block, given, layers, linear
 from paramcount.parts.classic import first_pooled, multi_head, norm_behind, second_bias
 from paramcount.parts.encoders import embeddings, masked_head, whole
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Indices, Positive, Sizes, class_ends, d_model_per_head, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 MATRICES = ("query", "key", "value", "dense")
 HEAD = ("predictions.dense", "predictions.LayerNorm", "predictions.decoder", "predictions.bias")
@@ -26,14 +26,14 @@ def group_of_each(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...
     """Which group stands at each place; the reference spreads them evenly."""
     n_groups = js.get("num_hidden_groups", 1)
     if type(n_groups) is not int or n_groups < 1:
-        raise ParamcountError(f"= {shown(n_groups)}", where="num_hidden_groups", expected="a whole number from 1")
+        raise ParamcountError(f"= {describe_value(n_groups)}", where="num_hidden_groups", expected="a whole number from 1")
     return tuple(int(i / (c["n_layers"] / n_groups)) for i in per_layer(c))
 
 
 def layers_of_a_group(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     n = js.get("inner_group_num", 1)
     if type(n) is not int or n > MOST_INNER:
-        raise ParamcountError(f"= {shown(n)}", where="inner_group_num", expected=f"a whole number up to {MOST_INNER:,}")
+        raise ParamcountError(f"= {describe_value(n)}", where="inner_group_num", expected=f"a whole number up to {MOST_INNER:,}")
     return tuple(range(n))
 
 
@@ -80,7 +80,7 @@ class Albert(Sizes):
         return (*second_bias(c, tokens, "predictions.bias"), *unused)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
         if len(c.layer_groups) != c.n_layers:
             raise ParamcountError(f"names {len(c.layer_groups)} groups for {c.n_layers} layers", where="layer_groups", expected="one for each layer")
         if list(c.layer_groups) != sorted(c.layer_groups):

@@ -10,14 +10,14 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, dense_or_moe
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes import ABSENT, Flag, Indices, Positive, Sizes, d_model_per_head, derived, equal_to, hf, per_layer
-from paramcount.sizes.layer_types import whole
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.rules import check_heads_fill
 
 WS = ("w1", "w3", "w2")
 
 
 def between_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
-    every = whole(js, "moe_layer_frequency", 2)
+    every = check_no_types(js, "moe_layer_frequency", 2)
     return tuple(i for i in per_layer(c) if (i + 1) % every)
 
 
@@ -45,7 +45,7 @@ class Arctic(Sizes):
         return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers))
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -9,7 +9,7 @@ from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import shared_experts
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import divides
+from paramcount.sizes.rules import check_divides
 
 
 class AriaText(Sizes):
@@ -37,7 +37,7 @@ class AriaText(Sizes):
         return decoder(c, tokens, layer)
 
     def check(c) -> None:
-        divides(c, "n_heads", "d_model")  # also where d_head is given: the reference asks it
+        check_divides(c, "n_heads", "d_model")  # also where d_head is given: the reference asks it
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

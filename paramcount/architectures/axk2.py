@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.deepseek_v32 import DeepseekV32
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, join, linear, norm, split
 from paramcount.parts.decoders import decoder, dense_or_moe
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp
@@ -20,9 +20,11 @@ def groups_are_sound(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Asked by the reference whether a layer has experts or not."""
     groups, kept = js.get("n_group"), js.get("topk_group")
     if (groups is None) != (kept is None):
-        raise ParamcountError(f"= {shown(groups)} with topk_group = {shown(kept)}", where="n_group", expected="both or neither")
+        raise ParamcountError(f"= {describe_value(groups)} with topk_group = {describe_value(kept)}", where="n_group", expected="both or neither")
     if groups is not None and (c["n_routed_experts"] % groups or kept > groups):
-        raise ParamcountError(f"= {shown(groups)}, {shown(kept)} of them kept", where="n_group", expected="a divisor of the number of experts")
+        raise ParamcountError(
+            f"= {describe_value(groups)}, {describe_value(kept)} of them kept", where="n_group", expected="a divisor of the number of experts"
+        )
 
 
 class AXK2(DeepseekV32):

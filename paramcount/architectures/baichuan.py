@@ -8,7 +8,7 @@ from paramcount.flow import Data, attend, linear, rope
 from paramcount.parts.attentions import alibi, fused_qkv
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
-from paramcount.sizes.rules import even, heads_fill
+from paramcount.sizes.rules import check_even, check_heads_fill
 
 
 class Baichuan(Sizes):
@@ -17,7 +17,7 @@ class Baichuan(Sizes):
     adds nothing to it."""
 
     reference: ClassVar[str] = "BaichuanForCausalLM of baichuan-inc/Baichuan2-13B-Chat"
-    same: ClassVar[tuple[str, ...]] = ("BaiChuanForCausalLM",)
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("BaiChuanForCausalLM",)
 
     vocab_size: Positive = hf()
     d_model: Positive = hf()
@@ -35,9 +35,9 @@ class Baichuan(Sizes):
         return (("model.layers.{layer}.self_attn.rotary_emb.inv_freq", (c.d_head // 2,), c.n_layers),) if c.rotary else ()
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
         if c.rotary:
-            even(c, "d_head")
+            check_even(c, "d_head")
 
 
 def attention(c: Any, x: Data, prefix: str) -> Data:

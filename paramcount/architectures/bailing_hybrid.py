@@ -13,14 +13,14 @@ from paramcount.parts.linear_attention import delta_rule, gated_output, streams_
 from paramcount.parts.mla import Latent, latent_attention
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.sizes.layer_types import dense_by_type, first_dense, needed, whole
-from paramcount.sizes.rules import even, experts_exist, in_pairs, one_of_each
+from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense, needed
+from paramcount.sizes.rules import check_even, check_experts_exist, check_layer_types, check_rotated_in_pairs
 
 KINDS = ("linear_attention", "full_attention")
 
 
 def last_of_group(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
-    size = whole(js, "layer_group_size", 6)
+    size = check_no_types(js, "layer_group_size", 6)
     return tuple(KINDS[(i + 1) % size == 0] for i in per_layer(c))
 
 
@@ -72,11 +72,11 @@ class BailingHybrid(Sizes):
         return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers), names=("word_embeddings", "layers", "norm"))
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
-        experts_exist(c)
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
+        check_experts_exist(c)
         if "full_attention" in c.layer_types:
-            even(c, "d_rope")
-            in_pairs(c, "d_rope")
+            check_even(c, "d_rope")
+            check_rotated_in_pairs(c, "d_rope")
         elif c.d_rope % 2 and c.d_rope > 4:
             raise ParamcountError(f"= {c.d_rope} cannot be rotated in pairs", where="d_rope", expected="an even number")
 

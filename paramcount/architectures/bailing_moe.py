@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, attend, fused, linear, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, dense_first, pre_norm
 from paramcount.parts.feed_forward import corrected_mixture, gated_mlp, shared_mixture
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, rotary_part
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
-from paramcount.sizes.rules import even
+from paramcount.sizes.rules import check_even
 
 
 def head_size(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
@@ -47,12 +47,12 @@ class BailingMoe(Sizes):
         return decoder(c, tokens, layer, dense_first(c), names=("word_embeddings", "layers", "norm"))
 
     def check(c) -> None:
-        even(c, "d_rope")
+        check_even(c, "d_rope")
 
 
 def without_mtp(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("num_nextn_predict_layers", 0):
-        found = f"= {shown(js['num_nextn_predict_layers'])} is not supported"
+        found = f"= {describe_value(js['num_nextn_predict_layers'])} is not supported"
         raise ParamcountError(found, where="num_nextn_predict_layers", expected="0")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
@@ -13,13 +13,13 @@ from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.mixers import hybrid_idle, if_no_attention, if_no_mixer, mamba_head, mamba_heads_fill, no_key, rotated_share
+from paramcount.sizes.mixers import check_mamba_heads, if_no_attention, if_no_mixer, list_unused_fields, mamba_head, no_key, rotated_share
 
 
 def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     indices = js.get("attn_layer_indices")
     if indices is not None and not (isinstance(indices, list) and all(type(i) is int for i in indices)):
-        raise ParamcountError(f"= {shown(indices)}", where="attn_layer_indices", expected="a list of layer indices")
+        raise ParamcountError(f"= {describe_value(indices)}", where="attn_layer_indices", expected="a list of layer indices")
     return tuple("attention" if i in (indices or ()) else "mamba" for i in per_layer(c))
 
 
@@ -27,7 +27,7 @@ class Bamba(Sizes):
     """Source: modeling_bamba.py of the reference."""
 
     reference: ClassVar[str] = "BambaForCausalLM"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), no_key("layer_types", "layers_block_type"), mamba_heads_fill)
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), no_key("layer_types", "layers_block_type"), check_mamba_heads)
 
     vocab_size: Positive = hf(absent=128000)
     d_model: Positive = hf(absent=4096)
@@ -52,8 +52,8 @@ class Bamba(Sizes):
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types], names=("embed_tokens", "layers", "final_layernorm"))
 
-    def idle(c) -> tuple[str, ...]:
-        return hybrid_idle(c.layer_types)
+    def unused_fields(c) -> tuple[str, ...]:
+        return list_unused_fields(c.layer_types)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -10,7 +10,7 @@ from paramcount.parts.classic import unread_table
 from paramcount.parts.seq2seq import Layout, decoder_alone, seq2seq
 from paramcount.sizes import Condition, Derivation, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.rules import heads_fill, stacks_fill
+from paramcount.sizes.rules import check_heads_fill, check_stack_heads
 
 LAYOUT = Layout(extra_places=2, tables_normed=True)
 
@@ -53,7 +53,7 @@ class Seq2Seq(Sizes):
         return () if c.tie_word_embeddings else unread_table(c, tokens, "model.shared.weight", c.vocab_size)
 
     def check(c) -> None:
-        stacks_fill(c)
+        check_stack_heads(c)
 
 
 class UntiedDecoder(Sizes):
@@ -70,7 +70,7 @@ class UntiedDecoder(Sizes):
     n_positions: Positive = hf("max_position_embeddings", absent=1024)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 class Decoder(UntiedDecoder):

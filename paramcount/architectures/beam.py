@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, elementwise, linear, norm
 from paramcount.parts.attentions import normed
 from paramcount.parts.decoders import SANDWICH, decoder, typed_layers, usual_layer
@@ -13,7 +13,7 @@ from paramcount.parts.feed_forward import correction, mixture
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type
-from paramcount.sizes.rules import even, sliding_or_full
+from paramcount.sizes.rules import check_even, check_sliding_or_full
 
 
 def full_every_sixth(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def turned(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
         return ("sliding_attention",)
     words = sorted(set(c["layer_types"]))
     if not isinstance(rope, Mapping) or any(not isinstance(rope[word], (Mapping, type(None))) for word in words):
-        raise ParamcountError(f"= {shown(rope)}", where="rope_parameters", expected="a mapping or null for each word of layer_types")
+        raise ParamcountError(f"= {describe_value(rope)}", where="rope_parameters", expected="a mapping or null for each word of layer_types")
     return tuple(word for word in words if rope[word] is not None)
 
 
@@ -60,9 +60,9 @@ class Beam(Sizes):
         return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
 
     def check(c) -> None:
-        sliding_or_full(c)
+        check_sliding_or_full(c)
         if set(c.rotated_words) & set(c.layer_types):
-            even(c, "d_head")
+            check_even(c, "d_head")
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

@@ -9,7 +9,7 @@ from paramcount.parts.classic import second_bias
 from paramcount.parts.encoders import masked_lm
 from paramcount.sizes import Condition, Flag, Positive, Sizes, class_ends, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import memory_needs_a_decoder, padding_inside
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 # What the pooler stands under; a class named first in `architectures` decides whether it is there.
 POOLED = ("Model", "ForMultipleChoice", "ForNextSentencePrediction", "ForPreTraining", "ForSequenceClassification")
@@ -37,14 +37,14 @@ class Encoder(Sizes):
         return c.forward(tokens, head=False)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 class Bert(Encoder):
     """Source: arXiv:1810.04805, section 3."""
 
     reference: ClassVar[str] = "BertForMaskedLM"
-    same: ClassVar[tuple[str, ...]] = ("BertLMHeadModel",)
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("BertLMHeadModel",)
 
     n_token_types: Positive = hf(absent=2)
     pooled: Flag = derived(class_ends(*POOLED))

@@ -21,7 +21,7 @@ class BigBird(Bert):
 
     reference: ClassVar[str] = "BigBirdForMaskedLM"
     unused_keys: ClassVar[tuple[str, ...]] = ("block_size", "num_random_blocks")
-    same: ClassVar[tuple[str, ...]] = ("BigBirdForCausalLM",)
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("BigBirdForCausalLM",)
     conditions: ClassVar[tuple[Condition, ...]] = (
         memory_needs_a_decoder,
         padding_inside(0),

@@ -9,7 +9,7 @@ from paramcount.parts.decoders import head
 from paramcount.parts.fairseq import POSITION_OFFSET, fairseq_layer
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class BioGPT(Sizes):
@@ -34,4 +34,4 @@ class BioGPT(Sizes):
         return head(c, norm(x, "biogpt.layer_norm", bias=True), "biogpt.embed_tokens.weight", "output_projection")
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)

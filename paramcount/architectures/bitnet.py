@@ -9,7 +9,7 @@ from paramcount.parts.attentions import wide_norm
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class BitNet(Sizes):
@@ -33,7 +33,7 @@ class BitNet(Sizes):
         return decoder(c, tokens, layer)
 
     def check(c) -> None:
-        heads_fill(c)  # the norm of the attended values is as wide as d_model
+        check_heads_fill(c)  # the norm of the attended values is as wide as d_model
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

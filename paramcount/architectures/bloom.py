@@ -10,7 +10,7 @@ from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import not_null
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class Bloom(Sizes):
@@ -32,7 +32,7 @@ class Bloom(Sizes):
         return decoder(c, tokens, layer, prefix="transformer.", names=("word_embeddings", "h", "ln_f"), norm_bias=True, enter=enter)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def enter(x: Data) -> Data:

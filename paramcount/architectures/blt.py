@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, attend, block, layers, linear, lookup, norm
 from paramcount.parts.decoders import usual_layer
 from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
@@ -64,7 +64,7 @@ def n_hash_tables(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """One for each hash function and length of byte group."""
     groups, functions = js.get("encoder_hash_byte_group_size") or range(3, 9), js.get("encoder_hash_byte_group_nb_functions", 1)
     if not all(type(n) is int and n > 0 for n in groups):
-        raise ParamcountError(f"= {shown(groups)}", where="encoder_hash_byte_group_size", expected="lengths of byte groups")
+        raise ParamcountError(f"= {describe_value(groups)}", where="encoder_hash_byte_group_size", expected="lengths of byte groups")
     return len(groups) * (functions if type(functions) is int else 0)
 
 

@@ -11,7 +11,7 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import fused_gated_mlp, plain_mlp
 from paramcount.sizes import Condition, Derivation, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 def is_first(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
@@ -43,7 +43,7 @@ class ChatGLM(Sizes):
     `ChatGLMModel` holds the head too."""
 
     reference: ClassVar[str] = "ChatGLMForConditionalGeneration of THUDM/chatglm2-6b"
-    same: ClassVar[tuple[str, ...]] = ("ChatGLMModel",)
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("ChatGLMModel",)
     conditions: ClassVar[tuple[Condition, ...]] = (not_another_glm,)
 
     first: Flag = derived(is_first)
@@ -80,7 +80,7 @@ class ChatGLM(Sizes):
         if c.d_head % 4:
             raise ParamcountError(f"= {c.d_head} cannot be halved and rotated in pairs", where="d_head", expected="a multiple of 4")
         if c.first:
-            heads_fill(c)
+            check_heads_fill(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

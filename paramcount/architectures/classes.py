@@ -42,7 +42,7 @@ def model_types() -> dict[str, str]:
         declared = architecture(name)
         own, _, publisher = declared.reference.partition(" of ")
         found = remote if publisher else library
-        for cls in (own, *declared.same):
+        for cls in (own, *declared.equivalent_classes):
             found.setdefault(cls, set()).add(name.partition(".")[0])
     known = {cls: next(iter(types)) for cls, types in (remote | library).items() if len(types) == 1}
     return known | SHARED

@@ -10,7 +10,7 @@ from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, parallel, usual_layer
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, d_model_per_head, equal_to, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import in_pairs, one_of_each
+from paramcount.sizes.rules import check_layer_types, check_rotated_in_pairs
 
 
 def pattern(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -41,8 +41,8 @@ class Cohere2(Sizes):
         return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types])
 
     def check(c) -> None:
-        in_pairs(c, "d_head")
-        one_of_each(c, "layer_types", "n_layers", SLIDING)
+        check_rotated_in_pairs(c, "d_head")
+        check_layer_types(c, "layer_types", "n_layers", SLIDING)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

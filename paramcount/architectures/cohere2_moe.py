@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, near, shown
+from paramcount.errors import ParamcountError, describe_value, find_nearest
 from paramcount.flow import Data, activate
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, parallel, typed_layers, usual_layer
 from paramcount.parts.feed_forward import mixture, shared_experts
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Word, Words, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.layer_types import dense_by_type, first_dense, whole
-from paramcount.sizes.rules import one_of_each
+from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense
+from paramcount.sizes.rules import check_layer_types
 
 COMBINED = ("average", "sum")
 
 
 def patterns(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     """Two patterns: one for the dense layers in front and one for the rest, each with a full layer at the end of a group."""
-    n = whole(js, "first_k_dense_replace", 0)
-    front, rest = whole(js, "prefix_dense_sliding_window_pattern", 1), whole(js, "sliding_window_pattern", 4)
+    n = check_no_types(js, "first_k_dense_replace", 0)
+    front, rest = check_no_types(js, "prefix_dense_sliding_window_pattern", 1), check_no_types(js, "sliding_window_pattern", 4)
     if n > c["n_layers"]:
         raise ParamcountError(f"= {n} of {c['n_layers']} layers", where="first_k_dense_replace", expected=f"at most {c['n_layers']}")
     return tuple(SLIDING[(i + 1) % front == 0 if i < n else (i - n + 1) % rest == 0] for i in per_layer(c))
@@ -31,7 +31,7 @@ def words_are_known(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The router's function is one of two, where a layer has a router."""
     word, known = js.get("expert_selection_fn", "softmax"), ("softmax", "sigmoid")
     if word not in known and len(c["dense_layers"]) < c["n_layers"]:
-        raise ParamcountError(f"= {shown(word)}", where="expert_selection_fn", expected=" or ".join(known), nearest=near(word, known))
+        raise ParamcountError(f"= {describe_value(word)}", where="expert_selection_fn", expected=" or ".join(known), nearest=find_nearest(word, known))
 
 
 class Cohere2Moe(Sizes):
@@ -47,7 +47,7 @@ class Cohere2Moe(Sizes):
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf(absent=128)
     layer_types: Words = hf(absent=patterns, null=ABSENT)
-    rotated_prefix: Flag = derived(lambda js, c: whole(js, "prefix_dense_sliding_window_pattern", 1) == 1)
+    rotated_prefix: Flag = derived(lambda js, c: check_no_types(js, "prefix_dense_sliding_window_pattern", 1) == 1)
     window: Positive = hf(absent=4096)
     dense_layers: Indices = derived(dense_by_type(first_dense(0)))
     d_expert: Positive = hf("intermediate_size", absent=22528)
@@ -64,12 +64,14 @@ class Cohere2Moe(Sizes):
         return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", SLIDING)
+        check_layer_types(c, "layer_types", "n_layers", SLIDING)
         turning = any(rotates(c, kind) for kind, _ in typed_layers(c.layer_types, c.dense_layers))
         if c.d_head % 2 and (turning or c.d_head > 4):  # the reference asks it of a wide head even where none is turned
             raise ParamcountError(f"= {c.d_head} cannot be rotated in pairs", where="d_head", expected="an even number")
         if c.shared and len(c.dense_layers) < c.n_layers and c.combined not in COMBINED:
-            raise ParamcountError(f"= {shown(c.combined)}", where="combined", expected=" or ".join(COMBINED), nearest=near(c.combined, COMBINED))
+            raise ParamcountError(
+                f"= {describe_value(c.combined)}", where="combined", expected=" or ".join(COMBINED), nearest=find_nearest(c.combined, COMBINED)
+            )
 
 
 def rotates(c: Any, kind: Any) -> bool:

@@ -8,7 +8,7 @@ from paramcount.flow import Data, activate, attend, linear
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class CTRL(Sizes):
@@ -29,7 +29,7 @@ class CTRL(Sizes):
         return decoder(c, tokens, layer, prefix="transformer.", names=names, norm_bias=True, head_bias=True, enter=lambda x: activate(x, "add positions"))
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -9,7 +9,7 @@ from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import divides, one_of_each
+from paramcount.sizes.rules import check_divides, check_layer_types
 
 
 def full_first(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -40,8 +40,8 @@ class CWM(Sizes):
         return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types])
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", SLIDING)
-        divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
+        check_layer_types(c, "layer_types", "n_layers", SLIDING)
+        check_divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, attend, experts, fused, linear, rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 def can_run(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -18,9 +18,9 @@ def can_run(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if "rope_theta" not in inner:
         raise ParamcountError("is missing", where="attn_config.rope_theta", expected="a number")
     if type(inner.get("clip_qkv")) not in (int, float):
-        raise ParamcountError(f"= {shown(inner.get('clip_qkv'))}", where="attn_config.clip_qkv", expected="a number")
+        raise ParamcountError(f"= {describe_value(inner.get('clip_qkv'))}", where="attn_config.clip_qkv", expected="a number")
     if js.get("d_model", 2048) != c["d_model"]:
-        raise ParamcountError(f"= {c['d_model']} beside d_model = {shown(js.get('d_model', 2048))}", where="hidden_size", expected="the same")
+        raise ParamcountError(f"= {c['d_model']} beside d_model = {describe_value(js.get('d_model', 2048))}", where="hidden_size", expected="the same")
 
 
 class Dbrx(Sizes):
@@ -46,7 +46,7 @@ class Dbrx(Sizes):
         return decoder(c, tokens, layer, prefix="transformer.", names=("wte", "blocks", "norm_f"))
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
         if c.tie_word_embeddings:
             raise ParamcountError("= true", where="tie_word_embeddings", expected="false")
 

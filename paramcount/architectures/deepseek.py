@@ -8,7 +8,7 @@ from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.sizes import ABSENT, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class DeepseekMoE(Sizes):
@@ -36,7 +36,7 @@ class DeepseekMoE(Sizes):
         return decoder(c, tokens, layer, dense_first(c))
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import shared_mixture
 from paramcount.parts.mla import latent_attention
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, hf, unvisited
 from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
-from paramcount.sizes.rules import divides, in_pairs
+from paramcount.sizes.rules import check_divides, check_rotated_in_pairs
 
 METHODS = ("greedy", "group_limited_greedy")
 
@@ -23,9 +23,11 @@ def experts_are_chosen(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         return
     method, groups, kept = js.get("topk_method", "greedy"), js.get("n_group"), js.get("topk_group")
     if method not in METHODS:
-        raise ParamcountError(f"= {shown(method)}", where="topk_method", expected=" or ".join(METHODS))
+        raise ParamcountError(f"= {describe_value(method)}", where="topk_method", expected=" or ".join(METHODS))
     if method == "group_limited_greedy" and (groups is None or kept is None or c["n_routed_experts"] % groups or kept > groups):
-        raise ParamcountError(f"= {shown(groups)} groups, {shown(kept)} of them kept", where="n_group", expected="a divisor of the number of experts")
+        raise ParamcountError(
+            f"= {describe_value(groups)} groups, {describe_value(kept)} of them kept", where="n_group", expected="a divisor of the number of experts"
+        )
 
 
 class DeepseekV2(Sizes):
@@ -58,8 +60,8 @@ class DeepseekV2(Sizes):
         return decoder(c, tokens, layer, dense_first(c))
 
     def check(c) -> None:
-        in_pairs(c, "d_rope")
-        divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
+        check_rotated_in_pairs(c, "d_rope")
+        check_divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

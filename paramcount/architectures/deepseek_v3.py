@@ -11,7 +11,7 @@ from paramcount.parts.mla import latent_attention
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, hf, unvisited
 from paramcount.sizes.conditions import experts_in_every_layer, experts_named, grouped_routing, latent_heads_stay_whole, not_null, one_of, padding_in_table
-from paramcount.sizes.rules import in_pairs
+from paramcount.sizes.rules import check_rotated_in_pairs
 
 
 class DeepseekV3(Sizes):
@@ -50,7 +50,7 @@ class DeepseekV3(Sizes):
         return decoder(c, tokens, layer, dense_first(c))
 
     def check(c) -> None:
-        in_pairs(c, "d_rope")
+        check_rotated_in_pairs(c, "d_rope")
 
     def mtp(c, tokens: Data) -> Data:
         return next_token_layers(c, tokens, lambda x: layer(c, "moe", x))

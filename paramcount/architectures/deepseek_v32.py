@@ -12,7 +12,7 @@ from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import experts_named, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, first_dense
-from paramcount.sizes.rules import at_most, experts_exist, in_pairs
+from paramcount.sizes.rules import check_at_most, check_experts_exist, check_rotated_in_pairs
 
 
 class DeepseekV32(Sizes):
@@ -58,9 +58,9 @@ class DeepseekV32(Sizes):
         return next_token_layers(c, tokens, lambda x: layer(c, "moe", x))
 
     def check(c) -> None:
-        in_pairs(c, "d_rope")
-        at_most(c, "d_rope", "d_index")
-        experts_exist(c)
+        check_rotated_in_pairs(c, "d_rope")
+        check_at_most(c, "d_rope", "d_index")
+        check_experts_exist(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

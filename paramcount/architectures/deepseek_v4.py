@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, near, shown
+from paramcount.errors import ParamcountError, describe_value, find_nearest
 from paramcount.flow import Data, Size, Weight, activate, attend, elementwise, join, layers, linear, lookup, norm, rope, split
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.parts.hyper_connections import collapse, mixing, through, widen
 from paramcount.sizes import Condition, Derivation, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.layer_types import whole
-from paramcount.sizes.rules import at_most, one_of_each
+from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.rules import check_at_most, check_layer_types
 
 KINDS = ("sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention")
 RATIOS = {0: KINDS[0], 4: KINDS[1], 128: KINDS[2]}
@@ -34,12 +34,12 @@ def hashed(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     """The layers that choose experts by token id: by words, or the first few."""
     words, known, n = js.get("mlp_layer_types"), ("hash_moe", "moe"), c["n_layers"]
     if words is None:
-        return tuple(range(min(n, whole(js, "num_hash_layers", 3) if js.get("num_hash_layers") is not None else 3)))
+        return tuple(range(min(n, check_no_types(js, "num_hash_layers", 3) if js.get("num_hash_layers") is not None else 3)))
     if len(words) < n:
         raise ParamcountError(f"names {len(words)} layers of {n}", where="mlp_layer_types", expected="one word a layer")
     for i, word in enumerate(words[:n]):
         if word not in known:
-            raise ParamcountError(f"= {shown(word)}", where=f"mlp_layer_types.{i}", expected=", ".join(known), nearest=near(str(word), known))
+            raise ParamcountError(f"= {describe_value(word)}", where=f"mlp_layer_types.{i}", expected=", ".join(known), nearest=find_nearest(str(word), known))
     return tuple(i for i in per_layer(c) if words[i] == "hash_moe")
 
 
@@ -50,7 +50,7 @@ def block_size(word: str, key: str, absent: int) -> Derivation:
         rates = js.get("compress_rates")
         n = js.get(key) if js.get(key) is not None else absent if rates is None or word not in c["layer_types"] else rates[word]
         if type(n) is not int or n < 1:
-            raise ParamcountError(f"= {shown(n)}", where=f"compress_rates.{word}", expected="a whole number from 1")
+            raise ParamcountError(f"= {describe_value(n)}", where=f"compress_rates.{word}", expected="a whole number from 1")
         return n
 
     return found
@@ -133,16 +133,16 @@ class DeepseekV4(Sizes):
         x = collapse(x, mixing(x, c.n_streams, c.n_streams, 1, ("model.hc_head.hc_fn", "model.hc_head.hc_base", "model.hc_head.hc_scale")))
         return head(c, norm(x, "model.norm"), "model.embed_tokens.weight", "head")
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         """A layer that chooses by token id looks up as many experts as it is told, some of them perhaps twice."""
         return ("n_active_experts",) if len(c.hash_layers) == c.n_layers else ()
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
-        at_most(c, "d_rope", "d_head")
-        at_most(c, "d_far_rope", "d_head")
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
+        check_at_most(c, "d_rope", "d_head")
+        check_at_most(c, "d_far_rope", "d_head")
         if KINDS[1] in c.layer_types:
-            at_most(c, "d_far_rope", "d_index")
+            check_at_most(c, "d_far_rope", "d_index")
         if c.n_heads * c.d_head % c.n_o_groups:
             raise ParamcountError(f"= {c.n_o_groups} does not divide {c.n_heads} × {c.d_head}", where="n_o_groups", expected="a divisor")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, activate, attend, block, elementwise, fused, given, layers, linear, norm
 from paramcount.parts.attentions import attention, fused_qkv
 from paramcount.parts.composite import with_language
@@ -15,7 +15,7 @@ from paramcount.parts.mla import latent_attention
 from paramcount.parts.vision import cut_into_patches
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, part_of, unvisited
 from paramcount.sizes.conditions import experts_in_every_layer, grouped_routing, one_of
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 RELEASED = {"projector_type": "downsample_mlp_gelu", "depth": 2, "mlp_ratio": 1, "token_pooling": False}
 METHODS = ("gready", "greedy", "group_limited_greedy", "noaux_tc")  # the first is the default, spelled so
@@ -38,9 +38,9 @@ def as_released(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     for key, value in RELEASED.items():
         found = projector.get(key, value) if isinstance(projector, Mapping) else value
         if found != value:
-            raise ParamcountError(f"= {shown(found)} is not supported", where=f"projector_config.{key}", expected=shown(value))
+            raise ParamcountError(f"= {describe_value(found)} is not supported", where=f"projector_config.{key}", expected=describe_value(value))
     if js.get("tile_tag") != "2D":
-        raise ParamcountError(f"= {shown(js.get('tile_tag'))} is not supported", where="tile_tag", expected="2D")
+        raise ParamcountError(f"= {describe_value(js.get('tile_tag'))} is not supported", where="tile_tag", expected="2D")
 
 
 class VL2Language(Sizes):
@@ -74,12 +74,12 @@ class VL2Language(Sizes):
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, dense_first(c))
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         return ("n_kv_heads", "d_head") if c.latent else LATENT
 
     def check(c) -> None:
         if not c.latent:
-            heads_fill(c)
+            check_heads_fill(c)
         elif c.d_kv_lora is None or not c.d_nope or not c.d_rope or not c.d_v:
             raise ParamcountError("= true without the sizes of latent attention", where="use_mla", expected="kv_lora_rank and sizes of the heads beside it")
 
@@ -98,7 +98,7 @@ class VL2Vision(Sizes):
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 384) // c["patch_size"]) ** 2)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 class DeepseekVL2(Sizes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, attend, linear, rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
@@ -14,7 +14,7 @@ from paramcount.sizes.conditions import padding_in_table
 
 def nothing_is_dropped(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("attention_dropout", 0.0) > 0:
-        raise ParamcountError(f"= {shown(js['attention_dropout'])}", where="attention_dropout", expected="0")
+        raise ParamcountError(f"= {describe_value(js['attention_dropout'])}", where="attention_dropout", expected="0")
 
 
 class DiffLlama(Sizes):

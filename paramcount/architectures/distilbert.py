@@ -10,7 +10,7 @@ from paramcount.parts.encoders import embeddings, masked_head, whole
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 MATRICES = ("q_lin", "k_lin", "v_lin", "out_lin")
 HEAD = ("vocab_transform", "vocab_layer_norm", "vocab_projector", "vocab_projector.bias")
@@ -43,7 +43,7 @@ class DistilBert(Sizes):
         return c.forward(tokens, head=False)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def layer(c: Any, x: Data) -> Data:

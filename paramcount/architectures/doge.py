@@ -46,7 +46,7 @@ class Doge(Sizes):
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer)
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         return () if c.moe else ("n_routed_experts", "n_active_experts", "n_keys")
 
     def check(c) -> None:

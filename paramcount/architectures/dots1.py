@@ -10,13 +10,13 @@ from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, padding_in_table
-from paramcount.sizes.layer_types import first_dense, needed, whole
-from paramcount.sizes.rules import experts_exist, sliding_or_full
+from paramcount.sizes.layer_types import check_no_types, first_dense, needed
+from paramcount.sizes.rules import check_experts_exist, check_sliding_or_full
 
 
 def late_sliding(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     """From the layer max_window_layers on over a window, if there is one."""
-    first = whole(js, "max_window_layers", 62) if c["window"] is not None else c["n_layers"]
+    first = check_no_types(js, "max_window_layers", 62) if c["window"] is not None else c["n_layers"]
     return tuple(SLIDING[i < first] for i in per_layer(c))
 
 
@@ -48,8 +48,8 @@ class Dots1(Sizes):
         return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
 
     def check(c) -> None:
-        sliding_or_full(c)
-        experts_exist(c)
+        check_sliding_or_full(c)
+        check_experts_exist(c)
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

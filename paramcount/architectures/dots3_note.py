@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.bailing_hybrid import head_gate
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.parts.mla import Latent, choose_tokens, latent_attention, query_latent
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.sizes.layer_types import dense_by_type, whole
-from paramcount.sizes.rules import at_most, even, in_pairs, one_of_each
+from paramcount.sizes.layer_types import check_no_types, dense_by_type
+from paramcount.sizes.rules import check_at_most, check_even, check_layer_types, check_rotated_in_pairs
 from paramcount.sizes.single_layers import NOTHING, PER_LAYER, Own, of_single_layers
 
 KINDS = ("sliding_attention", "indexed_attention", "full_attention")
@@ -36,7 +36,7 @@ def layer_words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
 
 def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     """The layers in front, and those that moe_layer_freq, a number or a list, leaves out."""
-    first, step = whole(js, "first_k_dense_replace", 1), js.get("moe_layer_freq", 1)
+    first, step = check_no_types(js, "first_k_dense_replace", 1), js.get("moe_layer_freq", 1)
     return tuple(i for i in per_layer(c) if i < first or (not step[i] if isinstance(step, (list, tuple)) else i % step))
 
 
@@ -58,10 +58,10 @@ def sizes_are_consistent(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         heads = c["n_sliding_heads" if sliding else "n_heads"]
         where, found = of_layer(js, own, sliding, "num_key_value_heads", 128, 64)
         if found != heads:
-            raise ParamcountError(f"= {shown(found)} for {heads} heads", where=where, expected=f"{heads}")
+            raise ParamcountError(f"= {describe_value(found)} for {heads} heads", where=where, expected=f"{heads}")
         where, found = of_layer(js, own, sliding, "head_dim", 256, 256)
         if sliding and found != width:
-            raise ParamcountError(f"= {shown(found)}", where=where, expected=f"{width}, the sum of its parts")
+            raise ParamcountError(f"= {describe_value(found)}", where=where, expected=f"{width}, the sum of its parts")
 
 
 def sizes_of_attention(heads: str, start: str) -> dict[str, str]:
@@ -123,14 +123,14 @@ class Dots3Note(Sizes):
         return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
         words = set(c.layer_types)
         for found, width in ((words - {"sliding_attention"}, "d_rope"), (words & {"sliding_attention"}, "d_sliding_rope")):
             if found:
-                even(c, width)
-                in_pairs(c, width)
+                check_even(c, width)
+                check_rotated_in_pairs(c, width)
         if "indexed_attention" in words:
-            at_most(c, "d_rope", "d_index")
+            check_at_most(c, "d_rope", "d_index")
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

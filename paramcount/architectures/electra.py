@@ -8,7 +8,7 @@ from paramcount.architectures.bert import Encoder
 from paramcount.flow import Data, linear
 from paramcount.parts.encoders import embeddings, masked_lm
 from paramcount.sizes import Flag, Positive, derived, hf
-from paramcount.sizes.rules import projected_where_it_differs
+from paramcount.sizes.rules import check_projection
 
 HEAD = ("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head", "generator_lm_head.bias")
 
@@ -17,7 +17,7 @@ class Electra(Encoder):
     """Source: arXiv:2003.10555, section 2."""
 
     reference: ClassVar[str] = "ElectraForMaskedLM"
-    same: ClassVar[tuple[str, ...]] = ("ElectraForCausalLM",)
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("ElectraForCausalLM",)
     defaults: ClassVar = {"d_model": 256, "n_heads": 4, "d_ff": 1024}
 
     d_embedding: Positive = hf(absent=128)
@@ -34,4 +34,4 @@ class Electra(Encoder):
 
     def check(c) -> None:
         super().check()
-        projected_where_it_differs(c)
+        check_projection(c)

@@ -14,7 +14,7 @@ class Ernie(Bert):
     """Source: modeling_ernie.py of the reference."""
 
     reference: ClassVar[str] = "ErnieForMaskedLM"
-    same: ClassVar[tuple[str, ...]] = ("ErnieForCausalLM",)
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("ErnieForCausalLM",)
 
     n_task_types: Positive = hf("task_type_vocab_size", absent=3)
     task_ids: Flag = hf("use_task_id", absent=False)

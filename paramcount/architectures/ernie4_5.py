@@ -8,7 +8,7 @@ from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import in_pairs
+from paramcount.sizes.rules import check_rotated_in_pairs
 
 
 class Ernie45(Sizes):
@@ -32,7 +32,7 @@ class Ernie45(Sizes):
         return decoder(c, tokens, layer)
 
     def check(c) -> None:
-        in_pairs(c, "d_head")
+        check_rotated_in_pairs(c, "d_head")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, elementwise
 from paramcount.parts.decoders import decoder, dense_or_moe, usual_layer
 from paramcount.parts.feed_forward import mixture, shared_experts
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import needed
-from paramcount.sizes.rules import experts_exist, in_pairs
+from paramcount.sizes.rules import check_experts_exist, check_rotated_in_pairs
 
 
 def outside(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -21,7 +21,7 @@ def outside(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     first, last, step = (js.get(key, absent) for key, absent in keys.items())
     for key, value in zip(keys, (first, last, step)):
         if type(value) is not int:
-            raise ParamcountError(f"= {shown(value)}", where=key, expected="a whole number")
+            raise ParamcountError(f"= {describe_value(value)}", where=key, expected="a whole number")
     last = c["n_layers"] - 1 if last == -1 else last
     return tuple(i for i in per_layer(c) if (i + 1) % step or not first <= i <= last)
 
@@ -54,8 +54,8 @@ class Ernie45Moe(Sizes):
         return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers), head_bias=c.bias)
 
     def check(c) -> None:
-        in_pairs(c, "d_head")
-        experts_exist(c)
+        check_rotated_in_pairs(c, "d_head")
+        check_experts_exist(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

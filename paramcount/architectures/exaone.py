@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 def heads_share_d_model(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The published code divides d_model by the heads whatever head_dim says; other implementations read it."""
     if js.get("head_dim", c["d_head"]) != c["d_head"]:
-        raise ParamcountError(f"= {shown(js['head_dim'])} is not supported", where="head_dim", expected=f"{c['d_head']}, or no such key")
+        raise ParamcountError(f"= {describe_value(js['head_dim'])} is not supported", where="head_dim", expected=f"{c['d_head']}, or no such key")
 
 
 class Exaone(Sizes):
@@ -40,7 +40,7 @@ class Exaone(Sizes):
         return decoder(c, tokens, layer, prefix="transformer.", names=("wte", "h", "ln_f"))
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

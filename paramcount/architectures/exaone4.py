@@ -9,7 +9,7 @@ from paramcount.flow import Data, norm, rope
 from paramcount.parts.decoders import decoder, post_norm, usual_layer
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, d_model_per_head, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import sliding_or_full
+from paramcount.sizes.rules import check_sliding_or_full
 
 
 def pattern(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ class Exaone4(Sizes):
         return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types])
 
     def check(c) -> None:
-        sliding_or_full(c)
+        check_sliding_or_full(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -11,7 +11,7 @@ from paramcount.parts.feed_forward import corrected_mixture
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import even_where_rotated, grouped_routing, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, first_dense, full_every_key
-from paramcount.sizes.rules import sliding_or_full
+from paramcount.sizes.rules import check_sliding_or_full
 
 
 class ExaoneMoe(Sizes):
@@ -45,7 +45,7 @@ class ExaoneMoe(Sizes):
         return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
 
     def check(c) -> None:
-        sliding_or_full(c)
+        check_sliding_or_full(c)
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

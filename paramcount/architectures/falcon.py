@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, attend, fused, linear, norm, rope
 from paramcount.parts.attentions import alibi
 from paramcount.parts.decoders import decoder, parallel, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Word, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import not_null
-from paramcount.sizes.rules import even, heads_fill
+from paramcount.sizes.rules import check_even, check_heads_fill
 
 NORMS = ("sequential", "parallel", "parallel_two_norms")
 
@@ -25,7 +25,7 @@ def switch(js: Mapping[str, Any], key: str, absent: bool) -> bool:
 def n_kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     given = js.get("num_kv_heads")
     if given is not None and type(given) is not int:
-        raise ParamcountError(f"= {shown(given)}", where="num_kv_heads", expected="a whole number or null")
+        raise ParamcountError(f"= {describe_value(given)}", where="num_kv_heads", expected="a whole number or null")
     n: int = c["n_heads"] if given is None else given
     if switch(js, "new_decoder_architecture", False):
         return n
@@ -40,7 +40,7 @@ def arrangement(js: Mapping[str, Any], c: Mapping[str, Any]) -> str:
     """Where the norms stand. What the reference builds otherwise misses a norm as soon as it runs."""
     new, side_by_side, n = switch(js, "new_decoder_architecture", False), switch(js, "parallel_attn", True), js.get("num_ln_in_parallel_attn")
     if n is not None and type(n) is not int:
-        raise ParamcountError(f"= {shown(n)}", where="num_ln_in_parallel_attn", expected="1, 2 or null")
+        raise ParamcountError(f"= {describe_value(n)}", where="num_ln_in_parallel_attn", expected="1, 2 or null")
     if not side_by_side:
         if new:
             raise ParamcountError("= false in the new decoder", where="parallel_attn", expected="true")
@@ -76,11 +76,11 @@ class Falcon(Sizes):
         return decoder(c, tokens, layer, prefix="transformer.", names=("word_embeddings", "h", "ln_f"), norm_bias=True)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
         if c.norms not in NORMS:
-            raise ParamcountError(f"= {shown(c.norms)}", where="norms", expected=", ".join(NORMS))
+            raise ParamcountError(f"= {describe_value(c.norms)}", where="norms", expected=", ".join(NORMS))
         if not c.alibi:
-            even(c, "d_head")
+            check_even(c, "d_head")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

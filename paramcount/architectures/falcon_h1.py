@@ -11,7 +11,7 @@ from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import mamba2, norm_of_product
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.mixers import mamba_head, mamba_heads_fill, no_key
+from paramcount.sizes.mixers import check_mamba_heads, mamba_head, no_key
 
 
 class FalconH1(Sizes):
@@ -19,7 +19,7 @@ class FalconH1(Sizes):
 
     reference: ClassVar[str] = "FalconH1ForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), no_key("layer_types", "layers_block_type"), mamba_heads_fill)
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0), no_key("layer_types", "layers_block_type"), check_mamba_heads)
 
     vocab_size: Positive = hf(absent=128000)
     d_model: Positive = hf(absent=4096)

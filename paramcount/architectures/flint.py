@@ -11,8 +11,8 @@ from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import even_where_rotated, padding_in_table
-from paramcount.sizes.layer_types import whole
-from paramcount.sizes.rules import one_of_each
+from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.rules import check_layer_types
 
 
 def full_every_fourth(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -23,7 +23,7 @@ def full_every_fourth(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str,
 def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     """Qwen's two keys; where there is no list, the first two layers."""
     named = js.get("mlp_only_layers")
-    only, step = (0, 1) if named is None else named, whole(js, "decoder_sparse_step", 1)
+    only, step = (0, 1) if named is None else named, check_no_types(js, "decoder_sparse_step", 1)
     return tuple(i for i in per_layer(c) if i in only or (i + 1) % step)
 
 
@@ -55,7 +55,7 @@ class Flint(Sizes):
         return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", SLIDING)
+        check_layer_types(c, "layer_types", "n_layers", SLIDING)
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

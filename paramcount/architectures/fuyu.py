@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.persimmon import Persimmon, layer
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, block, given, linear
 from paramcount.parts.decoders import decoder
 from paramcount.parts.vision import insert
@@ -28,7 +28,7 @@ def inside(js: Mapping[str, Any]) -> Mapping[str, Any]:
 def of_persimmon(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     section = inside(js)
     if (found := section.get("model_type", "persimmon")) != "persimmon":
-        raise ParamcountError(f"= {shown(found)} is not supported", where="text_config.model_type", expected="persimmon")
+        raise ParamcountError(f"= {describe_value(found)} is not supported", where="text_config.model_type", expected="persimmon")
     padding_in_table(None)(section, c)
 
 

@@ -9,7 +9,7 @@ from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, sandwich, usual_layer
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import divides, sliding_or_full
+from paramcount.sizes.rules import check_divides, check_sliding_or_full
 
 
 class Gemma2Layers(Sizes):
@@ -30,8 +30,8 @@ class Gemma2Layers(Sizes):
     attention_bias: Flag = hf(absent=False)
 
     def check(c) -> None:
-        divides(c, "n_heads", "d_model")  # though d_head is given: the reference asks it
-        sliding_or_full(c)
+        check_divides(c, "n_heads", "d_model")  # though d_head is given: the reference asks it
+        check_sliding_or_full(c)
 
 
 class Gemma2(Gemma2Layers):

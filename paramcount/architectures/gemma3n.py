@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.gemma import enlarge
 from paramcount.architectures.olmo import bare_norm
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Body, Data, Repeat, Size, Unreachable, activate, attend, block, elementwise, given, layers, linear, lookup, norm, rope
 from paramcount.parts.attentions import Heads
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, Condition, Derivation, Flag, Indices, Natural, Positive, Sizes, Widths, Words, derived, full_every, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import divides, sliding_or_full
+from paramcount.sizes.rules import check_divides, check_sliding_or_full
 
 
 def sharing_layers(absent: int) -> Derivation:
@@ -24,7 +24,7 @@ def sharing_layers(absent: int) -> Derivation:
     def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
         n = js.get("num_kv_shared_layers", absent)
         if type(n) is not int:
-            raise ParamcountError(f"= {shown(n)}", where="num_kv_shared_layers", expected="a whole number")
+            raise ParamcountError(f"= {describe_value(n)}", where="num_kv_shared_layers", expected="a whole number")
         if n == 0:
             return ()
         first, words = c["n_layers"] - n, c["layer_types"]
@@ -62,7 +62,7 @@ def sparse_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...
 def active_stream_exists(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     i, n = js.get("altup_active_idx", 0), c["n_streams"]
     if type(i) is not int or not -n <= i < n:
-        raise ParamcountError(f"= {shown(i)} of {n} streams", where="altup_active_idx", expected=f"below {n}")
+        raise ParamcountError(f"= {describe_value(i)} of {n} streams", where="altup_active_idx", expected=f"below {n}")
 
 
 def padding_in_both(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -113,8 +113,8 @@ class Gemma3nText(Sizes):
         return (Unreachable(scales, "altup_correct_scale is false"),)
 
     def check(c) -> None:
-        divides(c, "n_heads", "d_model")
-        sliding_or_full(c)
+        check_divides(c, "n_heads", "d_model")
+        check_sliding_or_full(c)
         sources_come_first(c)
         if isinstance(c.d_ff, tuple) and len(c.d_ff) != c.n_layers:
             raise ParamcountError(f"names {len(c.d_ff)} layers of {c.n_layers}", where="d_ff", expected="one width, or one a layer")

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 from paramcount.architectures.gemma4_text import Gemma4Text, Gemma4UnifiedText, language_model
 from paramcount.architectures.olmo import bare_norm
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, Weight, Width, activate, attend, block, elementwise, given, layers, linear, norm, rope, split
 from paramcount.parts.decoders import sandwich
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import not_null
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class Gemma4Vision(Sizes):
@@ -63,7 +63,7 @@ class Gemma4Audio(Sizes):
     clipped: Flag = hf("use_clipped_linears", absent=True)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 class Gemma4TextOf(Gemma4Text):
@@ -192,7 +192,7 @@ def light_convolution(c: Any, x: Data, prefix: str) -> Data:
 def whole_patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     size = c["patch_size"] * c["n_pooled"]
     if (found := js.get("model_patch_size", size)) != size:
-        raise ParamcountError(f"= {shown(found)}", where="model_patch_size", expected=f"{size}")
+        raise ParamcountError(f"= {describe_value(found)}", where="model_patch_size", expected=f"{size}")
 
 
 class Gemma4Patches(Sizes):

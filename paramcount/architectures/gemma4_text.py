@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from paramcount.architectures.gemma import enlarge
 from paramcount.architectures.gemma3n import padding_in_both, read_own_vector, sharing_attention, sharing_layers, sources_come_first, vectors_of_layers
 from paramcount.architectures.olmo import bare_norm
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, activate, elementwise, experts, fused, layers, linear, lookup, norm
 from paramcount.parts.attentions import Heads
 from paramcount.parts.decoders import head
@@ -17,7 +17,7 @@ from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.vision import insert
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import divides, even, sliding_or_full
+from paramcount.sizes.rules import check_divides, check_even, check_sliding_or_full
 
 FULL = "full_attention"
 
@@ -37,7 +37,7 @@ def global_kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
 
 def known_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if (found := js.get("use_bidirectional_attention")) not in (None, "all", "vision"):
-        raise ParamcountError(f"= {shown(found)}", where="use_bidirectional_attention", expected="all, vision or null")
+        raise ParamcountError(f"= {describe_value(found)}", where="use_bidirectional_attention", expected="all, vision or null")
 
 
 def padding_fits(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -79,16 +79,16 @@ class Gemma4UnifiedText(Sizes):
     def forward(c, tokens: Data) -> Data:
         return language_model(c, tokens, "model.")
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         return () if "sliding_attention" in c.layer_types else ("n_kv_heads",)
 
     def check(c) -> None:
-        sliding_or_full(c)
+        check_sliding_or_full(c)
         sources_come_first(c)
-        divides(c, "n_global_kv_heads", "n_heads")
-        even(c, "d_global_head")
+        check_divides(c, "n_global_kv_heads", "n_heads")
+        check_even(c, "d_global_head")
         if "sliding_attention" in c.layer_types:
-            even(c, "d_head")
+            check_even(c, "d_head")
 
 
 class Gemma4Text(Gemma4UnifiedText):
@@ -107,8 +107,8 @@ class Gemma4Text(Gemma4UnifiedText):
     n_active_experts: Natural = hf("top_k_experts", absent=0, null=0)
     d_expert: Natural = hf("moe_intermediate_size", absent=0, null=0)
 
-    def idle(c) -> tuple[str, ...]:
-        return (*super().idle(), *(() if c.mixture else ("n_active_experts",)))
+    def unused_fields(c) -> tuple[str, ...]:
+        return (*super().unused_fields(), *(() if c.mixture else ("n_active_experts",)))
 
     def check(c) -> None:
         super().check()

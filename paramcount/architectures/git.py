@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, block, elementwise, given, layers, linear, norm
 from paramcount.parts.classic import biased_head
 from paramcount.parts.encoders import bert_body, embeddings
 from paramcount.parts.vision import cut_into_patches, insert, vision_layer
 from paramcount.sizes import MOST_NAMED, Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 def patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     size = js.get("image_size", 224)
     if type(size) is not int:  # a pair is not refused, but cannot be divided later
-        raise ParamcountError(f"= {shown(size)}", where="vision_config.image_size", expected="a whole number")
+        raise ParamcountError(f"= {describe_value(size)}", where="vision_config.image_size", expected="a whole number")
     n: int = (size // c["patch_size"]) ** 2
     return n
 
@@ -26,7 +26,7 @@ def patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 def frames_apart(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     n = js.get("num_image_with_embedding")
     if n is not None and (type(n) is not int or n > MOST_NAMED):
-        raise ParamcountError(f"= {shown(n)}", where="num_image_with_embedding", expected=f"null or a whole number up to {MOST_NAMED:,}")
+        raise ParamcountError(f"= {describe_value(n)}", where="num_image_with_embedding", expected=f"null or a whole number up to {MOST_NAMED:,}")
     return tuple(range(n or 0))
 
 
@@ -45,7 +45,7 @@ class GitVision(Sizes):
     n_patches: Natural = derived(patches)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 class Git(Sizes):
@@ -79,7 +79,7 @@ class Git(Sizes):
         return c.forward(tokens, head=False)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def tower(c: Any, pixels: Data) -> Data:

@@ -11,7 +11,7 @@ from paramcount.parts.decoders import decoder, pre_norm, sandwich, usual_layer
 from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, derived, hf, rotary_part
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import at_most
+from paramcount.sizes.rules import check_at_most
 
 
 def whole_pairs(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -40,7 +40,7 @@ class Glm(Sizes):
         return decoder(c, tokens, lambda c, kind, x: layer(c, x, pre_norm))
 
     def check(c) -> None:
-        at_most(c, "d_rope", "d_head")
+        check_at_most(c, "d_rope", "d_head")
 
 
 class Glm4(Glm):

@@ -14,7 +14,7 @@ from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.layer_types import needed
 from paramcount.sizes.rotary import rotary_width
-from paramcount.sizes.rules import at_most, experts_exist
+from paramcount.sizes.rules import check_at_most, check_experts_exist
 
 
 def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -54,8 +54,8 @@ class Glm4Moe(Sizes):
         return next_token_layers(c, tokens, lambda x: layer(c, "moe", x))
 
     def check(c) -> None:
-        at_most(c, "d_rope", "d_head")
-        experts_exist(c)
+        check_at_most(c, "d_rope", "d_head")
+        check_experts_exist(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -11,7 +11,7 @@ from paramcount.parts.mla import latent_attention
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, needed
-from paramcount.sizes.rules import experts_exist, in_pairs
+from paramcount.sizes.rules import check_experts_exist, check_rotated_in_pairs
 
 
 class Glm4MoeLite(Sizes):
@@ -48,8 +48,8 @@ class Glm4MoeLite(Sizes):
         return decoder(c, tokens, layer, dense_or_moe(c.dense_layers, c.n_layers))
 
     def check(c) -> None:
-        in_pairs(c, "d_rope")
-        experts_exist(c)
+        check_rotated_in_pairs(c, "d_rope")
+        check_experts_exist(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

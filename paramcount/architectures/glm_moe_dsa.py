@@ -14,7 +14,7 @@ from paramcount.parts.mla import choose_tokens, latent_attention, query_latent
 from paramcount.parts.mtp import next_token_layers
 from paramcount.sizes import Condition, Indices, derived, per_layer
 from paramcount.sizes.conditions import experts_named, grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
-from paramcount.sizes.layer_types import dense_by_type, first_dense, whole
+from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense
 
 
 def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -23,7 +23,7 @@ def reusing(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     if words is None and pattern is not None:
         words = [{"F": "full", "S": "shared"}[letter] for letter in pattern] if isinstance(pattern, str) else pattern
     if words is None:
-        step, skipped = max(whole(js, "index_topk_freq", 1), 1), whole(js, "index_skip_topk_offset", 2)
+        step, skipped = max(check_no_types(js, "index_topk_freq", 1), 1), check_no_types(js, "index_skip_topk_offset", 2)
         return tuple(i for i in per_layer(c) if max(i - skipped + 1, 0) % step)
     if not isinstance(words, (list, tuple)) or len(words) < c["n_layers"]:
         raise ParamcountError(f"has no word for each of {c['n_layers']} layers", where="indexer_types", expected='"full" or "shared" for each layer')

@@ -11,7 +11,7 @@ from paramcount.parts.attentions import causal_masks, gpt_attention
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gpt_mlp
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 def self_attention_only(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -25,7 +25,7 @@ class GPT2(Sizes):
     reference: ClassVar[str] = "GPT2LMHeadModel"
     conditions: ClassVar[tuple[Condition, ...]] = (self_attention_only,)
     # Source: karpathy/nanoGPT, model.py, `from_pretrained`; ml-explore/mlx-lm, models/gpt2.py, `sanitize`.
-    either_way: ClassVar[tuple[str, ...]] = (".attn.c_attn.weight", ".attn.c_proj.weight", ".mlp.c_fc.weight", ".mlp.c_proj.weight")
+    transposable: ClassVar[tuple[str, ...]] = (".attn.c_attn.weight", ".attn.c_proj.weight", ".mlp.c_fc.weight", ".mlp.c_proj.weight")
 
     vocab_size: Positive = hf(absent=50257)
     n_positions: Positive = hf("max_position_embeddings", "n_positions", absent=1024)
@@ -46,7 +46,7 @@ class GPT2(Sizes):
         return causal_masks(c)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def layer(c: Any, x: Data) -> Data:

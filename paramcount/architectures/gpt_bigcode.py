@@ -9,7 +9,7 @@ from paramcount.flow import Data, attend, fused, layers, linear, lookup, norm
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class GPTBigCode(Sizes):
@@ -35,7 +35,7 @@ class GPTBigCode(Sizes):
         return head(c, norm(x, "transformer.ln_f", bias=True), "transformer.wte.weight")
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def layer(c: Any, x: Data) -> Data:

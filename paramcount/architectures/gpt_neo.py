@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, layers, lookup, norm
 from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, MOST_NAMED, Flag, Positive, Sizes, Words, d_model_per_head, derived, hf
-from paramcount.sizes.rules import heads_fill, one_of_each
+from paramcount.sizes.rules import check_heads_fill, check_layer_types
 
 KINDS = ("global", "local")
 
@@ -24,7 +24,7 @@ def expanded(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
         runs = [[KINDS, 12]]
     for run, times in runs:
         if len(words) + len(run) * times > MOST_NAMED:
-            raise ParamcountError(f"= {shown(runs)}", where="attention_types", expected=f"at most {MOST_NAMED:,} layers")
+            raise ParamcountError(f"= {describe_value(runs)}", where="attention_types", expected=f"at most {MOST_NAMED:,} layers")
         words += list(run) * times
     return tuple(words)
 
@@ -57,8 +57,8 @@ class GPTNeo(Sizes):
         return tuple((f"transformer.h.{i}.attn.attention.bias", shape, 1) for i, kind in enumerate(c.attention_layers) if kind == KINDS[0])
 
     def check(c) -> None:
-        heads_fill(c)
-        one_of_each(c, "attention_layers", "n_layers", KINDS)
+        check_heads_fill(c)
+        check_layer_types(c, "attention_layers", "n_layers", KINDS)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -10,7 +10,7 @@ from paramcount.parts.attentions import fused_qkv, partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Derivation, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
-from paramcount.sizes.rules import at_most, even, heads_fill
+from paramcount.sizes.rules import check_at_most, check_even, check_heads_fill
 
 
 def rotary_width(share: float, *, in_pairs: bool = False) -> Derivation:
@@ -51,16 +51,16 @@ class GPTNeoX(Sizes):
         return (masks, (name + "rotary_emb.inv_freq", (turned // 2,), c.n_layers))
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
         rotation_fits(c)
 
 
 def rotation_fits(c: Any) -> None:
     if c.d_rope is not None:
-        at_most(c, "d_rope", "d_head")
-        even(c, "d_rope")
+        check_at_most(c, "d_rope", "d_head")
+        check_even(c, "d_rope")
     elif c.d_head > 1:  # the reference stretches a head of one number instead of turning it
-        even(c, "d_head")
+        check_even(c, "d_head")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -10,8 +10,8 @@ from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
-from paramcount.sizes.layer_types import whole
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.rules import check_heads_fill
 
 
 class GPTNeoXJapanese(Sizes):
@@ -25,7 +25,7 @@ class GPTNeoXJapanese(Sizes):
     n_heads: Positive = hf(absent=32)
     d_head: Positive = derived(d_model_per_head)
     d_rope: Natural | None = derived(rotary_width(1.0))
-    d_ff: Positive = derived(lambda js, c: c["d_model"] * whole(js, "intermediate_multiple_size", 4))
+    d_ff: Positive = derived(lambda js, c: c["d_model"] * check_no_types(js, "intermediate_multiple_size", 4))
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:
@@ -34,7 +34,7 @@ class GPTNeoXJapanese(Sizes):
         return decoder(c, tokens, layer, kinds, prefix="gpt_neox_japanese.", names=names, norm_bias=True, head_name="embed_out")
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
         rotation_fits(c)
 
 

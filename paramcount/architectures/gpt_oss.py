@@ -8,7 +8,7 @@ from paramcount.flow import Data, activate, experts, fused, linear
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import one_of_each
+from paramcount.sizes.rules import check_layer_types
 
 KINDS = ("sliding_attention", "full_attention")
 
@@ -39,7 +39,7 @@ class GptOss(Sizes):
         return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types])
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

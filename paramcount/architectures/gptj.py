@@ -9,7 +9,7 @@ from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder, parallel
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, hf
-from paramcount.sizes.rules import at_most, heads_fill
+from paramcount.sizes.rules import check_at_most, check_heads_fill
 
 
 class GPTJ(Sizes):
@@ -31,8 +31,8 @@ class GPTJ(Sizes):
         return decoder(c, tokens, layer, prefix="transformer.", names=("wte", "h", "ln_f"), norm_bias=True, head_bias=True)
 
     def check(c) -> None:
-        heads_fill(c)
-        at_most(c, "d_rope", "d_head")
+        check_heads_fill(c)
+        check_at_most(c, "d_rope", "d_head")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -12,7 +12,7 @@ from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import one_of_each
+from paramcount.sizes.rules import check_layer_types
 
 
 class Granite(Sizes):
@@ -60,7 +60,7 @@ class GraniteSWA(Granite):
         return decoder(c, tokens, windowed_layer, [((kind, i not in as_they_are), 1) for i, kind in enumerate(c.layer_types)])
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", SLIDING)
+        check_layer_types(c, "layer_types", "n_layers", SLIDING)
 
 
 def windowed_layer(c: Any, kind: tuple[str, bool], x: Data) -> Data:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.granitemoe import GraniteMoeShared, shared_moe
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import ABSENT, Indices, Positive, Words, derived, hf, per_layer
-from paramcount.sizes.rules import below, one_of_each
+from paramcount.sizes.rules import check_layer_indices, check_layer_types
 
 KINDS = ("full_attention", "sliding_attention", "attention")  # the last is the older word for the first
 NAMES = ("router", "experts.gate_up_proj", "experts.down_proj")  # the older names of Granite MoE are not saved for this type
@@ -22,7 +22,7 @@ def without_positions(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int,
     if bases is None:
         return ()
     if not isinstance(bases, (list, tuple)) or len(bases) < c["n_layers"] or not all(type(base) in (int, float) for base in bases):
-        raise ParamcountError(f"= {shown(bases)}", where="layer_rope_theta", expected="one number a layer")
+        raise ParamcountError(f"= {describe_value(bases)}", where="layer_rope_theta", expected="one number a layer")
     return tuple(i for i in per_layer(c) if not bases[i])
 
 
@@ -40,8 +40,8 @@ class GraniteMoeSWA(GraniteMoeShared):
         return decoder(c, tokens, layer, [((kind, i not in unrotated), 1) for i, kind in enumerate(c.layer_types)])
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
-        below(c, "unrotated_layers", "n_layers")
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
+        check_layer_indices(c, "unrotated_layers", "n_layers")
 
 
 def layer(c: Any, kind: tuple[str, bool], x: Data) -> Data:

@@ -13,8 +13,8 @@ from paramcount.parts.stacked import packed_mlp
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Word, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.mixers import hybrid_idle, if_no_attention, if_no_mixer, mamba_head, mamba_heads_fill, null_counts
-from paramcount.sizes.rules import one_of_each
+from paramcount.sizes.mixers import check_mamba_heads, if_no_attention, if_no_mixer, list_unused_fields, mamba_head, null_counts
+from paramcount.sizes.rules import check_layer_types
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 
@@ -29,7 +29,7 @@ class GraniteMoeHybrid(Sizes):
     reference: ClassVar[str] = "GraniteMoeHybridForCausalLM"
     rotated: ClassVar[str | None] = "d_head"
     own_layer_types: ClassVar[bool] = True  # it has another name that counts before it
-    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), mamba_heads_fill, null_counts("layers_block_type"))
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(None), check_mamba_heads, null_counts("layers_block_type"))
 
     vocab_size: Positive = hf(absent=32000)
     d_model: Positive = hf(absent=4096)
@@ -57,13 +57,13 @@ class GraniteMoeHybrid(Sizes):
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types])
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         experts = () if c.has_experts else ("n_active_experts",)
         positions = () if c.positions == "rope" else ("d_head",)
-        return (*hybrid_idle(c.layer_types), *experts, *positions)
+        return (*list_unused_fields(c.layer_types), *experts, *positions)
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -9,7 +9,7 @@ from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import mixture
 from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class Grok1(Sizes):
@@ -34,7 +34,7 @@ class Grok1(Sizes):
         return decoder(c, tokens, layer, leave=lambda x: norm(x, "model.norm"))
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def norm(x: Data, name: str) -> Data:

@@ -8,7 +8,7 @@ from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import Condition, Flag, Positive, Sizes, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import heads_fill, in_pairs
+from paramcount.sizes.rules import check_heads_fill, check_rotated_in_pairs
 
 
 class Helium(Sizes):
@@ -33,8 +33,8 @@ class Helium(Sizes):
         return decoder(c, tokens, layer)
 
     def check(c) -> None:
-        in_pairs(c, "d_head")
-        heads_fill(c)  # the last matrix of attention is square
+        check_rotated_in_pairs(c, "d_head")
+        check_heads_fill(c)  # the last matrix of attention is square
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

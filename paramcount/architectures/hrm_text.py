@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.olmo import bare_norm
-from paramcount.errors import ParamcountError, shown
-from paramcount.flow import Data, Weight, activate, attend, block, elementwise, fused, layers, linear, lookup, rope, width_of
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Data, Weight, activate, attend, block, elementwise, fused, last_size, layers, linear, lookup, rope
 from paramcount.parts.decoders import head
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, derived, hf
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.rules import divides
+from paramcount.sizes.rules import check_divides
 
 MOST_PASSES = 256  # each is walked
 
@@ -21,7 +21,7 @@ def cycles(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     slow, fast = js.get("H_cycles", 2), js.get("L_cycles", 3)
     for key, n in (("H_cycles", slow), ("L_cycles", fast)):
         if type(n) is not int or not 1 <= n <= MOST_PASSES or slow * (fast + 1) > MOST_PASSES:
-            raise ParamcountError(f"= {shown(n)}", where=key, expected=f"a whole number from 1, and at most {MOST_PASSES:,} passes")
+            raise ParamcountError(f"= {describe_value(n)}", where=key, expected=f"a whole number from 1, and at most {MOST_PASSES:,} passes")
     words: tuple[str, ...] = (*["L"] * fast, "H") * slow
     return words
 
@@ -55,8 +55,8 @@ class HrmText(Sizes):
 
     def check(c) -> None:
         if set(c.cycles) != {"L", "H"} or c.cycles[-1] != "H":
-            raise ParamcountError(f"= {shown(c.cycles)}", where="cycles", expected="L and H, H at the end")
-        divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
+            raise ParamcountError(f"= {describe_value(c.cycles)}", where="cycles", expected="L and H, H at the end")
+        check_divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
 
 
 def stack(c: Any, x: Data, prefix: str, *, again: bool) -> Data:
@@ -92,4 +92,4 @@ def mlp(c: Any, x: Data) -> Data:
 
 
 def add_bias(x: Data, name: str, component: str) -> Data:
-    return elementwise(x, "add", name, component, width_of(x))
+    return elementwise(x, "add", name, component, last_size(x))

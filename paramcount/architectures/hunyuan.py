@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, attend, linear, norm, rope
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, flag, hf, per_layer
-from paramcount.sizes.layer_types import whole
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.rules import check_heads_fill
 
 
 def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     """Which layers have keys and values of their own: with use_cla, the first of every cla_share_factor; empty where all have."""
-    every = whole(js, "cla_share_factor", 1) if flag(js, "use_cla", False) else 1
+    every = check_no_types(js, "cla_share_factor", 1) if flag(js, "use_cla", False) else 1
     return () if every == 1 else tuple("shared_attention" if i % every else "full_attention" for i in per_layer(c))
 
 
@@ -28,7 +28,7 @@ def as_first_published(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         raise ParamcountError("is of later modelling code, which is not supported", where="moe_intermediate_size", expected="null")
     for key in ("head_dim", "attention_head_dim"):
         if js.get(key) not in (None, c["d_head"]):
-            raise ParamcountError(f"= {shown(js[key])} is of later modelling code", where=key, expected=f"{c['d_head']}")
+            raise ParamcountError(f"= {describe_value(js[key])} is of later modelling code", where=key, expected=f"{c['d_head']}")
 
 
 class HunYuan(Sizes):
@@ -60,11 +60,11 @@ class HunYuan(Sizes):
         few = (c.n_kv_heads, c.d_head)
         return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types], carry=(few, few) if c.layer_types else ())
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         return (*(() if c.moe else ("n_active_experts",)), *(() if c.layer_types else ("layer_types",)))  # of no words: every layer is alike
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
         if c.layer_types and c.layer_types[0] != "full_attention":
             raise ParamcountError(f"= {c.layer_types[0]}", where="layer_types.0", expected="full_attention: there is nothing to share yet")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.hunyuan_v1_dense import rotate_and_norm
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, mixture
@@ -21,7 +21,7 @@ def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     if type(found) is int and found > 0:
         return (found,)
     if not isinstance(found, (list, tuple)) or len(found) < c["n_layers"] or not all(type(n) is int and n > 0 for n in found):
-        raise ParamcountError(f"= {shown(found)}", where=key, expected="a whole number from 1, or one for each layer")
+        raise ParamcountError(f"= {describe_value(found)}", where=key, expected="a whole number from 1, or one for each layer")
     return tuple(found[i] for i in per_layer(c))
 
 

@@ -17,7 +17,7 @@ from paramcount.parts.stacked import stacked_experts
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, unused
-from paramcount.sizes.rules import at_most, below
+from paramcount.sizes.rules import check_at_most, check_layer_indices
 
 # As the reference saves them, which is not quite as the release has them.
 ATTENTION = ("hc_pre.hc_attn_layer.hc_fn", "hc_pre.hc_attn_layer.hc_base", "hc_pre.hc_attn_layer.hc_scale")
@@ -84,8 +84,8 @@ class HYV4(Sizes):
         return decoder(c, tokens, layer, kinds(c), carry=(c.n_chosen,), enter=lambda x: widen(x, c.n_streams), leave=lambda x: leave(c, x))
 
     def check(c) -> None:
-        at_most(c, "d_rope", "d_index")
-        below(c, "reusing_layers", "n_layers")
+        check_at_most(c, "d_rope", "d_index")
+        check_layer_indices(c, "reusing_layers", "n_layers")
         if 0 in c.reusing_layers:
             raise ParamcountError("= [0, …], but no layer before it has chosen tokens", where="reusing_layers", expected="layers from 1")
 

@@ -14,13 +14,13 @@ from paramcount.parts.feed_forward import correction
 from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.state_space import Recurring
 from paramcount.sizes import Indices, Positive, derived, hf, per_layer
-from paramcount.sizes.layer_types import whole
-from paramcount.sizes.rules import below
+from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.rules import check_layer_indices
 
 
 def opening(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     """The layers whose input becomes one of the blocks that later layers attend to."""
-    n = whole(js, "n_layers_per_attn_res_block", 6)
+    n = check_no_types(js, "n_layers_per_attn_res_block", 6)
     return tuple(per_layer(c))[::n]
 
 
@@ -77,7 +77,7 @@ class Inkling2Text(InklingBody):
 
     def check(c) -> None:
         super().check()
-        below(c, "opening_layers", "n_layers")
+        check_layer_indices(c, "opening_layers", "n_layers")
 
 
 def layer(c: Any, kind: Kind, x: Data, blocks: Data, inputs: Data) -> tuple[Data, Data, Data]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, activate, attend, elementwise, experts, fused, linear, norm
 from paramcount.parts.attentions import Heads, relative
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
@@ -15,8 +15,8 @@ from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.state_space import convolve
 from paramcount.sizes import ABSENT, Condition, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.layer_types import dense_by_type, unused, whole
-from paramcount.sizes.rules import divides, one_of_each
+from paramcount.sizes.layer_types import check_no_types, dense_by_type, unused
+from paramcount.sizes.rules import check_divides, check_layer_types
 
 KINDS = ("hybrid", "hybrid_sliding")
 
@@ -24,15 +24,15 @@ KINDS = ("hybrid", "hybrid_sliding")
 def words(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     local = js.get("local_layer_ids")
     if local is not None and not (isinstance(local, (list, tuple)) and all(type(i) is int for i in local)):
-        raise ParamcountError(f"= {shown(local)}", where="local_layer_ids", expected="layer indices")
+        raise ParamcountError(f"= {describe_value(local)}", where="local_layer_ids", expected="layer indices")
     return tuple(KINDS[i in local if local is not None else (i + 1) % 6 > 0] for i in per_layer(c))
 
 
 def widths(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, int]:
     """Of a dense layer and of an expert. Released files call the second one intermediate_size where they name the first another way."""
     if js.get("dense_intermediate_size") is not None:
-        return whole(js, "dense_intermediate_size", 0), whole(js, "intermediate_size", 24576)
-    return whole(js, "intermediate_size", 24576), whole(js, "moe_intermediate_size", 3072)
+        return check_no_types(js, "dense_intermediate_size", 0), check_no_types(js, "intermediate_size", 24576)
+    return check_no_types(js, "intermediate_size", 24576), check_no_types(js, "moe_intermediate_size", 3072)
 
 
 class InklingBody(Sizes):
@@ -56,11 +56,11 @@ class InklingBody(Sizes):
     d_conv: Positive = hf("sconv_kernel_size", "conv_kernel_size", absent=4)
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
         if KINDS[1] in c.layer_types:
-            divides(c, "n_sliding_kv_heads", "n_sliding_heads")
+            check_divides(c, "n_sliding_kv_heads", "n_sliding_heads")
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         return () if KINDS[0] in c.layer_types else ("n_kv_heads",)
 
 
@@ -73,7 +73,7 @@ class InklingText(InklingBody):
     unused_keys: ClassVar[tuple[str, ...]] = ("logits_mup_width_multiplier",)
 
     d_ff: Positive = derived(lambda js, c: widths(js, c)[0])
-    dense_layers: Indices = derived(dense_by_type(lambda js, c: tuple(range(min(whole(js, "dense_mlp_idx", 0), c["n_layers"])))))
+    dense_layers: Indices = derived(dense_by_type(lambda js, c: tuple(range(min(check_no_types(js, "dense_mlp_idx", 0), c["n_layers"])))))
     d_expert: Positive = derived(lambda js, c: widths(js, c)[1])
     n_routed_experts: Positive = hf("num_local_experts", "n_routed_experts", absent=256, null=unused)
     n_active_experts: Positive = hf(absent=6)

@@ -8,7 +8,7 @@ from paramcount.flow import Data, attend, fused, linear, rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class InternLM2(Sizes):
@@ -31,7 +31,7 @@ class InternLM2(Sizes):
         return decoder(c, tokens, layer, names=("tok_embeddings", "layers", "norm"), head_name="output")
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

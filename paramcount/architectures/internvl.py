@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, activate, attend, block, elementwise, given, layers, linear, norm
 from paramcount.parts.attentions import wide_norm
 from paramcount.parts.composite import with_language
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Derivation, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import one_of
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 LAYER = ("layernorm_before", "layernorm_after", "lambda_1", "lambda_2")  # norms and scales
 
@@ -24,7 +24,7 @@ def sides(js: Mapping[str, Any], key: str, absent: int) -> tuple[int, int]:
     value = js.get(key, absent)
     both = (value, value) if type(value) is int else tuple(value) if isinstance(value, (list, tuple)) else ()
     if len(both) != 2 or not all(type(side) is int and side > 0 for side in both):
-        raise ParamcountError(f"= {shown(value)}", where=f"vision_config.{key}", expected="a whole number, or a height and a width")
+        raise ParamcountError(f"= {describe_value(value)}", where=f"vision_config.{key}", expected="a whole number, or a height and a width")
     return both[0], both[1]
 
 
@@ -61,7 +61,7 @@ class InternVision(Sizes):
     absolute_positions: Flag = hf("use_absolute_position_embeddings", absent=True)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 class InternVL(Sizes):

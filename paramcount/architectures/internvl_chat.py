@@ -8,21 +8,21 @@ from typing import Any, ClassVar
 from pydantic import SerializeAsAny
 
 from paramcount.architectures.internvl import merge, scaled_layer
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, attend, block, elementwise, given, layers, linear
 from paramcount.parts.attentions import fused_qkv, wide_norm
 from paramcount.parts.composite import with_language
 from paramcount.parts.vision import cut_into_patches
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import one_of
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 def no_adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The published code wraps either half in LoRA layers if the config asks for them, which no release does."""
     for key in ("use_backbone_lora", "use_llm_lora"):
         if js.get(key):
-            raise ParamcountError(f"= {shown(js[key])} adds LoRA layers, which are not supported", where=key, expected="0")
+            raise ParamcountError(f"= {describe_value(js[key])} adds LoRA layers, which are not supported", where=key, expected="0")
 
 
 class InternViT(Sizes):
@@ -43,7 +43,7 @@ class InternViT(Sizes):
     norm_bias: Flag = derived(lambda js, c: js.get("norm_type", "rms_norm") == "layer_norm")
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 class InternVLChat(Sizes):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.llama import Llama
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.sizes import Condition, Positive, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
 
@@ -14,7 +14,7 @@ from paramcount.sizes.conditions import padding_in_table
 def plain_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("clip_qkv") is not None or js.get("use_sliding_window"):
         key = "use_sliding_window" if js.get("use_sliding_window") else "clip_qkv"
-        raise ParamcountError(f"= {shown(js[key])}", where=key, expected="no such key: the reference does not support it")
+        raise ParamcountError(f"= {describe_value(js[key])}", where=key, expected="no such key: the reference does not support it")
 
 
 class IQuestCoder(Llama):

@@ -13,13 +13,13 @@ from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.state_space import mamba
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.layer_types import whole
-from paramcount.sizes.mixers import dt_rank, expanded, hybrid_idle, if_no_attention, no_key, null_counts
+from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.mixers import dt_rank, expand_d_model, if_no_attention, list_unused_fields, no_key, null_counts
 
 
 def each(js: Mapping[str, Any], kind: str, period: int, offset: int) -> tuple[int, int]:
     """How often a kind of layer comes, and where first."""
-    period, offset = whole(js, f"{kind}_layer_period", period), whole(js, f"{kind}_layer_offset", offset)
+    period, offset = check_no_types(js, f"{kind}_layer_period", period), check_no_types(js, f"{kind}_layer_offset", offset)
     if offset >= period:
         raise ParamcountError(f"= {offset} is not below the period {period}", where=f"{kind}_layer_offset", expected=f"below {period}")
     return period, offset
@@ -65,7 +65,7 @@ class Jamba(Sizes):
     n_routed_experts: Natural = hf("num_local_experts", "num_experts", absent=16, null=any_without_experts)
     n_active_experts: Positive = hf(absent=2)
     dense_layers: Indices = derived(dense)
-    d_inner: Positive = derived(expanded("mamba_expand"))
+    d_inner: Positive = derived(expand_d_model("mamba_expand"))
     d_state: Positive = hf(absent=16)
     d_conv: Positive = hf(absent=4)
     dt_rank: Positive = derived(dt_rank("mamba_dt_rank"))
@@ -76,9 +76,9 @@ class Jamba(Sizes):
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers), names=("embed_tokens", "layers", "final_layernorm"))
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         experts = ("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()
-        return (*hybrid_idle(c.layer_types), *experts)
+        return (*list_unused_fields(c.layer_types), *experts)
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

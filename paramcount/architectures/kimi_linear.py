@@ -15,7 +15,7 @@ from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, first_dense, unused
 from paramcount.sizes.mixers import if_no_attention
-from paramcount.sizes.rules import one_of_each
+from paramcount.sizes.rules import check_layer_types
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 LISTS = {"full_attn_layers": "full_attention", "kda_layers": "linear_attention"}
@@ -70,11 +70,11 @@ class KimiLinear(Sizes):
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         return ("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, attend, block, elementwise, given, layers, linear, norm, rope
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.composite import with_language
@@ -15,7 +15,7 @@ from paramcount.parts.decoders import pre_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.vision import cut_into_patches
 from paramcount.sizes import Derivation, Positive, Sizes, d_model_per_head, derived, hf
-from paramcount.sizes.rules import even, heads_fill
+from paramcount.sizes.rules import check_even, check_heads_fill
 
 
 def merged(axis: int) -> Derivation:
@@ -24,7 +24,7 @@ def merged(axis: int) -> Derivation:
     def size(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
         kernel = js.get("merge_kernel_size", (2, 2))
         if not isinstance(kernel, (list, tuple)) or len(kernel) != 2:
-            raise ParamcountError(f"= {shown(kernel)}", where="vision_config.merge_kernel_size", expected="a height and a width")
+            raise ParamcountError(f"= {describe_value(kernel)}", where="vision_config.merge_kernel_size", expected="a height and a width")
         return kernel[axis]
 
     return size
@@ -47,8 +47,8 @@ class MoonViT(Sizes):
     merged_columns: Positive = derived(merged(1))
 
     def check(c) -> None:
-        heads_fill(c)
-        even(c, "d_head")
+        check_heads_fill(c)
+        check_even(c, "d_head")
 
 
 class KimiVL(Sizes):

@@ -10,7 +10,7 @@ from paramcount.parts.decoders import decoder, sandwich, usual_layer
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Positive, Sizes, Words, full_every, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import sliding_or_full
+from paramcount.sizes.rules import check_sliding_or_full
 
 NORMS = ("input_layernorm", "post_attn_norm", "post_attention_layernorm", "post_ffn_norm")
 
@@ -40,7 +40,7 @@ class Kolibri1(Sizes):
         return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types])
 
     def check(c) -> None:
-        sliding_or_full(c)
+        check_sliding_or_full(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

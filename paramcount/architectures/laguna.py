@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, linear, norm
 from paramcount.parts.attentions import Heads, attention, partial_rope
 from paramcount.parts.decoders import decoder, usual_layer
@@ -14,7 +14,7 @@ from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural,
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import dense_by_type
 from paramcount.sizes.rotary import rotary_width_of
-from paramcount.sizes.rules import at_most, sliding_or_full
+from paramcount.sizes.rules import check_at_most, check_sliding_or_full
 
 
 def heads_by_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -23,7 +23,7 @@ def heads_by_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ..
     if found is None:
         return ()
     if not isinstance(found, (list, tuple)) or len(found) != c["n_layers"] or not all(type(n) is int and n > 0 for n in found):
-        raise ParamcountError(f"= {shown(found)}", where="num_attention_heads_per_layer", expected="a whole number from 1 for each layer")
+        raise ParamcountError(f"= {describe_value(found)}", where="num_attention_heads_per_layer", expected="a whole number from 1 for each layer")
     return () if set(found) == {c["n_heads"]} else tuple(found[i] for i in per_layer(c))
 
 
@@ -31,7 +31,7 @@ def gate_for_each_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
     """The reference gates each number of each head where `gating` is false or any other word."""
     gating = js.get("gating", True)
     if not isinstance(gating, (bool, str)):
-        raise ParamcountError(f"= {shown(gating)}", where="gating", expected="true, per-head or per-element")
+        raise ParamcountError(f"= {describe_value(gating)}", where="gating", expected="true, per-head or per-element")
     return gating is True or gating == "per-head"
 
 
@@ -73,18 +73,18 @@ class Laguna(Sizes):
         return decoder(c, tokens, layer, kinds)
 
     def check(c) -> None:
-        sliding_or_full(c)
+        check_sliding_or_full(c)
         for i, n in enumerate(c.heads_by_layer):
             if n % c.n_kv_heads:
                 raise ParamcountError(f"= {n} heads on n_kv_heads = {c.n_kv_heads}", where=f"heads_by_layer.{i}", expected=f"a multiple of {c.n_kv_heads}")
         if c.heads_by_layer and len(c.heads_by_layer) != c.n_layers:
             raise ParamcountError(f"names {len(c.heads_by_layer)} layers of {c.n_layers}", where="heads_by_layer", expected="one number a layer, or none")
         if SLIDING[1] in c.layer_types:
-            at_most(c, "d_rope", "d_head")
+            check_at_most(c, "d_rope", "d_head")
         if SLIDING[0] in c.layer_types:
-            at_most(c, "d_rope_sliding", "d_head")
+            check_at_most(c, "d_rope_sliding", "d_head")
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         return ("n_kv_heads",) if c.heads_by_layer else ()  # n_heads is of no layer then
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, norm, rope
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
@@ -13,9 +13,9 @@ from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.parts.state_space import short_convolution
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.layer_types import whole
+from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import if_no_attention
-from paramcount.sizes.rules import one_of_each
+from paramcount.sizes.rules import check_layer_types
 
 KINDS = ("conv", "full_attention", "attention")  # the last is the older word for the second
 NAMES = ("w1", "w3", "w2")
@@ -25,14 +25,14 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     """full_attn_idxs names the layers of attention; without it all are."""
     indices = js.get("full_attn_idxs")
     if indices is not None and not (isinstance(indices, list) and all(type(i) is int for i in indices)):
-        raise ParamcountError(f"= {shown(indices)}", where="full_attn_idxs", expected="a list of layer indices")
+        raise ParamcountError(f"= {describe_value(indices)}", where="full_attn_idxs", expected="a list of layer indices")
     return tuple(KINDS[indices is None or i in indices] for i in per_layer(c))
 
 
 def adjusted(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """Two thirds of what config.json says, times a factor, rounded up to a multiple, unless block_auto_adjust_ff_dim is false."""
-    width = whole(js, "block_ff_dim" if "block_ff_dim" in js else "intermediate_size", 12288)
-    factor, multiple = js.get("block_ffn_dim_multiplier", 1.0), whole(js, "block_multiple_of", 256)
+    width = check_no_types(js, "block_ff_dim" if "block_ff_dim" in js else "intermediate_size", 12288)
+    factor, multiple = js.get("block_ffn_dim_multiplier", 1.0), check_no_types(js, "block_multiple_of", 256)
     if js.get("block_auto_adjust_ff_dim", True):
         width = int(factor * int(2 * width / 3))
         width = -(-width // multiple) * multiple
@@ -62,11 +62,11 @@ class Lfm2(Sizes):
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types], names=("embed_tokens", "layers", "embedding_norm"))
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         return () if set(c.layer_types) - {"conv"} else ("n_kv_heads", "d_head")
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
 
 
 class Lfm2MoE(Lfm2):
@@ -77,7 +77,7 @@ class Lfm2MoE(Lfm2):
     d_model: Positive = hf(absent=2048)
     layer_types: Words = hf()
     d_ff: Positive = hf(absent=7168)
-    dense_layers: Indices = derived(lambda js, c: tuple(range(min(whole(js, "num_dense_layers", 2), c["n_layers"]))))
+    dense_layers: Indices = derived(lambda js, c: tuple(range(min(check_no_types(js, "num_dense_layers", 2), c["n_layers"]))))
     d_expert: Positive = hf(absent=1792)
     n_routed_experts: Positive = hf("num_experts", absent=32)
     n_active_experts: Positive = hf(absent=4)
@@ -86,7 +86,7 @@ class Lfm2MoE(Lfm2):
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, moe_layer, typed_layers(c.layer_types, c.dense_layers), names=("embed_tokens", "layers", "embedding_norm"))
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         attention = () if set(c.layer_types) - {"conv"} else ("n_kv_heads", "d_head")
         return (*attention, *(("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()))
 

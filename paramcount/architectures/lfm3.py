@@ -13,7 +13,7 @@ from paramcount.parts.decoders import decoder, pre_norm, sandwich
 from paramcount.parts.state_space import short_convolution
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import one_of_each
+from paramcount.sizes.rules import check_layer_types
 
 KINDS = ("conv", "full_attention", "sliding_attention", "attention")  # the last is the older word for the second
 
@@ -48,11 +48,11 @@ class Lfm3(Sizes):
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types], names=("embed_tokens", "layers", "embedding_norm"))
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         return () if set(c.layer_types) - {"conv"} else ("n_kv_heads", "d_head")
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
         if c.window is None and "sliding_attention" in c.layer_types:
             raise ParamcountError("= null, but layers look back over one", where="window", expected="a whole number from 1")
 

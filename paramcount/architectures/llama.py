@@ -8,7 +8,7 @@ from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import divides
+from paramcount.sizes.rules import check_divides
 
 
 class Llama(Sizes):
@@ -33,7 +33,7 @@ class Llama(Sizes):
         return decoder(c, tokens, layer)
 
     def check(c) -> None:
-        divides(c, "n_heads", "d_model")  # also where d_head is given: the reference asks it
+        check_divides(c, "n_heads", "d_model")  # also where d_head is given: the reference asks it
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
         return (("model.layers.{layer}.self_attn.rotary_emb.inv_freq", (c.d_head // 2,), c.n_layers),)

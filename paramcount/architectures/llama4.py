@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, activate, block, elementwise, given, layers, linear, norm, rope
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import decoder, pre_norm, usual_layer
@@ -15,7 +15,7 @@ from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import insert
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import below, in_pairs, one_of_each
+from paramcount.sizes.rules import check_layer_indices, check_layer_types, check_rotated_in_pairs
 
 KINDS = ("chunked_attention", "full_attention", "attention")  # the last is the older word for the second
 
@@ -26,7 +26,7 @@ def rotates(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     if not found:
         return tuple(int((i + 1) % step != 0) for i in per_layer(c))
     if not isinstance(found, (list, tuple)) or len(found) < c["n_layers"] or not all(type(n) is int for n in found):
-        raise ParamcountError(f"= {shown(found)}", where="no_rope_layers", expected="0 or 1 for each layer")
+        raise ParamcountError(f"= {describe_value(found)}", where="no_rope_layers", expected="0 or 1 for each layer")
     return tuple(found)
 
 
@@ -68,9 +68,9 @@ class Llama4Text(Sizes):
         return decoder(c, tokens, layer, kinds(c))
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
-        below(c, "unrotated_layers", "n_layers")
-        in_pairs(c, "d_head")
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
+        check_layer_indices(c, "unrotated_layers", "n_layers")
+        check_rotated_in_pairs(c, "d_head")
 
 
 class Llama4TextOf(Llama4Text):

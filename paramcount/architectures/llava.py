@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, block, given, linear, norm
 from paramcount.parts.composite import with_language
 from paramcount.sizes import Flag, Positive, Sizes, Tower, derived, hf
@@ -20,7 +20,7 @@ def n_views(absent: int) -> Any:
         named = js.get("vision_feature_layer", absent)
         several = [named] if type(named) is int else named
         if not isinstance(several, (list, tuple)) or not all(type(i) is int for i in several):
-            raise ParamcountError(f"= {shown(named)}", where="vision_feature_layer", expected="a whole number, or several")
+            raise ParamcountError(f"= {describe_value(named)}", where="vision_feature_layer", expected="a whole number, or several")
         return len(several)
 
     return derived(number)

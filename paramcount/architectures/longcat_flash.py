@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Unreachable, elementwise, experts, given, layers, linear, norm
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.mla import latent_attention
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
-from paramcount.sizes.layer_types import whole
-from paramcount.sizes.rules import in_pairs
+from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.rules import check_rotated_in_pairs
 
 
 def layers_of(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """The reference reads num_hidden_layers, where it stands, as a number of attentions: two in a layer."""
-    return whole(js, "num_hidden_layers", 56) // 2 if "num_hidden_layers" in js else whole(js, "num_layers", 28)
+    return check_no_types(js, "num_hidden_layers", 56) // 2 if "num_hidden_layers" in js else check_no_types(js, "num_layers", 28)
 
 
 def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """The most experts with weights that a token visits: it chooses among those that do nothing too."""
     key = "num_experts_per_tok" if "num_experts_per_tok" in js else "moe_topk"
-    chosen, n = whole(js, key, 12), c["n_routed_experts"] + c["n_identity_experts"]
+    chosen, n = check_no_types(js, key, 12), c["n_routed_experts"] + c["n_identity_experts"]
     if not 1 < chosen <= n:  # the reference cannot run with one
         raise ParamcountError(f"= {chosen} of {n} experts", where=key, expected=f"2 to {n}")
     most: int = min(chosen, c["n_routed_experts"])
@@ -33,7 +33,7 @@ def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 
 def visited_at_least(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """All but those that can do nothing."""
-    chosen = whole(js, "num_experts_per_tok" if "num_experts_per_tok" in js else "moe_topk", 12)
+    chosen = check_no_types(js, "num_experts_per_tok" if "num_experts_per_tok" in js else "moe_topk", 12)
     least: int = max(0, chosen - c["n_identity_experts"])
     return least
 
@@ -43,7 +43,7 @@ def heads_are_rotated_whole(js: Mapping[str, Any], c: Mapping[str, Any]) -> None
     for key, absent, fits in (("head_dim", 64, c["d_rope"]), ("qk_head_dim", None, c["d_nope"] + c["d_rope"])):
         value = js.get(key, absent)
         if value != fits and (value is not None or key == "head_dim"):
-            raise ParamcountError(f"= {shown(value)}", where=key, expected=f"{fits}")
+            raise ParamcountError(f"= {describe_value(value)}", where=key, expected=f"{fits}")
 
 
 class LongcatFlash(Sizes):
@@ -92,7 +92,7 @@ class LongcatFlash(Sizes):
         return (*found, Unreachable(biases, "the router multiplies with its weight alone"))
 
     def check(c) -> None:
-        in_pairs(c, "d_rope")
+        check_rotated_in_pairs(c, "d_rope")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

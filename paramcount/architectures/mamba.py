@@ -8,7 +8,7 @@ from paramcount.flow import Data, activate, norm
 from paramcount.parts.decoders import decoder
 from paramcount.parts.state_space import mamba
 from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
-from paramcount.sizes.mixers import dt_rank, expanded, no_key
+from paramcount.sizes.mixers import dt_rank, expand_d_model, no_key
 
 NAMES = ("embeddings", "layers", "norm_f")
 
@@ -23,7 +23,7 @@ class Mamba(Sizes):
     vocab_size: Positive = hf(absent=50280)
     d_model: Positive = hf(absent=768)
     n_layers: Positive = hf(absent=32)
-    d_inner: Positive = hf("intermediate_size", absent=expanded("expand"))
+    d_inner: Positive = hf("intermediate_size", absent=expand_d_model("expand"))
     d_state: Positive = hf("state_size", absent=16)
     d_conv: Positive = hf("conv_kernel", absent=4)
     dt_rank: Positive = derived(dt_rank("time_step_rank"))

@@ -8,7 +8,7 @@ from paramcount.flow import Data, norm
 from paramcount.parts.decoders import decoder
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import Condition, Flag, Positive, Sizes, hf
-from paramcount.sizes.mixers import expanded, fills, no_key
+from paramcount.sizes.mixers import check_mixer_fills, expand_d_model, no_key
 
 
 class Mamba2(Sizes):
@@ -16,7 +16,7 @@ class Mamba2(Sizes):
 
     reference: ClassVar[str] = "Mamba2ForCausalLM"
     unused_keys: ClassVar[tuple[str, ...]] = ("time_step_rank",)
-    conditions: ClassVar[tuple[Condition, ...]] = (no_key("layer_types"), lambda js, c: fills(c, expanded("expand")(js, c)))
+    conditions: ClassVar[tuple[Condition, ...]] = (no_key("layer_types"), lambda js, c: check_mixer_fills(c, expand_d_model("expand")(js, c)))
 
     vocab_size: Positive = hf(absent=32768)
     d_model: Positive = hf(absent=4096)

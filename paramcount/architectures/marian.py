@@ -22,7 +22,7 @@ class Marian(Seq2Seq):
     """Source: arXiv:1804.00344; modeling_marian.py of the reference."""
 
     reference: ClassVar[str] = "MarianMTModel"
-    unsaved: ClassVar[tuple[str, ...]] = ("embed_positions.weight",)  # its _keys_to_ignore_on_save
+    not_saved: ClassVar[tuple[str, ...]] = ("embed_positions.weight",)  # its _keys_to_ignore_on_save
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(58100, "target_vocab_size"),)
     defaults: ClassVar = {"vocab_size": 58101}
 

@@ -13,7 +13,7 @@ class MegatronBert(Bert):
     """Source: arXiv:1909.08053, section 5.3."""
 
     reference: ClassVar[str] = "MegatronBertForMaskedLM"
-    same: ClassVar[tuple[str, ...]] = ("MegatronBertForCausalLM",)
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("MegatronBertForCausalLM",)
     defaults: ClassVar = {"vocab_size": 29056, "d_model": 1024, "n_layers": 24, "n_heads": 16, "d_ff": 4096}
 
     def forward(c, tokens: Data, head: bool = True) -> Data:

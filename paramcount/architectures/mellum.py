@@ -12,7 +12,7 @@ from paramcount.parts.feed_forward import mixture
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, unused
-from paramcount.sizes.rules import sliding_or_full
+from paramcount.sizes.rules import check_sliding_or_full
 
 
 def one_mtp_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -48,7 +48,7 @@ class Mellum(Sizes):
         return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
 
     def check(c) -> None:
-        sliding_or_full(c)
+        check_sliding_or_full(c)
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

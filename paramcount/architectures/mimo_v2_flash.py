@@ -12,16 +12,16 @@ from paramcount.parts.decoders import decoder, typed_layers, usual_layer
 from paramcount.parts.feed_forward import correction, mixture
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
-from paramcount.sizes.layer_types import dense_by_type, unused, whole
+from paramcount.sizes.layer_types import check_no_types, dense_by_type, unused
 from paramcount.sizes.rotary import rotary_width_of
-from paramcount.sizes.rules import at_most, sliding_or_full
+from paramcount.sizes.rules import check_at_most, check_sliding_or_full
 
 
 def looks_back(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """Released files count the tokens before this one, the reference this one too."""
     if js.get("sliding_window_size") is not None:
-        return whole(js, "sliding_window_size", 0) + 1
-    return whole(js, "sliding_window", 129)
+        return check_no_types(js, "sliding_window_size", 0) + 1
+    return check_no_types(js, "sliding_window", 129)
 
 
 class MiMoV2Flash(Sizes):
@@ -53,11 +53,11 @@ class MiMoV2Flash(Sizes):
         return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
 
     def check(c) -> None:
-        sliding_or_full(c)
+        check_sliding_or_full(c)
         if SLIDING[0] in c.layer_types and c.n_heads % (2 * c.n_kv_heads):
             raise ParamcountError(f"= {c.n_kv_heads}: its double does not divide n_heads = {c.n_heads}", where="n_kv_heads", expected="half a divisor")
-        at_most(c, "d_rope", "d_head")
-        at_most(c, "d_rope_sliding", "d_head")
+        check_at_most(c, "d_rope", "d_head")
+        check_at_most(c, "d_rope_sliding", "d_head")
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

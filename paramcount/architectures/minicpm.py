@@ -10,7 +10,7 @@ from paramcount.flow import Data, experts, linear
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 def n_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
@@ -45,11 +45,11 @@ class MiniCPM(Sizes):
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer)
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         return ("n_active_experts",) if c.n_routed_experts is None else ()
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

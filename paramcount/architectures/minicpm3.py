@@ -9,7 +9,7 @@ from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.mla import latent_attention
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, hf
 from paramcount.sizes.conditions import latent_heads_stay_whole, padding_in_table
-from paramcount.sizes.rules import divides
+from paramcount.sizes.rules import check_divides
 
 
 class MiniCPM3(Sizes):
@@ -39,7 +39,7 @@ class MiniCPM3(Sizes):
         )
 
     def check(c) -> None:
-        divides(c, "n_heads", "d_model")
+        check_divides(c, "n_heads", "d_model")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -12,8 +12,8 @@ from paramcount.parts.feed_forward import mixture
 from paramcount.parts.linear_attention import lightning_attention
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.mixers import hybrid_idle
-from paramcount.sizes.rules import one_of_each
+from paramcount.sizes.mixers import list_unused_fields
+from paramcount.sizes.rules import check_layer_types
 
 KINDS = ("full_attention", "linear_attention", "attention", "mamba")  # the last two are the older words
 
@@ -46,11 +46,11 @@ class MiniMax(Sizes):
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types])
 
-    def idle(c) -> tuple[str, ...]:
-        return hybrid_idle(c.layer_types)
+    def unused_fields(c) -> tuple[str, ...]:
+        return list_unused_fields(c.layer_types)
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
 
 
 def layer(c: Any, word: str, x: Data) -> Data:

@@ -12,7 +12,7 @@ from paramcount.parts.feed_forward import correction, mixture
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rotary import rotary_width
-from paramcount.sizes.rules import at_most
+from paramcount.sizes.rules import check_at_most
 
 
 def rotated(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -45,7 +45,7 @@ class MiniMaxM2(Sizes):
         return decoder(c, tokens, layer)
 
     def check(c) -> None:
-        at_most(c, "d_rope", "d_head")
+        check_at_most(c, "d_rope", "d_head")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

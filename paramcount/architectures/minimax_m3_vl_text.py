@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, attend, linear, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, typed_layers, usual_layer
@@ -15,7 +15,7 @@ from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive
 from paramcount.sizes.conditions import not_null, padding_in_table
 from paramcount.sizes.layer_types import dense_by_type, unused
 from paramcount.sizes.rotary import rotary_width
-from paramcount.sizes.rules import at_most, divides, one_of_each
+from paramcount.sizes.rules import check_at_most, check_divides, check_layer_types
 
 KINDS = ("full_attention", "minimax_m3_sparse", "attention")  # the last is the older word for the first
 OLDER = "sparse_attention_config."  # the block that released files have, whose keys stand before the others
@@ -24,7 +24,7 @@ OLDER = "sparse_attention_config."  # the block that released files have, whose 
 def truths(js: Mapping[str, Any], c: Mapping[str, Any], key: str, found: Any) -> tuple[bool, ...]:
     """One number or flag a layer."""
     if not isinstance(found, (list, tuple)) or len(found) != c["n_layers"]:
-        raise ParamcountError(f"= {shown(found)}", where=key, expected="one number a layer")
+        raise ParamcountError(f"= {describe_value(found)}", where=key, expected="one number a layer")
     return tuple(bool(found[i]) for i in per_layer(c))
 
 
@@ -73,10 +73,10 @@ class MiniMaxM3Text(Sizes):
         return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
-        at_most(c, "d_rope", "d_head")
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
+        check_at_most(c, "d_rope", "d_head")
         if KINDS[1] in c.layer_types:
-            divides(c, "n_index_heads", "n_heads")
+            check_divides(c, "n_index_heads", "n_heads")
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

@@ -12,7 +12,7 @@ from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp, mixture
 from paramcount.parts.linear_attention import lightning_attention
 from paramcount.sizes import ABSENT, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
-from paramcount.sizes.rules import at_most, even, one_of_each
+from paramcount.sizes.rules import check_at_most, check_even, check_layer_types
 
 KINDS = ("linear_attention", "full_attention")
 
@@ -47,9 +47,9 @@ class MiniMaxText01(Sizes):
         return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types])
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
-        at_most(c, "d_rope", "d_head")
-        even(c, "d_rope")
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
+        check_at_most(c, "d_rope", "d_head")
+        check_even(c, "d_rope")
         if c.n_layers == 1:
             raise ParamcountError("= 1, by which the decays of lightning attention cannot be told apart", where="n_layers", expected="2 or more")
 

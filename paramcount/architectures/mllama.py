@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, block, elementwise, given, layers, linear, lookup, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.classic import multi_head
@@ -13,14 +13,14 @@ from paramcount.parts.decoders import decoder, pre_norm, usual_layer
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 def joined_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """What the projector is made for has to be what the tower gives it."""
     width, found = (len(c["intermediate_layers"]) + 1) * c["d_model"], js.get("vision_output_dim", 7680)
     if found != width:
-        raise ParamcountError(f"= {shown(found)}", where="vision_output_dim", expected=f"{width}")
+        raise ParamcountError(f"= {describe_value(found)}", where="vision_output_dim", expected=f"{width}")
 
 
 def crossing_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -29,7 +29,7 @@ def crossing_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, .
     said = js.get("cross_attention_layers")
     said = list(range(3, 40, 5)) if said is None else said
     if not isinstance(said, (list, tuple)) or not all(type(i) is int and i >= 0 for i in said):
-        raise ParamcountError(f"= {shown(said)}", where="cross_attention_layers", expected="whole numbers from 0")
+        raise ParamcountError(f"= {describe_value(said)}", where="cross_attention_layers", expected="whole numbers from 0")
     return tuple(sorted({i for i in said if i < c["n_layers"]}))
 
 
@@ -53,7 +53,7 @@ class MllamaVision(Sizes):
     intermediate_layers: Indices = hf("intermediate_layers_indices", absent=(3, 7, 15, 23, 30), null=ABSENT)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 class MllamaText(Sizes):

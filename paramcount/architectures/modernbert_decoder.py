@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, fused, layers, linear, lookup, norm
 from paramcount.parts.attentions import attention
 from paramcount.parts.decoders import head
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
 from paramcount.sizes.conditions import not_null, padding_in_table
-from paramcount.sizes.rules import heads_fill, one_of_each
+from paramcount.sizes.rules import check_heads_fill, check_layer_types
 
 
 def full_first(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
@@ -25,11 +25,11 @@ def half_window(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
     if "sliding_window" in js:
         window = js["sliding_window"]
         if type(window) is not int or window < -1:
-            raise ParamcountError(f"= {shown(window)}", where="sliding_window", expected="a whole number from 0, or -1")
+            raise ParamcountError(f"= {describe_value(window)}", where="sliding_window", expected="a whole number from 0, or -1")
         return None if window == -1 else window
     span = js.get("local_attention", 128)
     if span is not None and type(span) is not int:
-        raise ParamcountError(f"= {shown(span)}", where="local_attention", expected="a whole number or null")
+        raise ParamcountError(f"= {describe_value(span)}", where="local_attention", expected="a whole number or null")
     return span // 2 if span else None
 
 
@@ -63,8 +63,8 @@ class ModernBertDecoder(Sizes):
         return states(c, tokens)
 
     def check(c) -> None:
-        heads_fill(c)
-        one_of_each(c, "layer_types", "n_layers", SLIDING)
+        check_heads_fill(c)
+        check_layer_types(c, "layer_types", "n_layers", SLIDING)
 
 
 def states(c: Any, tokens: Data) -> Data:

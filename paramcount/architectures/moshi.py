@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, attend, linear, rope
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.sizes import ABSENT, Condition, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import divides
+from paramcount.sizes.rules import check_divides
 
 
 def half(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """config.json gives gate and up together."""
     width = js.get("ffn_dim", 22528)
     if type(width) is not int or width < 2 or width % 2:
-        raise ParamcountError(f"= {shown(width)}", where="ffn_dim", expected="an even number")
+        raise ParamcountError(f"= {describe_value(width)}", where="ffn_dim", expected="an even number")
     return width // 2
 
 
@@ -26,7 +26,7 @@ def codebooks_are_there(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """As many codebooks as the audio encoder has, or fewer, also where only the language model is built."""
     n, limit = js.get("num_codebooks", 8), (js.get("audio_encoder_config") or {}).get("num_quantizers", 32)
     if n > limit:
-        raise ParamcountError(f"= {shown(n)}", where="num_codebooks", expected=f"at most {limit}")
+        raise ParamcountError(f"= {describe_value(n)}", where="num_codebooks", expected=f"at most {limit}")
 
 
 class Moshi(Sizes):
@@ -51,7 +51,7 @@ class Moshi(Sizes):
         return decoder(c, tokens, layer, extra_rows=1)
 
     def check(c) -> None:
-        divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
+        check_divides(c, "n_heads", "d_model")  # the reference asks it although it cuts no head out of d_model
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, attend, linear
 from paramcount.parts.attentions import alibi, fused_qkv
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 ATTENTIONS = ("multihead_attention", "multiquery_attention")  # the reference reads the word and then builds the first
 
@@ -19,7 +19,7 @@ ATTENTIONS = ("multihead_attention", "multiquery_attention")  # the reference re
 def known_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     word = (js.get("attn_config") or {}).get("attn_type", ATTENTIONS[0])
     if word not in ATTENTIONS:
-        raise ParamcountError(f"= {shown(word)}", where="attn_config.attn_type", expected=", ".join(ATTENTIONS))
+        raise ParamcountError(f"= {describe_value(word)}", where="attn_config.attn_type", expected=", ".join(ATTENTIONS))
 
 
 class MPT(Sizes):
@@ -40,7 +40,7 @@ class MPT(Sizes):
         return decoder(c, tokens, layer, prefix="transformer.", names=("wte", "blocks", "norm_f"))
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

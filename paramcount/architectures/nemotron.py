@@ -13,7 +13,7 @@ from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rotary import rotary_width
-from paramcount.sizes.rules import at_most
+from paramcount.sizes.rules import check_at_most
 
 
 def rotated_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -47,7 +47,7 @@ class Nemotron(Sizes):
         return decoder(c, tokens, layer, norm_bias=True)
 
     def check(c) -> None:
-        at_most(c, "d_rope", "d_head")
+        check_at_most(c, "d_rope", "d_head")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

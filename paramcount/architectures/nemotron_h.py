@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, experts, linear, norm
 from paramcount.parts.attentions import attention, unrotated
 from paramcount.parts.decoders import decoder
@@ -13,8 +13,8 @@ from paramcount.parts.feed_forward import correction, plain_mlp
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, derived, hf
 from paramcount.sizes.conditions import grouped_routing
-from paramcount.sizes.mixers import hybrid_idle, null_counts
-from paramcount.sizes.rules import one_of_each
+from paramcount.sizes.mixers import list_unused_fields, null_counts
+from paramcount.sizes.rules import check_layer_types
 
 LETTERS = {"M": "linear_attention", "E": "moe", "*": "full_attention", "-": "mlp"}
 KINDS = (*LETTERS.values(), "mamba", "attention")  # the last two are the older words for the first and the third
@@ -25,7 +25,7 @@ def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     pattern = js.get("hybrid_override_pattern", "ME*-")
     for letter in pattern:
         if letter not in LETTERS:
-            raise ParamcountError(f"= {shown(pattern)}", where="hybrid_override_pattern", expected=" ".join(LETTERS))
+            raise ParamcountError(f"= {describe_value(pattern)}", where="hybrid_override_pattern", expected=" ".join(LETTERS))
     return tuple(LETTERS[letter] for letter in pattern)
 
 
@@ -80,11 +80,14 @@ class NemotronH(Sizes):
         kinds = [(kind, 1) for kind in c.layer_types]
         return decoder(c, tokens, layer, kinds, prefix="backbone.", names=("embeddings", "layers", "norm_f"))
 
-    def idle(c) -> tuple[str, ...]:
-        return (*hybrid_idle(c.layer_types), *(() if "moe" in c.layer_types else ("n_routed_experts", "n_active_experts", "d_expert", "d_shared_expert")))
+    def unused_fields(c) -> tuple[str, ...]:
+        return (
+            *list_unused_fields(c.layer_types),
+            *(() if "moe" in c.layer_types else ("n_routed_experts", "n_active_experts", "d_expert", "d_shared_expert")),
+        )
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

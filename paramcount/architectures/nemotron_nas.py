@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, linear, norm
 from paramcount.parts.attentions import Heads, attention
 from paramcount.parts.decoders import decoder
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Derivation, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, flag, hf, per_layer
-from paramcount.sizes.layer_types import whole
-from paramcount.sizes.rules import heads_fill, one_of_each
+from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.rules import check_heads_fill, check_layer_types
 
 NO_OP, LINEAR = "no_op", "replace_with_linear"
 LATER = ("mamba", "llama4", "moe")  # what later modelling code of this model type reads besides
@@ -28,7 +28,7 @@ def halves(js: Mapping[str, Any], c: Mapping[str, Any], name: str) -> Iterator[t
     for i in per_layer(c):
         half, where = (blocks[i] or {}).get(name), f"block_configs.{i}.{name}"
         if not isinstance(half, Mapping):
-            raise ParamcountError("is missing" if half is None else f"= {shown(half)}", where=where, expected="a mapping")
+            raise ParamcountError("is missing" if half is None else f"= {describe_value(half)}", where=where, expected="a mapping")
         for key in LATER:
             if half.get(key) is not None:
                 raise ParamcountError("is of later modelling code, which is not supported", where=f"{where}.{key}", expected="null")
@@ -54,7 +54,7 @@ def kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     """Of each layer's attention; 0 where it has none."""
     found = []
     for word, (where, half) in zip(c["layer_types"], halves(js, c, "attention")):
-        group = whole(half, "n_heads_in_group", 0) if word == "full_attention" else 0
+        group = check_no_types(half, "n_heads_in_group", 0) if word == "full_attention" else 0
         if word == "full_attention" and (not group or c["n_heads"] % group):
             raise ParamcountError(f"= {group} for {c['n_heads']} heads", where=f"{where}.n_heads_in_group", expected="a divisor of them")
         found.append(c["n_heads"] // group if group else 0)
@@ -63,7 +63,7 @@ def kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
 
 def windows(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     """How far each layer looks back; 0 for all the way. Empty where all do."""
-    found = tuple(0 if half.get("window_length") is None else whole(half, "window_length", 0) for _, half in halves(js, c, "attention"))
+    found = tuple(0 if half.get("window_length") is None else check_no_types(half, "window_length", 0) for _, half in halves(js, c, "attention"))
     return found if any(found) else ()
 
 
@@ -73,7 +73,7 @@ def widths(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     for word, (where, half) in zip(c["mlp_types"], halves(js, c, "ffn")):
         share: Any = half.get("ffn_mult") if word == "gated" else 0
         if word == "gated" and (type(share) not in (int, float) or not 0 < share < 1e6):
-            raise ParamcountError("is missing" if share is None else f"= {shown(share)}", where=f"{where}.ffn_mult", expected="a number above 0")
+            raise ParamcountError("is missing" if share is None else f"= {describe_value(share)}", where=f"{where}.ffn_mult", expected="a number above 0")
         found.append(-(-int(2 * round(share, 6) * c["d_model"] / 3) // 256) * 256)
     return tuple(found)
 
@@ -105,9 +105,9 @@ class NemotronNAS(Sizes):
         return decoder(c, tokens, layer, [(kind, 1) for kind in kinds])
 
     def check(c) -> None:
-        heads_fill(c)
-        one_of_each(c, "layer_types", "n_layers", ("full_attention", NO_OP, LINEAR))
-        one_of_each(c, "mlp_types", "n_layers", ("gated", NO_OP, LINEAR))
+        check_heads_fill(c)
+        check_layer_types(c, "layer_types", "n_layers", ("full_attention", NO_OP, LINEAR))
+        check_layer_types(c, "mlp_types", "n_layers", ("gated", NO_OP, LINEAR))
         for i, (word, n) in enumerate(zip(c.layer_types, listed(c, "n_kv_heads_by_layer"))):
             if (word == "full_attention") != bool(n) or (n and c.n_heads % n):
                 raise ParamcountError(f"= {n} of {c.n_heads} for {word}", where=f"n_kv_heads_by_layer.{i}", expected="a divisor where heads attend, else 0")

@@ -10,7 +10,7 @@ from paramcount.flow import Data
 from paramcount.parts.attentions import wide_qk_norm
 from paramcount.parts.decoders import decoder, post_norm, usual_layer
 from paramcount.sizes import ABSENT, Positive, Words, full_every, hf
-from paramcount.sizes.rules import sliding_or_full
+from paramcount.sizes.rules import check_sliding_or_full
 
 
 class Olmo2(Olmo):
@@ -35,7 +35,7 @@ class Olmo3(Olmo2):
         return decoder(c, tokens, layer, [(kind, 1) for kind in c.layer_types])
 
     def check(c) -> None:
-        sliding_or_full(c)
+        check_sliding_or_full(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -13,8 +13,8 @@ from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import decay, delta_rule, gated_output, streams_apart, to_heads
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.mixers import hybrid_idle
-from paramcount.sizes.rules import one_of_each
+from paramcount.sizes.mixers import list_unused_fields
+from paramcount.sizes.rules import check_layer_types
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 
@@ -63,11 +63,11 @@ class OlmoHybrid(Sizes):
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, [(word, 1) for word in c.layer_types])
 
-    def idle(c) -> tuple[str, ...]:
-        return (*hybrid_idle(c.layer_types), *(() if c.positions else ("d_head",)))
+    def unused_fields(c) -> tuple[str, ...]:
+        return (*list_unused_fields(c.layer_types), *(() if c.positions else ("d_head",)))
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
         if len({word in ("linear_attention", "mamba") for word in c.layer_types}) < 2:
             raise ParamcountError("names layers of one kind", where="layer_types", expected="some of linear_attention and some of full_attention")
 

@@ -10,7 +10,7 @@ from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.parts.feed_forward import mixture
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, d_model_per_head, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class Olmoe(Sizes):
@@ -36,7 +36,7 @@ class Olmoe(Sizes):
         return decoder(c, tokens, layer)
 
     def check(c) -> None:
-        heads_fill(c)  # the norm of the queries is as wide as d_model
+        check_heads_fill(c)  # the norm of the queries is as wide as d_model
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -10,7 +10,7 @@ from paramcount.parts.attentions import causal_masks, gpt_attention
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gpt_mlp
 from paramcount.sizes import Flag, Positive, Sizes, d_model_per_head, derived, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class OpenAIGPT(Sizes):
@@ -37,7 +37,7 @@ class OpenAIGPT(Sizes):
         return causal_masks(c)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
         if c.d_ff != 4 * c.d_model:
             raise ParamcountError(f"= {c.d_ff} is not 4 × d_model = {4 * c.d_model}", where="d_ff", expected=f"{4 * c.d_model}")
 

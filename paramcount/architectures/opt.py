@@ -10,7 +10,7 @@ from paramcount.parts.decoders import head
 from paramcount.parts.fairseq import NORMS, POSITION_OFFSET, feed_forward, self_attention
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 def narrow_table(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
@@ -53,7 +53,7 @@ class OPT(Sizes):
         return head(c, x, prefix + "embed_tokens.weight")
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def normed(c: Any, x: Data, name: str) -> Data:

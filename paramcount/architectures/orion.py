@@ -8,7 +8,7 @@ from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import without_experts
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class Orion(Sizes):
@@ -32,7 +32,7 @@ class Orion(Sizes):
         return decoder(c, tokens, layer, norm_bias=True)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -17,7 +17,7 @@ class Pegasus(Seq2Seq):
     """Source: arXiv:1912.08777; modeling_pegasus.py of the reference."""
 
     reference: ClassVar[str] = "PegasusForConditionalGeneration"
-    unsaved: ClassVar[tuple[str, ...]] = ("embed_positions.weight",)  # its keys_to_never_save in transformers 3.5
+    not_saved: ClassVar[tuple[str, ...]] = ("embed_positions.weight",)  # its keys_to_never_save in transformers 3.5
     conditions: ClassVar[tuple[Condition, ...]] = (padding_inside(0),)
 
     def forward(c, tokens: Data, head: bool = True) -> Data:

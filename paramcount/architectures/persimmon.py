@@ -11,7 +11,7 @@ from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, rotary_part
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import at_most, heads_fill
+from paramcount.sizes.rules import check_at_most, check_heads_fill
 
 
 class Persimmon(Sizes):
@@ -35,8 +35,8 @@ class Persimmon(Sizes):
         return decoder(c, tokens, layer, names=("embed_tokens", "layers", "final_layernorm"), norm_bias=True)
 
     def check(c) -> None:
-        heads_fill(c)
-        at_most(c, "d_rope", "d_head")
+        check_heads_fill(c)
+        check_at_most(c, "d_rope", "d_head")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

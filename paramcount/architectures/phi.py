@@ -11,7 +11,7 @@ from paramcount.parts.decoders import decoder, parallel, usual_layer
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, rotary_part
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import at_most
+from paramcount.sizes.rules import check_at_most
 
 
 class Phi(Sizes):
@@ -36,7 +36,7 @@ class Phi(Sizes):
         return decoder(c, tokens, layer, names=("embed_tokens", "layers", "final_layernorm"), norm_bias=True, head_bias=True)
 
     def check(c) -> None:
-        at_most(c, "d_rope", "d_head")
+        check_at_most(c, "d_rope", "d_head")
         if c.qk_norm:
             heads_fill_evenly(c)
 

@@ -11,7 +11,7 @@ from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import fused_gated_mlp
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf, rotary_part
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import at_most
+from paramcount.sizes.rules import check_at_most
 
 
 def whole_pairs(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -40,7 +40,7 @@ class Phi3(Sizes):
         return decoder(c, tokens, layer)
 
     def check(c) -> None:
-        at_most(c, "d_rope", "d_head")
+        check_at_most(c, "d_rope", "d_head")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from paramcount.architectures.phi3 import Phi3, layer
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, block, elementwise, given, linear
 from paramcount.parts.clip import ClipVision
 from paramcount.parts.decoders import decoder
@@ -28,8 +28,8 @@ def as_released(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         for key, value in keys.items():
             found = block.get(key) if isinstance(block, Mapping) else None
             if found != value or type(found) is not type(value):
-                state = "is missing" if found is None else f"= {shown(found)} is not supported"
-                raise ParamcountError(state, where=f"{section}.{key}", expected=shown(value))
+                state = "is missing" if found is None else f"= {describe_value(found)} is not supported"
+                raise ParamcountError(state, where=f"{section}.{key}", expected=describe_value(value))
 
 
 @cache

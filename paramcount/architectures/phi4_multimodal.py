@@ -7,7 +7,7 @@ from math import log2
 from typing import Any, ClassVar
 
 from paramcount.architectures.phi3 import Phi3, layer
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, activate, block, elementwise, given, layers, linear, lookup, norm
 from paramcount.parts.attentions import relative
 from paramcount.parts.classic import multi_head
@@ -17,7 +17,7 @@ from paramcount.parts.siglip import SiglipVision, siglip
 from paramcount.parts.vision import insert
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.layer_types import whole
+from paramcount.sizes.layer_types import check_no_types
 
 
 class Phi4Vision(SiglipVision):
@@ -35,7 +35,7 @@ def halvings(js: Mapping[str, Any]) -> int:
     """How often the convolutions halve time and frequency."""
     reduction = js.get("time_reduction", 8)
     if type(reduction) is not int or reduction < 1 or reduction % 2:
-        raise ParamcountError(f"= {shown(reduction)}", where="audio_config.time_reduction", expected="an even number")
+        raise ParamcountError(f"= {describe_value(reduction)}", where="audio_config.time_reduction", expected="an even number")
     return int(log2(reduction))
 
 
@@ -50,7 +50,7 @@ def one_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """Widths that the reference lets a config set, though its tower runs only where they are equal."""
     for key, fits in (("ext_pw_out_channel", c["d_model"]), ("depthwise_separable_out_channel", c["d_model"]), ("downsample_rate", 1)):
         if (found := js.get(key, 1 if key == "downsample_rate" else 1024)) != fits:
-            raise ParamcountError(f"= {shown(found)}", where=f"audio_config.{key}", expected=f"{fits}")
+            raise ParamcountError(f"= {describe_value(found)}", where=f"audio_config.{key}", expected=f"{fits}")
 
 
 class Phi4Audio(Sizes):
@@ -71,7 +71,7 @@ class Phi4Audio(Sizes):
     n_channels: Positive = hf("nemo_conv_channels", absent=1024)
     later_halvings: Indices = derived(lambda js, c: tuple(2 + 3 * i for i in range(halvings(js) - 1)))  # their places in the stack
     n_bands_left: Natural = derived(bands_left)
-    n_distances: Positive = derived(lambda js, c: whole(js, "bias_max_distance", 1000) * (1 if js.get("bias_symmetric", False) else 2))
+    n_distances: Positive = derived(lambda js, c: check_no_types(js, "bias_max_distance", 1000) * (1 if js.get("bias_symmetric", False) else 2))
 
 
 class Phi4Multimodal(Phi3):

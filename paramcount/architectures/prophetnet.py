@@ -12,7 +12,7 @@ from paramcount.parts.classic import Stack, crossing, decoder_stack, encoder_sta
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_inside
-from paramcount.sizes.rules import heads_fill, stacks_fill
+from paramcount.sizes.rules import check_heads_fill, check_stack_heads
 
 MATRICES = ("query_proj", "key_proj", "value_proj", "out_proj")
 ROOT = "prophetnet."
@@ -75,7 +75,7 @@ class ProphetNet(Sizes):
         return () if c.tie_word_embeddings else unread_table(c, tokens, ROOT + "word_embeddings.weight", c.vocab_size)
 
     def check(c) -> None:
-        stacks_fill(c)
+        check_stack_heads(c)
 
 
 class ProphetNetDecoder(Sizes):
@@ -108,7 +108,7 @@ class ProphetNetDecoder(Sizes):
         return () if c.tie_word_embeddings else unread_table(c, tokens, ROOT + "word_embeddings.weight", c.vocab_size)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def logits(c: Any, x: Data, tied_to: str | None) -> Data:

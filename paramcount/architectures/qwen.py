@@ -9,7 +9,7 @@ from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.sizes import Flag, Positive, Sizes, derived, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class Qwen(Sizes):
@@ -30,7 +30,7 @@ class Qwen(Sizes):
         return decoder(c, tokens, layer, prefix="transformer.", names=("wte", "h", "ln_f"))
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -16,9 +16,9 @@ from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.qwen_vision import cubes, merge, pixels, tower_attention, widen
 from paramcount.parts.vision import insert
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
-from paramcount.sizes.layer_types import whole
+from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.rotary import sections_fill
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class Qwen2VLText(Qwen2):
@@ -34,7 +34,7 @@ class Qwen2VLText(Qwen2):
     tie_word_embeddings: Flag = hf(absent=False, null=False)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
         if c.d_rope != c.d_head > 1:
             raise ParamcountError(f"= {c.d_rope} for heads of {c.d_head}", where="head_dim", expected=f"{c.d_head}")
 
@@ -55,7 +55,7 @@ class Qwen2VLVision(Sizes):
     n_layers: Positive = hf("num_hidden_layers", "depth", absent=32)
     n_heads: Positive = hf("num_attention_heads", "num_heads", absent=16)
     d_head: Positive = derived(d_model_per_head)
-    d_ff: Positive = derived(lambda js, c: c["d_model"] * whole(js, "mlp_ratio", 4))
+    d_ff: Positive = derived(lambda js, c: c["d_model"] * check_no_types(js, "mlp_ratio", 4))
     d_out: Positive = hf("hidden_size", absent=3584)
     n_channels: Positive = hf("in_channels", absent=3)
     n_frames: Positive = hf("temporal_patch_size", absent=2)
@@ -63,7 +63,7 @@ class Qwen2VLVision(Sizes):
     merge_size: Positive = hf("spatial_merge_size", absent=2)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 class Qwen2_5VLVision(Qwen2VLVision):

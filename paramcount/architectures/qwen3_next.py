@@ -13,16 +13,16 @@ from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import gated_delta_net
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer, scattered_dense_layers
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.layer_types import whole
-from paramcount.sizes.mixers import hybrid_idle, rotated_share
-from paramcount.sizes.rules import one_of_each
+from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.mixers import list_unused_fields, rotated_share
+from paramcount.sizes.rules import check_layer_types
 
 KINDS = ("linear_attention", "full_attention", "mamba", "attention")  # the last two are the older words
 
 
 def every_fourth(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     """Or as often as full_attention_interval says."""
-    period = whole(js, "full_attention_interval", 4)
+    period = check_no_types(js, "full_attention_interval", 4)
     return tuple(KINDS[(i + 1) % period == 0] for i in per_layer(c))
 
 
@@ -55,11 +55,11 @@ class GatedDeltaHybrid(Sizes):
     attention_bias: Flag = hf(absent=False)
     tie_word_embeddings: Flag = hf(absent=False)
 
-    def idle(c) -> tuple[str, ...]:
-        return hybrid_idle(c.layer_types)
+    def unused_fields(c) -> tuple[str, ...]:
+        return list_unused_fields(c.layer_types)
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
 
 
 class Qwen3Next(GatedDeltaHybrid):
@@ -78,8 +78,8 @@ class Qwen3Next(GatedDeltaHybrid):
     def forward(c, tokens: Data) -> Data:
         return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
 
-    def idle(c) -> tuple[str, ...]:
-        return (*hybrid_idle(c.layer_types), *(("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()))
+    def unused_fields(c) -> tuple[str, ...]:
+        return (*list_unused_fields(c.layer_types), *(("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()))
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

@@ -18,7 +18,7 @@ from paramcount.parts.stacked import stacked_experts
 from paramcount.parts.vision import insert
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 MLP = ("mlp.linear_fc1", "mlp.linear_fc2")
 
@@ -70,7 +70,7 @@ class QwenVision(Sizes):
     n_positions: Positive = hf("num_position_embeddings", absent=2304)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 class Qwen3VLVision(QwenVision):
@@ -98,7 +98,7 @@ class Qwen3VLMoE(Qwen3VL):
     """The same around experts, whose matrices released files hold the other way round."""
 
     reference: ClassVar[str] = "Qwen3VLMoeForConditionalGeneration"
-    either_way: ClassVar[tuple[str, ...]] = (".mlp.experts.gate_up_proj", ".mlp.experts.down_proj")  # conversion_mapping.py: check_dims
+    transposable: ClassVar[tuple[str, ...]] = (".mlp.experts.gate_up_proj", ".mlp.experts.down_proj")  # conversion_mapping.py: check_dims
 
 
 def spoken(c: Any, tokens: Data, *image: Data, seen: Sequence[int] = (), prefix: str = "model.") -> Data:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, activate, linear
 from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
@@ -14,16 +14,16 @@ from paramcount.parts.linear_attention import to_heads
 from paramcount.parts.state_space import Recurring, convolve
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.layer_types import whole
+from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import if_no_attention, no_key, rotated_share
-from paramcount.sizes.rules import at_most, divides
+from paramcount.sizes.rules import check_at_most, check_divides
 
 
 def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     """block_types again and again, at most a hundred times; what is not recurrent is attention."""
     words = js.get("block_types", ("recurrent", "recurrent", "attention"))
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words) or 100 * len(words) < c["n_layers"]:
-        raise ParamcountError(f"= {shown(words)} for {c['n_layers']} layers", where="block_types", expected="words that fill the layers")
+        raise ParamcountError(f"= {describe_value(words)} for {c['n_layers']} layers", where="block_types", expected="words that fill the layers")
     return tuple("recurrent" if words[i % len(words)] == "recurrent" else "attention" for i in per_layer(c))
 
 
@@ -46,20 +46,20 @@ class RecurrentGemma(Sizes):
     d_inner: Positive = hf("lru_width", absent=equal_to("d_model"), null=ABSENT)
     d_gate: Positive = derived(lambda js, c: c["d_inner"] // c["n_heads"])
     d_conv: Positive = hf("conv1d_width", absent=4)
-    d_ff: Positive = derived(lambda js, c: whole(js, "intermediate_size", 7680) // 2)
+    d_ff: Positive = derived(lambda js, c: check_no_types(js, "intermediate_size", 7680) // 2)
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:
         kinds = [(word, 1) for word in c.layer_types]
         return decoder(c, tokens, layer, kinds, names=("embed_tokens", "layers", "final_norm"), enter=lambda x: activate(x, "times √d_model"))
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         return () if "attention" in c.layer_types else ("n_kv_heads",)
 
     def check(c) -> None:
-        at_most(c, "n_kv_heads", "n_heads")
+        check_at_most(c, "n_kv_heads", "n_heads")
         if "recurrent" in c.layer_types:
-            divides(c, "n_heads", "d_inner")
+            check_divides(c, "n_heads", "d_inner")
 
 
 def layer(c: Any, word: str, x: Data) -> Data:

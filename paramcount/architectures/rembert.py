@@ -16,7 +16,7 @@ class RemBert(Encoder):
     """Source: arXiv:2010.12821; modeling_rembert.py of the reference."""
 
     reference: ClassVar[str] = "RemBertForMaskedLM"
-    same: ClassVar[tuple[str, ...]] = ("RemBertForCausalLM",)
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("RemBertForCausalLM",)
     defaults: ClassVar = {"vocab_size": 250300, "d_model": 1152, "n_layers": 32, "n_heads": 18, "d_ff": 4608}
 
     d_embedding: Positive = hf("input_embedding_size", absent=256)

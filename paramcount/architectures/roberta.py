@@ -16,7 +16,7 @@ class Roberta(Bert):
     """Source: arXiv:1907.11692, section 2.2; the table of places: modeling_roberta.py of the reference."""
 
     reference: ClassVar[str] = "RobertaForMaskedLM"
-    same: ClassVar[tuple[str, ...]] = ("RobertaForCausalLM",)
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("RobertaForCausalLM",)
     conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(1, places=2))
     defaults: ClassVar = {"vocab_size": 50265}
 
@@ -33,7 +33,7 @@ class XLMRoberta(Roberta):
     """Source: arXiv:1911.02116, section 3."""
 
     reference: ClassVar[str] = "XLMRobertaForMaskedLM"
-    same: ClassVar[tuple[str, ...]] = ("XLMRobertaForCausalLM",)
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("XLMRobertaForCausalLM",)
     defaults: ClassVar = {}
 
 
@@ -41,7 +41,7 @@ class Camembert(Roberta):
     """Source: arXiv:1911.03894, section 4."""
 
     reference: ClassVar[str] = "CamembertForMaskedLM"
-    same: ClassVar[tuple[str, ...]] = ("CamembertForCausalLM",)
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("CamembertForCausalLM",)
     defaults: ClassVar = {}
 
 
@@ -49,7 +49,7 @@ class Data2VecText(Roberta):
     """Source: modeling_data2vec_text.py of the reference."""
 
     reference: ClassVar[str] = "Data2VecTextForMaskedLM"
-    same: ClassVar[tuple[str, ...]] = ("Data2VecTextForCausalLM",)
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("Data2VecTextForCausalLM",)
     defaults: ClassVar = {}
 
     def forward(c, tokens: Data, head: bool = True) -> Data:

@@ -13,7 +13,7 @@ class RobertaPreLayerNorm(Roberta):
     """Source: modeling_roberta_prelayernorm.py of the reference."""
 
     reference: ClassVar[str] = "RobertaPreLayerNormForMaskedLM"
-    same: ClassVar[tuple[str, ...]] = ("RobertaPreLayerNormForCausalLM",)
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("RobertaPreLayerNormForCausalLM",)
 
     def forward(c, tokens: Data, head: bool = True) -> Data:
         norms = ("LayerNorm", "intermediate.LayerNorm")

@@ -23,7 +23,7 @@ class RoCBert(Bert):
     """Source: modeling_roc_bert.py of the reference."""
 
     reference: ClassVar[str] = "RoCBertForMaskedLM"
-    same: ClassVar[tuple[str, ...]] = ("RoCBertForCausalLM", "RoCBertForPreTraining")
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("RoCBertForCausalLM", "RoCBertForPreTraining")
     conditions: ClassVar[tuple[Condition, ...]] = (memory_needs_a_decoder, padding_inside(0, "n_sounds", "n_shapes"))
 
     n_sounds: Positive = hf("pronunciation_vocab_size", absent=910)

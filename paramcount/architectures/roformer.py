@@ -9,14 +9,14 @@ from paramcount.flow import Data, Unreachable, layers, linear, lookup
 from paramcount.parts.classic import second_bias
 from paramcount.parts.encoders import bert_layer, embeddings, masked_head, whole
 from paramcount.sizes import Flag, Positive, derived, equal_to, hf
-from paramcount.sizes.rules import in_pairs, projected_where_it_differs
+from paramcount.sizes.rules import check_projection, check_rotated_in_pairs
 
 
 class RoFormer(Encoder):
     """Source: arXiv:2104.09864, section 3."""
 
     reference: ClassVar[str] = "RoFormerForMaskedLM"
-    same: ClassVar[tuple[str, ...]] = ("RoFormerForCausalLM",)
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("RoFormerForCausalLM",)
     rotated: ClassVar[str | None] = "d_head"
     defaults: ClassVar = {"vocab_size": 50000, "n_positions": 1536}
 
@@ -43,8 +43,8 @@ class RoFormer(Encoder):
 
     def check(c) -> None:
         super().check()
-        in_pairs(c, "d_head")
-        projected_where_it_differs(c)
+        check_rotated_in_pairs(c, "d_head")
+        check_projection(c)
 
 
 def layer(c: Any, x: Data, angles: Data, *memory: Data) -> Data:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import ABSENT, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class Skywork(Sizes):
@@ -29,4 +29,4 @@ class Skywork(Sizes):
         return decoder(c, tokens, lambda c, kind, x: usual_layer(c, x))
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import ABSENT, SLIDING, Condition, Flag, Indices, Positive, Sizes, Words, d_model_per_head, derived, equal_to, flag, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import sliding_or_full
+from paramcount.sizes.rules import check_sliding_or_full
 
 
 def without_positions(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -20,7 +20,7 @@ def without_positions(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int,
     if rotates is None:
         return tuple(i for i in per_layer(c) if (i + 1) % js.get("no_rope_layer_interval", 4) == 0)
     if not isinstance(rotates, (list, tuple)) or len(rotates) < c["n_layers"] or not all(type(n) is int for n in rotates):
-        raise ParamcountError(f"= {shown(rotates)}", where="no_rope_layers", expected="a whole number for each layer")
+        raise ParamcountError(f"= {describe_value(rotates)}", where="no_rope_layers", expected="a whole number for each layer")
     return tuple(i for i in per_layer(c) if not rotates[i])
 
 
@@ -56,7 +56,7 @@ class SmolLM3(Sizes):
         return decoder(c, tokens, layer, [((kind, i not in as_they_are), 1) for i, kind in enumerate(c.layer_types)])
 
     def check(c) -> None:
-        sliding_or_full(c)
+        check_sliding_or_full(c)
 
 
 def layer(c: Any, kind: tuple[str, bool], x: Data) -> Data:

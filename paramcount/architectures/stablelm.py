@@ -10,7 +10,7 @@ from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder, parallel, pre_norm, usual_layer
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, d_model_per_head, derived, hf, rotary_part
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import at_most, heads_fill
+from paramcount.sizes.rules import check_at_most, check_heads_fill
 
 
 class StableLm(Sizes):
@@ -37,8 +37,8 @@ class StableLm(Sizes):
         return decoder(c, tokens, layer, norm_bias=True)
 
     def check(c) -> None:
-        heads_fill(c)
-        at_most(c, "d_rope", "d_head")
+        check_heads_fill(c)
+        check_at_most(c, "d_rope", "d_head")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

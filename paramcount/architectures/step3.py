@@ -7,19 +7,19 @@ from typing import Any, ClassVar
 
 from pydantic import SerializeAsAny
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, Weight, attend, block, elementwise, experts, given, layers, linear, norm, rope
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import decoder, dense_or_moe, post_norm, pre_norm
 from paramcount.parts.feed_forward import gated_mlp, plain_mlp
 from paramcount.parts.vision import cut_into_patches, insert
 from paramcount.sizes import Condition, Flag, Indices, Natural, Positive, Sizes, d_model_per_head, derived, hf, per_layer
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 def one_kv_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("num_attention_groups", 1) != 1:
-        raise ParamcountError(f"= {shown(js['num_attention_groups'])} is not supported", where="num_attention_groups", expected="1")
+        raise ParamcountError(f"= {describe_value(js['num_attention_groups'])} is not supported", where="num_attention_groups", expected="1")
 
 
 def layers_without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
@@ -74,7 +74,7 @@ class Step3Vision(Sizes):
     n_patches: Natural = derived(lambda js, c: (js.get("image_size", 728) // c["patch_size"]) ** 2)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 class Step3VL(Sizes):

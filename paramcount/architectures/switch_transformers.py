@@ -10,8 +10,8 @@ from paramcount.flow import Data, Unreachable, experts, linear
 from paramcount.parts.classic import unread_table
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Derivation, Flag, Positive, Words, derived, flag, hf, per_layer
-from paramcount.sizes.layer_types import whole
-from paramcount.sizes.rules import one_of_each
+from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.rules import check_layer_types
 
 KINDS = ("dense", "sparse")
 
@@ -21,7 +21,7 @@ def every_so_often(field: str, layers_key: str, sparse_key: str, step_key: str) 
     sparse layer it is as long as the stack, so that the reference builds one all the same. Where config.json has the step, it counts."""
 
     def kinds(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
-        n = whole(js, layers_key, 12) if js.get(layers_key, 12) is not None else whole(js, "num_layers", 12)
+        n = check_no_types(js, layers_key, 12) if js.get(layers_key, 12) is not None else check_no_types(js, "num_layers", 12)
         n_sparse = js.get(sparse_key, 3)
         step = js.get(step_key, n // n_sparse if n_sparse > 0 else n)
         return tuple(KINDS[step > 0 and (step == 1 or i % step == 1)] for i in per_layer({"n_layers": c[field]}))
@@ -53,8 +53,8 @@ class SwitchTransformers(T5):
         return () if c.tie_word_embeddings else unread_table(c, tokens, "shared.weight", c.vocab_size)
 
     def check(c) -> None:
-        one_of_each(c, "encoder_kinds", "n_layers", KINDS)
-        one_of_each(c, "decoder_kinds", "n_decoder_layers", KINDS)
+        check_layer_types(c, "encoder_kinds", "n_layers", KINDS)
+        check_layer_types(c, "decoder_kinds", "n_decoder_layers", KINDS)
 
 
 class SwitchTransformersEncoder(SwitchTransformers):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, activate, block, given, layers, lookup, norm
 from paramcount.parts.attentions import relative
 from paramcount.parts.classic import crossing, multi_head
@@ -24,7 +24,7 @@ def gated(js: Mapping[str, Any], c: Mapping[str, Any], absent: str = "relu") -> 
     word = js.get("feed_forward_proj", absent)
     first, *rest = word.split("-") if isinstance(word, str) else ("", "", "")
     if len(rest) > 1 or (rest and first != "gated"):
-        raise ParamcountError(f"= {shown(word)}", where="feed_forward_proj", expected="an activation, or gated- and an activation")
+        raise ParamcountError(f"= {describe_value(word)}", where="feed_forward_proj", expected="an activation, or gated- and an activation")
     return bool(first == "gated")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Body, Data, Repeat
 from paramcount.parts import task_heads as heads
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, before_lm_head, derived, flag, hf
@@ -25,13 +25,13 @@ def count_labels(js: Mapping[str, Any], usual: int = USUAL_LABELS) -> int:
     """How many labels a config has, as PreTrainedConfig works it out: num_labels counts more than id2label."""
     names, n = js.get("id2label"), js.get("num_labels")
     if names is not None and not isinstance(names, Mapping):
-        raise ParamcountError(f"= {shown(names)}", where="id2label", expected="a mapping from numbers to names")
+        raise ParamcountError(f"= {describe_value(names)}", where="id2label", expected="a mapping from numbers to names")
     if names is not None:
         for key, name in names.items():
             if not isinstance(name, str) or not is_whole(key):
-                raise ParamcountError(f"has {shown(key)}: {shown(name)}", where="id2label", expected="a mapping from numbers to names")
+                raise ParamcountError(f"has {describe_value(key)}: {describe_value(name)}", where="id2label", expected="a mapping from numbers to names")
     if "num_labels" in js and (type(n) is not int or n < 0):
-        raise ParamcountError(f"= {shown(n)}", where="num_labels", expected="a whole number from 0")
+        raise ParamcountError(f"= {describe_value(n)}", where="num_labels", expected="a whole number from 0")
     named = usual if names is None else len({int(key) for key in names})
     counted: int = named if n is None else n
     if js.get("problem_type") == "single_label_classification" and (counted if names is None else named) == 1:
@@ -72,7 +72,7 @@ def summarised(*, to_labels: bool = False, projected: bool = True) -> Fields:
 def summary_of_one_position(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     known = ("last", "first", "mean", "cls_index")
     if js.get("summary_type", "last") not in known:
-        raise ParamcountError(f"= {shown(js['summary_type'])}", where="summary_type", expected=", ".join(known))
+        raise ParamcountError(f"= {describe_value(js['summary_type'])}", where="summary_type", expected=", ".join(known))
 
 
 def summary_as_wide_as(wanted: str) -> Condition:
@@ -353,7 +353,7 @@ def with_task_head(architecture: type[Sizes], name: str, head: TaskHead) -> type
 
     made = create_model(name, __base__=architecture, __module__=architecture.__module__, **head.fields)  # type: ignore[call-overload]
     made.__doc__ = architecture.__doc__
-    made.reference, made.same = name, ()
+    made.reference, made.equivalent_classes = name, ()
     made.conditions = (*architecture.conditions, *head.conditions)
     made.task_forward = lambda c, tokens: head.forward(c, tokens)  # type: ignore[method-assign]
     made.has_lm_head = head.beside_lm_head

@@ -11,7 +11,7 @@ from paramcount.parts.classic import decoder_stack, encoder_stack
 from paramcount.parts.seq2seq import Layout, bart_layers, decoder_alone, placed
 from paramcount.sizes import Condition, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import not_null, padding_inside
-from paramcount.sizes.rules import stacks_fill
+from paramcount.sizes.rules import check_stack_heads
 
 LAYOUT = Layout(before=True, last_norm="layer_norm")
 ASKED = (padding_inside(50256), not_null("encoder_attention_heads"))
@@ -56,7 +56,7 @@ class Whisper(Sizes):
         return linear(x, "proj_out", "lm_head", c.vocab_size, tied_to=table if c.tie_word_embeddings else None)
 
     def check(c) -> None:
-        stacks_fill(c)
+        check_stack_heads(c)
 
 
 class WhisperDecoder(Decoder):

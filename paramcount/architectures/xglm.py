@@ -11,7 +11,7 @@ from paramcount.parts.decoders import head
 from paramcount.parts.fairseq import fairseq_layer
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class XGLM(Sizes):
@@ -36,6 +36,6 @@ class XGLM(Sizes):
         return head(c, norm(x, "model.layer_norm", bias=True), "model.embed_tokens.weight")
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
         if c.d_model < 4:
             raise ParamcountError(f"= {c.d_model} has no sinusoidal positions", where="d_model", expected="at least 4")

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, block, given, layers, lookup, norm
 from paramcount.parts.classic import multi_head, norm_behind, positions
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, flag, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 def plain_encoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     for key, wanted in (("is_encoder", True), ("asm", False)):
         if flag(js, key, wanted) is not wanted:
-            raise ParamcountError(f"= {shown(js[key])} is not supported", where=key, expected=shown(wanted))
+            raise ParamcountError(f"= {describe_value(js[key])} is not supported", where=key, expected=describe_value(wanted))
 
 
 class XLM(Sizes):
@@ -51,7 +51,7 @@ class XLM(Sizes):
         return c.forward(tokens, to_logits=False)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def states(c: Any, tokens: Data, languages: Data) -> Data:

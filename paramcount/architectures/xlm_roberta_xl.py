@@ -13,7 +13,7 @@ class XLMRobertaXL(Roberta):
     """Source: arXiv:2105.00572, section 2."""
 
     reference: ClassVar[str] = "XLMRobertaXLForMaskedLM"
-    same: ClassVar[tuple[str, ...]] = ("XLMRobertaXLForCausalLM",)
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("XLMRobertaXLForCausalLM",)
     defaults: ClassVar = {
         "vocab_size": 250880,
         "d_model": 2560,

@@ -11,7 +11,7 @@ from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import one_of
-from paramcount.sizes.rules import even, heads_fill
+from paramcount.sizes.rules import check_even, check_heads_fill
 
 
 def without_limit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -44,8 +44,8 @@ class XLNet(Sizes):
         return head(c, x, "transformer.word_embedding.weight", "lm_loss", bias=True)
 
     def check(c) -> None:
-        heads_fill(c)
-        even(c, "d_model")
+        check_heads_fill(c)
+        check_even(c, "d_model")
 
 
 def layer(c: Any, x: Data) -> Data:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, activate, linear
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
@@ -13,15 +13,15 @@ from paramcount.parts.linear_attention import to_heads
 from paramcount.parts.state_space import Recurring
 from paramcount.sizes import ABSENT, Condition, Derivation, Flag, Positive, Sizes, derived, hf
 from paramcount.sizes.conditions import not_null, one_of
-from paramcount.sizes.layer_types import whole
-from paramcount.sizes.rules import divides
+from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.rules import check_divides
 
 
 def factor(js: Mapping[str, Any], key: str, absent: float) -> float:
     """The reference asks for a point in it."""
     found = js.get(key, absent)
     if type(found) is not float:
-        raise ParamcountError(f"= {shown(found)}", where=key, expected=f"a number with a point, like {absent}")
+        raise ParamcountError(f"= {describe_value(found)}", where=key, expected=f"a number with a point, like {absent}")
     return found
 
 
@@ -31,14 +31,14 @@ def share(key: str, absent: float) -> Derivation:
 
 
 def rounded_up(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-    multiple = whole(js, "ffn_round_up_to_multiple_of", 64)
+    multiple = check_no_types(js, "ffn_round_up_to_multiple_of", 64)
     return int((c["d_model"] * factor(js, "ffn_proj_factor", 2.667) + multiple - 1) // multiple * multiple)
 
 
 def one_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     width = js.get("embedding_dim")
     if width is not None and width != c["d_model"]:
-        raise ParamcountError(f"= {shown(width)} beside hidden_size = {c['d_model']}", where="embedding_dim", expected=f"{c['d_model']}")
+        raise ParamcountError(f"= {describe_value(width)} beside hidden_size = {c['d_model']}", where="embedding_dim", expected=f"{c['d_model']}")
 
 
 class XLSTM(Sizes):
@@ -63,8 +63,8 @@ class XLSTM(Sizes):
         return decoder(c, tokens, layer, prefix="backbone.", names=("embeddings", "blocks", "out_norm"))
 
     def check(c) -> None:
-        divides(c, "n_heads", "d_qk")
-        divides(c, "n_heads", "d_inner")
+        check_divides(c, "n_heads", "d_qk")
+        check_divides(c, "n_heads", "d_inner")
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

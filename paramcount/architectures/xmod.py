@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.roberta import Roberta
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, block, layers, norm
 from paramcount.parts.classic import first_pooled
 from paramcount.parts.encoders import ROBERTA_HEAD, bert_attention, embeddings, masked_head, whole
@@ -20,7 +20,7 @@ def languages(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     """Each once: the reference keeps them by name."""
     names = js.get("languages", ("en_XX",))
     if not isinstance(names, (list, tuple)) or any(not isinstance(name, str) or "." in name for name in names):
-        raise ParamcountError(f"= {shown(names)}", where="languages", expected="a list of names without dots")
+        raise ParamcountError(f"= {describe_value(names)}", where="languages", expected="a list of names without dots")
     return tuple(dict.fromkeys(names))
 
 
@@ -28,7 +28,7 @@ class Xmod(Roberta):
     """Source: arXiv:2205.06266, section 3."""
 
     reference: ClassVar[str] = "XmodForMaskedLM"
-    same: ClassVar[tuple[str, ...]] = ("XmodForCausalLM",)
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("XmodForCausalLM",)
     defaults: ClassVar = {}
 
     languages: Words = derived(languages)

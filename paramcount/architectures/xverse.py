@@ -8,7 +8,7 @@ from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, usual_layer
 from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, hf
 from paramcount.sizes.conditions import without_experts
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class Xverse(Sizes):
@@ -30,4 +30,4 @@ class Xverse(Sizes):
         return decoder(c, tokens, lambda c, kind, x: usual_layer(c, x))
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, Weight, activate, attend, block, fused, join, layers, linear, lookup, norm, split
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.state_space import Recurring, convolve
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.layer_types import whole
-from paramcount.sizes.mixers import dt_rank, expanded, null_counts
-from paramcount.sizes.rules import divides, one_of_each
+from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.mixers import dt_rank, expand_d_model, null_counts
+from paramcount.sizes.rules import check_divides, check_layer_types
 
 KINDS = ("linear_attention", "hybrid", "mamba")  # the last is the older word for the first
 
@@ -28,7 +28,7 @@ class Use(NamedTuple):
 
 
 def periodic(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
-    period, offset = whole(js, "attn_layer_period", 6), whole(js, "attn_layer_offset", 4)
+    period, offset = check_no_types(js, "attn_layer_period", 6), check_no_types(js, "attn_layer_offset", 4)
     later = tuple("hybrid" if i % period == offset else "mamba" for i in range(len(per_layer(c)) - 3))
     return ("mamba", "mamba", "hybrid", *later)
 
@@ -43,7 +43,7 @@ def widened(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The shared block reads hidden state and embedding side by side and nothing else."""
     width = js.get("attention_hidden_size") or 2 * c["d_model"]
     if width != 2 * c["d_model"] and "hybrid" in c["layer_types"]:
-        raise ParamcountError(f"= {shown(width)}", where="attention_hidden_size", expected=f"{2 * c['d_model']}")
+        raise ParamcountError(f"= {describe_value(width)}", where="attention_hidden_size", expected=f"{2 * c['d_model']}")
 
 
 def doubled_per_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
@@ -69,7 +69,7 @@ class Zamba(Sizes):
     d_head: Positive = hf("head_dim", "attention_head_dim", absent=doubled_per_head, null=ABSENT)
     d_ff: Positive = hf(absent=14848)
     n_mamba_heads: Positive = hf("n_mamba_heads", absent=2)
-    d_inner: Positive = derived(expanded("mamba_expand"))
+    d_inner: Positive = derived(expand_d_model("mamba_expand"))
     d_mamba_head: Positive = derived(lambda js, c: c["d_inner"] // c["n_mamba_heads"])
     d_state: Positive = hf(absent=16)
     d_conv: Positive = hf(absent=4)
@@ -81,13 +81,13 @@ class Zamba(Sizes):
     def forward(c, tokens: Data) -> Data:
         return sharing_decoder(c, tokens, layer)
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         return () if c.owners else ("n_kv_heads",)
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
         owned(c)
-        divides(c, "n_mamba_heads", "d_inner")
+        check_divides(c, "n_mamba_heads", "d_inner")
         if len(c.owners) == 1 and c.tie_word_embeddings:  # it finds nothing to tie and stops
             raise ParamcountError("has one hybrid layer, which shares its block with none", where="layer_types", expected="none, or several")
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from paramcount.architectures.zamba import KINDS, Use, doubled_per_head, owned, sharing_decoder, use_of, widened
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, Unreachable, activate, attend, block, fused, given, join, linear, norm, rope, split
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.layer_types import whole
-from paramcount.sizes.mixers import expanded, fills, null_counts
-from paramcount.sizes.rules import one_of_each
+from paramcount.sizes.layer_types import check_no_types
+from paramcount.sizes.mixers import check_mixer_fills, expand_d_model, null_counts
+from paramcount.sizes.rules import check_layer_types
 
 MAMBA, HYBRID = KINDS[0], KINDS[1]
 RELEASED = (MAMBA, *(*(MAMBA,) * 5, HYBRID) * 7, *(MAMBA,) * 4, HYBRID, *(MAMBA,) * 3, HYBRID, *(MAMBA,) * 2)  # of Zamba2-2.7B
@@ -27,7 +27,7 @@ def if_no_hybrid(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
 def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     """For each hybrid layer the layer that owns its block: num_mem_blocks of them in turn."""
     hybrid = [i for i, word in enumerate(c["layer_types"]) if word == "hybrid"]
-    n = whole(js, "num_mem_blocks", 1)
+    n = check_no_types(js, "num_mem_blocks", 1)
     return tuple(hybrid[use % n] for use in range(len(hybrid)))
 
 
@@ -42,10 +42,12 @@ def adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     found = []
     for use, i in enumerate(i for i, word in enumerate(c["layer_types"]) if word == "hybrid"):
         if not isinstance(ids, list) or i not in ids:
-            raise ParamcountError(f"= {shown(ids)}, without hybrid layer {i}", where="hybrid_layer_ids", expected="the hybrid layers")
-        place, n = len(ids) - 1 - ids[::-1].index(i), whole(js, "num_mem_blocks", 1)
+            raise ParamcountError(f"= {describe_value(ids)}, without hybrid layer {i}", where="hybrid_layer_ids", expected="the hybrid layers")
+        place, n = len(ids) - 1 - ids[::-1].index(i), check_no_types(js, "num_mem_blocks", 1)
         if place % n != use % n:
-            raise ParamcountError(f"= {shown(ids)}: its block has no adapters for layer {i}", where="hybrid_layer_ids", expected="the hybrid layers, in order")
+            raise ParamcountError(
+                f"= {describe_value(ids)}: its block has no adapters for layer {i}", where="hybrid_layer_ids", expected="the hybrid layers, in order"
+            )
         found.append(place)
     return tuple(found)
 
@@ -61,7 +63,7 @@ class Zamba2(Sizes):
         padding_in_table(0),
         widened,
         null_counts("layer_types"),
-        lambda js, c: fills(c, expanded("mamba_expand")(js, c)),
+        lambda js, c: check_mixer_fills(c, expand_d_model("mamba_expand")(js, c)),
     )
 
     vocab_size: Positive = hf(absent=32000)
@@ -80,7 +82,7 @@ class Zamba2(Sizes):
     attention_adapters: Flag = hf("use_shared_attention_adapter", absent=False)
     positions: Flag = hf("use_mem_rope", absent=False)
     n_mamba_heads: Positive = hf("n_mamba_heads", absent=8)
-    d_mamba_head: Positive = hf("mamba_headdim", absent=lambda js, c: expanded("mamba_expand")(js, c) // c["n_mamba_heads"])
+    d_mamba_head: Positive = hf("mamba_headdim", absent=lambda js, c: expand_d_model("mamba_expand")(js, c) // c["n_mamba_heads"])
     n_groups: Positive = hf("mamba_ngroups", absent=1)
     d_state: Positive = hf(absent=64)
     d_conv: Positive = hf(absent=4)
@@ -103,11 +105,11 @@ class Zamba2(Sizes):
             found += [unused_adapters(c, use, place) for place in places if place not in read]
         return tuple(Unreachable(flow, "no layer that reads the shared block takes these adapters") for flow in found)
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         return (*(() if c.owners else ("n_kv_heads",)), *(() if c.owners and c.positions else ("d_head",)))
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
         owned(c)
         if len(c.adapters) != len(c.owners):
             raise ParamcountError(f"names {len(c.adapters)} for {len(c.owners)} hybrid layers", where="adapters", expected="one for each hybrid layer")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Weight, activate, attend, elementwise, join, linear, norm
 from paramcount.parts.attentions import partial_rope
 from paramcount.parts.decoders import decoder
@@ -15,14 +15,14 @@ from paramcount.parts.state_space import convolve
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.rotary import rotary_width_of
-from paramcount.sizes.rules import at_most, one_of_each
+from paramcount.sizes.rules import check_at_most, check_layer_types
 
 KINDS = ("hybrid", "hybrid_sliding")
 
 
 def one_expert(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     if (n := js.get("num_experts_per_tok", 1)) != 1:
-        raise ParamcountError(f"= {shown(n)}", where="num_experts_per_tok", expected="1")
+        raise ParamcountError(f"= {describe_value(n)}", where="num_experts_per_tok", expected="1")
     return 1
 
 
@@ -59,12 +59,12 @@ class Zaya(Sizes):
         return decoder(c, tokens, layer, kinds, enter=lambda x: enter(c, x), carry=(c.d_router,), head_bias=c.lm_head_bias)
 
     def check(c) -> None:
-        one_of_each(c, "layer_types", "n_layers", KINDS)
+        check_layer_types(c, "layer_types", "n_layers", KINDS)
         if 2 * c.d_late != c.n_kv_heads * c.d_head:
             raise ParamcountError(f"= {c.d_late} is not half of {c.n_kv_heads} × {c.d_head}", where="d_late", expected="an even width of all values, halved")
         for word, width in zip(KINDS, ("d_rope", "d_rope_sliding")):
             if word in c.layer_types:
-                at_most(c, width, "d_head")
+                check_at_most(c, width, "d_head")
         if KINDS[1] in c.layer_types and c.window is None:
             raise ParamcountError("= null, but layers look back over it", where="window", expected="a whole number")
 

@@ -19,8 +19,8 @@ from paramcount.auditing.facts import truths
 from paramcount.auditing.headings import COUNTS, Heading
 from paramcount.auditing.verdicts import Judgement, convention, judged, tally, worst, written
 from paramcount.counting.count import SCHEMA_VERSION
-from paramcount.errors import ParamcountError, near, printable
-from paramcount.formats.files import expanded
+from paramcount.errors import ParamcountError, find_nearest, make_printable
+from paramcount.formats.files import expand_home
 from paramcount.zoo.names import find, folded, other_entry, spellings
 
 WORD = re.compile("[a-z]+")
@@ -144,7 +144,7 @@ def tables(source: object) -> Tables:
             raise ParamcountError("nothing is piped into standard input", expected="the path of a file")
         return claim_tables.from_bytes(sys.stdin.buffer.read(claim_tables.MOST_BYTES + 1), "standard input")
     if isinstance(source, (str, Path)):
-        return claim_tables.from_path(expanded(str(source)))
+        return claim_tables.from_path(expand_home(str(source)))
     if hasattr(source, "columns") and hasattr(source, "to_dict"):
         source = source.to_dict("records")
     if isinstance(source, Iterable) and not isinstance(source, (bytes, Mapping)):
@@ -154,9 +154,9 @@ def tables(source: object) -> Tables:
 
 def row(table: Table, line: Line, patience: Iterator[int]) -> Row:
     """The verdicts on one line of a table. `patience`: one for each name or number that is worth a longer look."""
-    name = printable(cleaned(line.cells[table.model]), LONGEST)
+    name = make_printable(cleaned(line.cells[table.model]), LONGEST)
     columns = [(text, heading) for text, heading in zip(line.cells, table.headings) if heading.kind not in (None, "model")]
-    found = [(printable(text.strip(), LONGEST), heading, claims_of(text, heading)) for text, heading in columns]
+    found = [(make_printable(text.strip(), LONGEST), heading, claims_of(text, heading)) for text, heading in columns]
     id, note, own = entry_of(name, [text for text, heading in columns if heading.kind == "total"])
     model = entry(id) if id else None
     if name and not id and next(patience, None) is not None:
@@ -241,4 +241,4 @@ def has_word_of(name: str, id: str) -> bool:
     """Whether a word of a name is nearly the first of an id, which tells the family."""
     first, *_ = WORD.findall(id)
     words = [word for word in WORD.findall(name[:LONGEST].casefold()) if len(word) > 1]
-    return any(word.startswith(first) or first.startswith(word) for word in words) or bool(near(first, words))
+    return any(word.startswith(first) or first.startswith(word) for word in words) or bool(find_nearest(first, words))

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from paramcount.auditing.headings import BINARY, COUNTS, DECIMAL, UNITS, Heading, words_of
-from paramcount.errors import quoted
+from paramcount.errors import quote
 
 LONGEST = 200
 DASHES = "-‐‑‒–—−"
@@ -146,7 +146,7 @@ def cleaned(text: str) -> str:
 def boolean(words: str) -> Claim:
     if words in YES or words in NO:
         return Claim("tied", None, "yes" if words in YES else "no")
-    raise Unread(f"{quoted(words)} is neither yes nor no")
+    raise Unread(f"{quote(words)} is neither yes nor no")
 
 
 def said(text: str, heading: Heading) -> list[Said]:
@@ -180,7 +180,7 @@ def said(text: str, heading: Heading) -> list[Said]:
             elif symbol in ",;:/()" or symbol in DASHES or symbol in "+&×|":
                 between += symbol
             elif symbol not in "~≈∼≃><≥≤=#.\"'“”":
-                raise Unread(f"{quoted(symbol)} is not understood in it")
+                raise Unread(f"{quote(symbol)} is not understood in it")
             continue
         word = word.casefold()
         if word in ("x", "×") and after_number and i < len(tokens) and tokens[i][1]:
@@ -194,7 +194,7 @@ def said(text: str, heading: Heading) -> list[Said]:
         elif word == "to" and after_number and not between:
             between = "–" if relation == "=" else between
         elif word == "k" and after_number and tokens[i - 1].start() == tokens[i - 2].end():
-            raise Unread(f"{quoted(tokens[i - 2][0] + 'K')} is no number of {heading.text}")
+            raise Unread(f"{quote(tokens[i - 2][0] + 'K')} is no number of {heading.text}")
         elif word in LABELS:
             if after_number and not (i < len(tokens) and tokens[i][4] in (":", "=")) and not (word == "top" or (between and between[-1] in ",;")):
                 found[-1] = found[-1]._replace(label=LABELS[word])
@@ -203,7 +203,7 @@ def said(text: str, heading: Heading) -> list[Said]:
         elif word == "non" or word in FILLING:
             between += " of " if word == "of" and after_number else ""
         else:
-            raise Unread(f"{quoted(word)} is not understood in it")
+            raise Unread(f"{quote(word)} is not understood in it")
     if not found:
         raise Unread("no number")
     return found
@@ -267,7 +267,7 @@ def plain_digits(number: str) -> tuple[int, int]:
         number = re.sub("[,_'’]", "", number)
     whole, _, decimals = number.replace(",", ".").partition(".")
     if not (whole + decimals).isascii() or not (whole + decimals).isdigit():
-        raise Unread(f"{quoted(number)} is not a number")
+        raise Unread(f"{quote(number)} is not a number")
     return int(whole + decimals), len(decimals)
 
 
@@ -329,7 +329,7 @@ def in_bytes(kind: str, found: Sequence[Said]) -> Iterator[Claim]:
     """A number of bytes: M and G are read as MB and GB, but B is none of them."""
     for one in found:
         if one.unit in UNITS and one.unit not in ("k", "m", "g", "t"):
-            raise Unread(f"{quoted(one.unit)} is no unit of bytes")
+            raise Unread(f"{quote(one.unit)} is no unit of bytes")
         if one.amount.unit == 1:
             raise Unread("no unit of bytes")
     yield from single(kind, found)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from paramcount.auditing.cells import has_decimal_commas
 from paramcount.auditing.headings import COUNTS, Heading, expected, understood
 from paramcount.auditing.layout import Grid, arranged
-from paramcount.errors import ParamcountError, printable, quoted
-from paramcount.formats.files import decoded, read_text
+from paramcount.errors import ParamcountError, make_printable, quote
+from paramcount.formats.files import decode_text, read_text
 
 MOST_BYTES = 4 * 2**20
 MOST_COLUMNS = 500
@@ -62,7 +62,7 @@ def from_path(path: Path) -> Tables:
 
     Raises: ParamcountError with the file, and the line where there is one, if it cannot be read, is no table, or has no claims.
     """
-    place = printable(path)
+    place = make_printable(path)
     try:
         return from_text(read_text(path, KIND_OF_FILE, MOST_BYTES), place)
     except csv.Error as error:
@@ -72,7 +72,7 @@ def from_path(path: Path) -> Tables:
 def from_bytes(data: bytes, place: str) -> Tables:
     """The tables of claims in what standard input held."""
     try:
-        text = decoded(data, KIND_OF_FILE, MOST_BYTES)
+        text = decode_text(data, KIND_OF_FILE, MOST_BYTES)
     except ParamcountError as error:
         raise error.at(place) from None
     return from_text(text, place)
@@ -83,7 +83,7 @@ def from_text(text: str, place: str) -> Tables:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if bad := CONTROL.search(text):
         number = text.count("\n", 0, bad.start()) + 1
-        raise ParamcountError(f"holds the control character {quoted(bad[0])}", where=f"{place}, line {number}", expected=KIND_OF_FILE)
+        raise ParamcountError(f"holds the control character {quote(bad[0])}", where=f"{place}, line {number}", expected=KIND_OF_FILE)
     lines = text.split("\n")
     grids = list(markdown(lines, place)) if is_markdown(lines) else [separated(lines, place)]
     return sorted_out([grid for grid in grids if grid], place)
@@ -109,7 +109,7 @@ def as_text(value: object) -> str:
         return ""
     if isinstance(value, float) and value.is_integer():  # a column of ints in which one is missing
         value = int(value)
-    return printable(value, LONGEST)
+    return make_printable(value, LONGEST)
 
 
 def sorted_out(grids: Sequence[Grid], place: str) -> Tables:
@@ -147,7 +147,7 @@ def with_commas(headings: tuple[Heading, ...], lines: Grid) -> tuple[Heading, ..
 
 
 def listed(texts: Sequence[str]) -> str:
-    named = ", ".join(printable(text.strip() or "–", 30) for text in texts[:MOST_SAID])
+    named = ", ".join(make_printable(text.strip() or "–", 30) for text in texts[:MOST_SAID])
     return f"{named}, … ({len(texts):,} in all)" if len(texts) > MOST_SAID else named
 
 

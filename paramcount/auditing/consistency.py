@@ -11,7 +11,7 @@ from paramcount import zoo
 from paramcount.auditing.cells import Claim
 from paramcount.auditing.headings import Heading
 from paramcount.auditing.verdicts import bounds
-from paramcount.output.numbers import short
+from paramcount.output.numbers import format_count
 from paramcount.views.compare import rows_of
 
 Range = tuple[Fraction, Fraction]  # from the first, and less than the second
@@ -139,10 +139,10 @@ def budgets(row: Row) -> Iterator[Doubt]:
         return
     square, every = layers * model**2, len(zoo_rows())
     (least, thinnest), (most, thickest), (most_of_all, _) = extremes(bool(row.mixture))
-    product = f"{layers:,} × {model:,}² = {short(square)}"
+    product = f"{layers:,} × {model:,}² = {format_count(square)}"
     if total[1] <= 4 * square:
-        held = f"4 × {layers:,} × {model:,}² = {short(4 * square)} in queries, output projections and two matrices of the MLP"
-        text = f"{layers:,} layers of width {model:,} hold at least {held}; the claim is less than {short(int(total[1]))}"
+        held = f"4 × {layers:,} × {model:,}² = {format_count(4 * square)} in queries, output projections and two matrices of the MLP"
+        text = f"{layers:,} layers of width {model:,} hold at least {held}; the claim is less than {format_count(int(total[1]))}"
         yield Doubt("unlikely", f"{text}, which only layers that share their weights could meet")
     elif total[1] <= least * square:
         text = f"less than {tenths(total[1] / square)} parameters for each of layers × width² ({product})"
@@ -154,7 +154,7 @@ def budgets(row: Row) -> Iterator[Doubt]:
         yield Doubt("unlikely", f"{text}; none of the zoo's {kind} has more than {tenths(most)} ({thickest}){more}")
     rows = row.exact("vocab_size")
     if rows and rows * model >= total[1]:
-        yield Doubt("unlikely", f"a table of {rows:,} × {model:,} = {short(rows * model)} alone is more than all parameters, unless it is factored")
+        yield Doubt("unlikely", f"a table of {rows:,} × {model:,} = {format_count(rows * model)} alone is more than all parameters, unless it is factored")
 
 
 @lru_cache(maxsize=2)
@@ -180,7 +180,7 @@ def files(row: Row, claims: Sequence[tuple[Claim, Heading]]) -> Iterator[Doubt]:
         if total and claim.kind == "bytes" and claim.amount and claim.relation == "=" and heading.width:
             least, most = (bound / heading.width for bound in bounds(claim.amount))
             if most * 5 <= total[0] * 4 or least * 4 > total[1] * 5:
-                values = short(int(claim.amount.value / heading.width))
+                values = format_count(int(claim.amount.value / heading.width))
                 yield Doubt("unlikely", f"{heading.label}: so many bytes are {values} values, at {heading.width} each")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from paramcount.auditing.audit import Audit, Cell, Row
 from paramcount.auditing.consistency import Doubt
 from paramcount.auditing.verdicts import VERDICTS, tally
-from paramcount.errors import printable
+from paramcount.errors import make_printable
 from paramcount.explaining.causes import joined
 from paramcount.output.tables import Column, Table
 
@@ -26,7 +26,7 @@ def below(audit: Audit) -> list[str]:
     rows, cells = audit.summary["rows"], audit.summary["cells"]
     lines = [f"{several(sum(rows.values()), 'row')}: {numbers(rows)}", f"{several(sum(cells[verdict] for verdict in VERDICTS), 'claim')}: {numbers(cells)}"]
     if audit.left_out:
-        lines.append(f"columns not understood: {', '.join(printable(text, 60) for text in audit.left_out)}")
+        lines.append(f"columns not understood: {', '.join(make_printable(text, 60) for text in audit.left_out)}")
     return [*lines, *audit.skipped]
 
 
@@ -39,13 +39,13 @@ def numbers(counts: Mapping[str, int]) -> str:
 
 
 def text(value: object) -> str:
-    return printable(value, LONGEST)
+    return make_printable(value, LONGEST)
 
 
 def for_people(audit: Audit) -> Table:
     """A line for each model: what is wrong with it, and what could not be checked."""
     columns = [
-        Column("model", "model", right=False, show=lambda name: printable(name, 40)),
+        Column("model", "model", right=False, show=lambda name: make_printable(name, 40)),
         Column("verdict", "verdict", right=False, style=lambda verdict: COLOURS.get(verdict, "")),
         Column("findings", "of its claims", right=False, show=text),
     ]

@@ -12,7 +12,7 @@ from paramcount.auditing.facts import Truth, bytes_of, contexts_in_notes, truths
 from paramcount.auditing.headings import Heading
 from paramcount.errors import ParamcountError
 from paramcount.explaining.why import explain_figures
-from paramcount.output.numbers import Figure, fits, short_bytes
+from paramcount.output.numbers import Figure, format_bytes, match_figure
 from paramcount.zoo import Model
 
 VERDICTS = ("right", "rounded", "wrong", "not checkable")
@@ -112,7 +112,7 @@ def fit_in(true: int, amount: Amount, unit: int) -> str | None:
     """How a number becomes so many units with so many decimals."""
     shared = gcd(unit, 10**amount.decimals)
     scale, step = 10**amount.decimals // shared, unit // shared
-    return fits(true * scale, Figure(amount.digits * step, step))
+    return match_figure(true * scale, Figure(amount.digits * step, step))
 
 
 def of_context(claim: Claim, judgement: Judgement, model: Model, own: bool) -> Judgement:
@@ -151,14 +151,16 @@ def convention(amount: Amount, true: int, model: Model) -> str:
     if len(answer.accounts) == 1:
         (account,) = answer.accounts
         return f"= {account.base} {account.count:,} {account.terms}".rstrip() + {"exact": "", "rounded": ", rounded", "truncated": ", cut off"}[account.fit]
-    in_tens = letter and amount.digits % 10 == 0 and not amount.decimals and fits(true, Figure(amount.digits * amount.unit, 10 * amount.unit)) == "rounded"
+    in_tens = (
+        letter and amount.digits % 10 == 0 and not amount.decimals and match_figure(true, Figure(amount.digits * amount.unit, 10 * amount.unit)) == "rounded"
+    )
     tens = f"it is {amount.digits} {letter} to the nearest 10 {letter}" if in_tens else ""
     return "; ".join(filter(None, (tens, f"published so: {answer.source}" if answer.source else "")))
 
 
 def written(kind: str, true: int) -> str:
     """A true value as a verdict shows it."""
-    return short_bytes(true) if kind == "bytes" else ("no", "yes")[true] if kind == "tied" else f"{true:,}" if true or not kind.endswith("experts") else "none"
+    return format_bytes(true) if kind == "bytes" else ("no", "yes")[true] if kind == "tied" else f"{true:,}" if true or not kind.endswith("experts") else "none"
 
 
 def worst(verdicts: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.formats.files import State
+from paramcount.formats.files import FileState
 
 
 class Held(NamedTuple):
@@ -29,7 +29,7 @@ class File(NamedTuple):
     path: Path
     size: int | None  # bytes; None where it is not there
     before: int = 0  # bytes that are no tensor's values: the header, and in GGUF what fills up between tensors
-    state: State | None = None  # when its header was read
+    state: FileState | None = None  # when its header was read
 
 
 @dataclass(frozen=True)

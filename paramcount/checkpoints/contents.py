@@ -19,7 +19,7 @@ from paramcount.checkpoints.opening.sampling import same_values
 from paramcount.checkpoints.packed.quantised import Unpacked, as_decimal, unpacked
 from paramcount.checkpoints.verify import Compared
 from paramcount.counting.count import COMPONENTS, SCHEMA_VERSION
-from paramcount.counting.tensors import place
+from paramcount.counting.tensors import locate_component
 
 MOST_TABLES = 16  # that are compared with the token table
 DUPLICATE = "tied duplicate"
@@ -134,7 +134,7 @@ def stored(checkpoint: Checkpoint) -> StoredCount:
 def declared(found: Compared) -> dict[str, str]:
     """What the declaration says of every tensor: its component, of a fused one the first, or what it is beside the parameters."""
     tensors = dict(found.matches.there) | dict(found.matches.by_shape)
-    components = {tensor: place(tensor.part, shares(tensor)[0][0])[0] for tensor in tensors.values()}
+    components = {tensor: locate_component(tensor.part, shares(tensor)[0][0])[0] for tensor in tensors.values()}
     return {name: said.what if (said := found.said.get(name)) else components[tensors[name]] for name in found.content.tensors}
 
 

@@ -14,7 +14,7 @@ from paramcount.checkpoints.matching import Matches, is_counted, named, renamed
 from paramcount.checkpoints.opening.sampling import same_values
 from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.counting.count import Count
-from paramcount.counting.tensors import Tensor, unreachable_tensors
+from paramcount.counting.tensors import Tensor, list_unreachable
 
 COPIES = {"encoder.embed_tokens.weight": "shared.weight"}  # of the table that T5's encoder and decoder share, in older files
 BIAS_OF_PACKED = "zero bias of packed weights"
@@ -77,7 +77,7 @@ def _against(matches: Matches, checkpoint: Checkpoint, content: Unpacked, count:
 
 def _unreachable(count: Count) -> dict[str, tuple[int, ...]]:
     """{name, with and without the model's own prefix: shape} of what the reference allocates and no forward pass reads."""
-    found = {name: tensor.shape for name, tensor in named(tensor for tensor, _ in unreachable_tensors(count.sizes, count.head)).items()}
+    found = {name: tensor.shape for name, tensor in named(tensor for tensor, _ in list_unreachable(count.sizes, count.head)).items()}
     return {name.partition(".")[2]: shape for name, shape in found.items()} | found
 
 

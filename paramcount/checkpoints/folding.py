@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import TypeAlias
 
-from paramcount.output.ranges import joined, spelled
+from paramcount.output.ranges import format_ranges, join_ranges
 
 INDEX = re.compile(r"(?<![^.])(0|[1-9][0-9]{0,8})(?![^.])")  # a word between dots; a longer number is a word like others
 VARYING = re.compile(r"(?<![^.])(?:\d+|\{\w+\})(?![^.])")  # any index, or what stands for one in a declared name
@@ -76,7 +76,7 @@ def filled(words: Sequence[str], indices: Sequence[int]) -> str:
 def written(words: Sequence[str], block: Sequence[Indices]) -> str:
     """A pattern: a single index as it is, several in braces."""
     safe = [word.replace("{", "{{").replace("}", "}}") for word in words]
-    sets = ["{" + ",".join(spelled(joined((i, 1) for i in indices), "-")) + "}" if len(indices) > 1 else f"{indices[0]}" for indices in block]
+    sets = ["{" + ",".join(format_ranges(join_ranges((i, 1) for i in indices), "-")) + "}" if len(indices) > 1 else f"{indices[0]}" for indices in block]
     return safe[0] + "".join([f"{indices}{word}" for indices, word in zip(sets, safe[1:])])
 
 

@@ -18,8 +18,8 @@ from paramcount.checkpoints.folding import key
 from paramcount.checkpoints.matching import Matches
 from paramcount.checkpoints.packed.configs import said_of
 from paramcount.checkpoints.packed.quantised import Unpacked
-from paramcount.counting.quantisation.configs import Said
-from paramcount.counting.quantisation.packing import FP8_BLOCK, Packing, size_of
+from paramcount.counting.quantisation.configs import QuantizationScheme
+from paramcount.counting.quantisation.packing import FP8_BLOCK, Packing, compute_bytes
 from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError
 
@@ -120,7 +120,7 @@ def told(packed: int, values: int, width: int, apart: Iterable[Apart]) -> str:
 # ---- packed tensors, by their names alone
 
 
-def packed_sizes(kept: Mapping[tuple[tuple[int, ...], tuple[str, ...]], int], said: Said) -> Iterator[int | None]:
+def packed_sizes(kept: Mapping[tuple[tuple[int, ...], tuple[str, ...]], int], said: QuantizationScheme) -> Iterator[int | None]:
     """The bytes that packed tensors may take with all that stands beside them; None where nothing tells how they are packed. `kept`: how many
     there are of each shape, and the last words of their names.
     """
@@ -130,20 +130,20 @@ def packed_sizes(kept: Mapping[tuple[tuple[int, ...], tuple[str, ...]], int], sa
             yield None if any(size is None for size, _ in sizes) else sum((size or 0) * n for size, n in sizes)
 
 
-def size_as(shape: tuple[int, ...], names: tuple[str, ...], said: Said, scale: str, turned: bool) -> int | None:
+def size_as(shape: tuple[int, ...], names: tuple[str, ...], said: QuantizationScheme, scale: str, turned: bool) -> int | None:
     """The bytes of one. `turned`: words run along a matrix that the model has the other way round, as GPT-2 does."""
     packing = packing_of(names, said, scale)
     if packing is None or len(shape) < 2:
         return None
     *before, outputs, inputs = shape
     other_way = names[0].endswith("_blocks") or (turned and packing.layout in ("gptq", "awq"))
-    return size_of((*before, inputs, outputs) if other_way else shape, packing)
+    return compute_bytes((*before, inputs, outputs) if other_way else shape, packing)
 
 
-def packing_of(names: tuple[str, ...], said: Said, scale: str) -> Packing | None:
+def packing_of(names: tuple[str, ...], said: QuantizationScheme, scale: str) -> Packing | None:
     """How the tensor with these names in the file is packed; None where neither they nor the configuration tell.
 
-    >>> packing_of(("weight", "weight_scale_inv"), Said(), "F32").block
+    >>> packing_of(("weight", "weight_scale_inv"), QuantizationScheme(), "F32").block
     (128, 128)
     """
     if names[0] == "qweight":

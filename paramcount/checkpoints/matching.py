@@ -60,8 +60,8 @@ def names_of(tensor: Tensor) -> Iterator[str]:
         yield name
 
 
-def matched(declared: Mapping[str, Tensor], held: Names, unsaved: tuple[str, ...] = ()) -> Matches:
-    """The declared tensors against the file's. `unsaved`: as of `Sizes`."""
+def matched(declared: Mapping[str, Tensor], held: Names, not_saved: tuple[str, ...] = ()) -> Matches:
+    """The declared tensors against the file's. `not_saved`: as of `Sizes`."""
     there: dict[str, Tensor] = {}
     misshapen: dict[str, Tensor] = {}
     lacking: dict[str, Tensor] = {}
@@ -74,16 +74,16 @@ def matched(declared: Mapping[str, Tensor], held: Names, unsaved: tuple[str, ...
             misshapen[name] = tensor
     unexpected = tuple(name for name in held if name not in declared)
     mtp = any(tensor.part == "mtp" for tensor in (*there.values(), *misshapen.values()))
-    absent = {name: tensor for name, tensor in lacking.items() if may_be_absent(tensor, mtp, unsaved)}
+    absent = {name: tensor for name, tensor in lacking.items() if may_be_absent(tensor, mtp, not_saved)}
     missing = {name: tensor for name, tensor in lacking.items() if name not in absent}
     if len(missing) > len(there) + len(misshapen):
         return _by_shape(Matches(there, misshapen, missing, absent, unexpected), held)
     return Matches(there, misshapen, missing, absent, unexpected)
 
 
-def may_be_absent(tensor: Tensor, mtp: bool, unsaved: tuple[str, ...] = ()) -> bool:
+def may_be_absent(tensor: Tensor, mtp: bool, not_saved: tuple[str, ...] = ()) -> bool:
     """Whether a file may do without a tensor. `mtp`: it holds some of the MTP layers."""
-    return tensor.tied_to is not None or tensor.role == "legacy_buffer" or (tensor.part == "mtp" and not mtp) or tensor.name.endswith(unsaved)
+    return tensor.tied_to is not None or tensor.role == "legacy_buffer" or (tensor.part == "mtp" and not mtp) or tensor.name.endswith(not_saved)
 
 
 def _by_shape(found: Matches, held: Names) -> Matches:

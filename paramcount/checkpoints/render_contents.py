@@ -10,8 +10,8 @@ from pathlib import Path
 from paramcount.checkpoints.contents import Copy, Pattern, StoredCount
 from paramcount.checkpoints.render_verification import beside, bits, shape
 from paramcount.counting.count import COMPONENTS
-from paramcount.errors import printable
-from paramcount.output.numbers import short, short_bytes
+from paramcount.errors import make_printable
+from paramcount.output.numbers import format_bytes, format_count
 from paramcount.output.tables import Column, Table
 from paramcount.views.model import share
 
@@ -61,8 +61,8 @@ def row(pattern: Pattern) -> list[object]:
 
 
 def headline(found: StoredCount) -> str:
-    name = printable(Path(found.path).name or found.path)
-    counted = f"{found.total:,} parameters ({short(found.total)})" if found.total is not None else f"{found.tensors:,} tensors, no shapes"
+    name = make_printable(Path(found.path).name or found.path)
+    counted = f"{found.total:,} parameters ({format_count(found.total)})" if found.total is not None else f"{found.tensors:,} tensors, no shapes"
     models = f"   {'holds' if found.whole else 'names'} the tensors of {', '.join(found.zoo)}" if found.zoo else ""
     return f"{name}   {counted}{models}"
 
@@ -103,7 +103,7 @@ def amounts(found: StoredCount) -> list[str]:
     if found.elements is not None:
         texts.append(f"{found.elements:,} elements")
     if found.bytes is not None:
-        texts.append(f"{found.bytes:,} bytes ({short_bytes(found.bytes)})")
+        texts.append(f"{found.bytes:,} bytes ({format_bytes(found.bytes)})")
     if found.scheme:
         texts.append(found.scheme)
     bytes = sum(type.bytes for type in found.types)
@@ -114,13 +114,13 @@ def amounts(found: StoredCount) -> list[str]:
 
 def structure(found: StoredCount) -> list[str]:
     """How many layers and experts were seen."""
-    stacks = cut([f"{n:,} in {printable(name, 40)}" for name, n in found.stacks.items() if n > 1])
+    stacks = cut([f"{n:,} in {make_printable(name, 40)}" for name, n in found.stacks.items() if n > 1])
     return [*([f"layers: {', '.join(stacks)}"] if stacks else []), *([f"{found.experts:,} experts"] if found.experts else [])]
 
 
 def told(copy: Copy) -> str:
     """Whether a head is a copy of the table, as people read it."""
-    name, of = printable(copy.name, 60), printable(copy.of, 60)
+    name, of = make_printable(copy.name, 60), make_printable(copy.of, 60)
     if copy.same is None:
         return f"{name} has the shape of {of}: whether it is a copy cannot be told from what is there"
     return f"{name} is a copy of {of}: samples of both are equal" if copy.same else f"{name} is no copy of {of}"

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from paramcount.checkpoints.findings import Line
 from paramcount.checkpoints.verify import Verification
-from paramcount.errors import as_list, printable
-from paramcount.output.numbers import short_bytes
+from paramcount.errors import format_shape, make_printable
+from paramcount.output.numbers import format_bytes
 from paramcount.output.tables import Column, Table
 
 MOST_LINES = 20
@@ -57,7 +57,7 @@ def headline(found: Verification) -> str:
     files = f"{found.files:,} files, " if found.files > 1 else ""
     against = len(found.faults) + sum(not line.said.ok for line in found.lines)
     verdict = f"everything is accounted for{' by name' if found.only_names else ''}" if found.ok else f"{against:,} finding{'s' if against > 1 else ''}"
-    return f"{found.name} in {printable(found.path)}: {files}{found.tensors:,} tensors   {verdict}"
+    return f"{found.name} in {make_printable(found.path)}: {files}{found.tensors:,} tensors   {verdict}"
 
 
 def lines(found: Verification, most: int = MOST_LINES, where: str = "--json") -> list[str]:
@@ -71,14 +71,14 @@ def lines(found: Verification, most: int = MOST_LINES, where: str = "--json") ->
 
 def told(line: Line) -> str:
     """A line of tensors as people read it."""
-    said, times, pattern = line.said, f"{line.tensors:,} × " if line.tensors > 1 else "", printable(line.pattern)
+    said, times, pattern = line.said, f"{line.tensors:,} × " if line.tensors > 1 else "", make_printable(line.pattern)
     what = said.what.replace("_", " ")
     match said.finding:
         case "wrong shape":
             return f"wrong shape: {pattern} {times}{shape(said.held)}, declared {shape(said.declared)} ({what})"
         case "missing":
             return f"missing: {pattern} {times}{shape(said.declared)} ({what})"
-    return f"{said.finding}: {pattern} {times}{shape(said.held)} ({what}){f': {printable(said.note)}' if said.note else ''}"
+    return f"{said.finding}: {pattern} {times}{shape(said.held)} ({what}){f': {make_printable(said.note)}' if said.note else ''}"
 
 
 def notes(found: Verification) -> list[str]:
@@ -87,7 +87,7 @@ def notes(found: Verification) -> list[str]:
     if found.beside:
         found_lines.append(beside(found.beside))
     noted = [line for line in found.lines if line.said.ok and line.said.note][:MOST_LINES]
-    found_lines += [f"{printable(line.pattern)}: {line.said.what} {printable(line.said.note)}" for line in noted]
+    found_lines += [f"{make_printable(line.pattern)}: {line.said.what} {make_printable(line.said.note)}" for line in noted]
     if not found.shapes_checked:
         found_lines.append("shapes were not checked: " + ("only names are known" if found.only_names else "of some tensors only the name is known"))
     return [*found_lines, *stored(found), *found.remarks]
@@ -100,7 +100,7 @@ def stored(found: Verification) -> list[str]:
     if found.scheme and totals.values is not None and totals.elements is not None:
         told.append(f"{found.scheme}: {totals.values:,} values in {totals.elements:,} stored elements")
     if size.found is not None:
-        text = f"{size.found:,} bytes ({short_bytes(size.found)})"
+        text = f"{size.found:,} bytes ({format_bytes(size.found)})"
         if size.predicted is not None:
             same = size.predicted == size.found
             text = f"size: {text} predicted and found" if same else f"size: {text} found, {size.predicted:,} predicted"
@@ -131,7 +131,7 @@ def shape(sizes: tuple[int, ...] | None) -> str:
     >>> shape((1024, 768)), shape(None)
     ('[1024, 768]', '')
     """
-    return "" if sizes is None else as_list(sizes)
+    return "" if sizes is None else format_shape(sizes)
 
 
 def signed(n: int) -> str:

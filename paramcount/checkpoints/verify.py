@@ -16,8 +16,8 @@ from paramcount.checkpoints.matching import Matches, is_counted, matched, named,
 from paramcount.checkpoints.packed.quantised import Totals, Unpacked, unpacked
 from paramcount.checkpoints.writers.layouts import laid_out
 from paramcount.counting.count import COMPONENTS, SCHEMA_VERSION, Count
-from paramcount.counting.tensors import Tensor, place
-from paramcount.errors import ParamcountError, printable
+from paramcount.counting.tensors import Tensor, locate_component
+from paramcount.errors import ParamcountError, make_printable
 from paramcount.zoo import Model, count_model
 
 
@@ -90,9 +90,9 @@ def compared(model: Model, checkpoint: Checkpoint, content: Unpacked | None = No
     try:
         declared = named(tensors)
     except ParamcountError as error:
-        raise error.at(printable(model.id)) from None
-    matches = matched(declared, content.tensors, count.sizes.unsaved)
-    remarks += [f"{printable(name)} is not there: the reference works it out anew" for name in matches.absent if name.endswith(count.sizes.unsaved)]
+        raise error.at(make_printable(model.id)) from None
+    matches = matched(declared, content.tensors, count.sizes.not_saved)
+    remarks += [f"{make_printable(name)} is not there: the reference works it out anew" for name in matches.absent if name.endswith(count.sizes.not_saved)]
     return Compared(checkpoint, count, content, tensors, matches, findings(matches, checkpoint, content, count), tuple(remarks))
 
 
@@ -137,7 +137,7 @@ def verification(model: Model, found: Compared) -> Verification:
 def written(checkpoint: Checkpoint, content: Unpacked, count: Count) -> tuple[Sequence[Tensor], list[str]]:
     """The declared tensors as this checkpoint's writer names and shapes them, and what is to be said of it."""
     if checkpoint.format != "gguf":
-        return laid_out(count.tensors, content.tensors, count.sizes.either_way)
+        return laid_out(count.tensors, content.tensors, count.sizes.transposable)
     from paramcount.checkpoints.writers.gguf_names import gguf_tensors, left_out, rows_left_out
 
     parts = left_out(count.tensors)
@@ -145,7 +145,7 @@ def written(checkpoint: Checkpoint, content: Unpacked, count: Count) -> tuple[Se
     try:
         tensors = gguf_tensors(count.tensors, content.tensors, checkpoint.metadata.get("general.architecture"), count)
     except ParamcountError as error:
-        raise error.at(printable(checkpoint.path)) from None
+        raise error.at(make_printable(checkpoint.path)) from None
     return tensors, remarks + rows_left_out(count.tensors, tensors)
 
 
@@ -155,7 +155,7 @@ def expected_of(tensors: Sequence[Tensor]) -> dict[str, int]:
     for tensor in tensors:
         if is_counted(tensor):
             for component, n in shares(tensor):
-                found[place(tensor.part, component)[0]] += n * tensor.copies
+                found[locate_component(tensor.part, component)[0]] += n * tensor.copies
     return found
 
 
@@ -168,10 +168,10 @@ def found_of(found: Compared) -> dict[str, int]:
     for tensor, times in copies.items():
         if is_counted(tensor):
             for component, n in shares(tensor):
-                sums[place(tensor.part, component)[0]] += n * times
+                sums[locate_component(tensor.part, component)[0]] += n * times
     for name, tensor in matches.misshapen.items():
         if is_counted(tensor):
-            sums[place(tensor.part, tensor.component)[0]] += prod(held[name].shape or ())
+            sums[locate_component(tensor.part, tensor.component)[0]] += prod(held[name].shape or ())
     return sums
 
 

@@ -13,8 +13,8 @@ from paramcount.checkpoints.findings import BIAS_OF_PACKED
 from paramcount.checkpoints.folding import parted
 from paramcount.checkpoints.matching import is_counted
 from paramcount.checkpoints.verify import Compared, Verification, compared, expected_of, verification
-from paramcount.counting.arithmetic import arithmetic, as_sum
-from paramcount.counting.tensors import Tensor, place
+from paramcount.counting.arithmetic import format_arithmetic, format_sum
+from paramcount.counting.tensors import Tensor, locate_component
 from paramcount.explaining.causes import Cause, Item, mtp_name
 from paramcount.explaining.why import Account, plain
 from paramcount.flow import Repeat
@@ -149,7 +149,7 @@ def left_out(found: Compared) -> Iterator[Cause]:
     for name in declared:
         if written[name] != declared[name]:
             partly = f"{written[name]:,} − {declared[name]:,}"
-            items.append(Item(name, written[name] - declared[name], partly if written[name] else arithmetic(found.count)[name]))
+            items.append(Item(name, written[name] - declared[name], partly if written[name] else format_arithmetic(found.count)[name]))
     if items:
         yield cause_of(LEFT_OUT, LEFT_OUT, items)
 
@@ -159,7 +159,7 @@ def parts_of(found: Compared) -> Iterator[Part]:
     matches, held = found.matches, found.content.tensors
     for name, tensor in matches.missing.items():
         if is_counted(tensor):
-            yield Part(MISSING, place(tensor.part, tensor.component)[0], -1, name, tensor.shape)
+            yield Part(MISSING, locate_component(tensor.part, tensor.component)[0], -1, name, tensor.shape)
     packed = {other: name for name, logical in held.items() for other in logical.held[1:]}
     declared = {**matches.there, **matches.misshapen, **matches.by_shape}
     for name, tensor in declared.items():
@@ -232,7 +232,7 @@ def is_own(tensor: Tensor) -> bool:
 
 def sum_of(parts: Sequence[Part]) -> str:
     """The arithmetic of tensors; of too many shapes only how many they are."""
-    return f"{len(parts):,} tensors" if len({part.shape for part in parts}) > MOST_SHAPES else as_sum(tensors_of(parts))
+    return f"{len(parts):,} tensors" if len({part.shape for part in parts}) > MOST_SHAPES else format_sum(tensors_of(parts))
 
 
 def tensors_of(parts: Iterable[Part]) -> Iterator[Tensor]:

@@ -17,7 +17,7 @@ import click
 
 from paramcount import __version__
 from paramcount.cli.commands import COMMANDS
-from paramcount.errors import ConfigWarning, ParamcountError, near, printable
+from paramcount.errors import ConfigWarning, ParamcountError, find_nearest, make_printable
 from paramcount.output.terminal import FALLBACK
 
 
@@ -96,14 +96,14 @@ def main(args: list[str] | None = None) -> None:
     except ParamcountError as error:
         code = fail(str(error))
     except click.NoSuchOption as error:
-        nearest = near(error.option_name, [o for p in (error.ctx.command.params if error.ctx else []) for o in p.opts])
+        nearest = find_nearest(error.option_name, [o for p in (error.ctx.command.params if error.ctx else []) for o in p.opts])
         code = fail(str(ParamcountError(f"no option {error.option_name}", expected="see --help", nearest=nearest)))
     except click.ClickException as error:
-        code = fail(printable(error.format_message(), 800))
+        code = fail(make_printable(error.format_message(), 800))
     except (click.Abort, KeyboardInterrupt):
         code = 130
     except OSError as error:
-        code = 0 if isinstance(error, BrokenPipeError) else fail(f"{printable(error.filename or 'stdout')}: {error.strerror}")
+        code = 0 if isinstance(error, BrokenPipeError) else fail(f"{make_printable(error.filename or 'stdout')}: {error.strerror}")
         silence(1)
     except SystemExit:  # a command's own exit code; or click's, which has put stdout away as nobody reads it any more
         if sys.stdout is stdout:

@@ -9,7 +9,7 @@ import click
 
 from paramcount.cli.options import File, Output, changed, collect_messages, download_option, emit, models_argument, output_options, picking_options, set_option
 from paramcount.errors import ParamcountError
-from paramcount.output.tables import Table, write_whole
+from paramcount.output.tables import Table, write_atomically
 
 
 @click.command("compare", epilog="Example: paramcount compare gpt2-small llama-3.1-8b deepseek-v3")
@@ -61,7 +61,7 @@ def draw(rows: Sequence[Mapping[str, Any]], path: str, scale: Any) -> None:
     from paramcount.drawing.bars import format_of, plot_rows
 
     quiet_plots()
-    write_whole(path, plot_rows(rows, format=format_of(path), scale=scale), "--plot")
+    write_atomically(path, plot_rows(rows, format=format_of(path), scale=scale), "--plot")
 
 
 def quiet_plots() -> None:

@@ -10,7 +10,7 @@ from paramcount.cli.options import Output, changed, collect_messages, download_o
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError
 from paramcount.output.tables import Column, Table
-from paramcount.sizes.values import written
+from paramcount.sizes.values import format_size
 from paramcount.views.compare import signed_or_dash
 from paramcount.views.diff import ComponentDifference, Difference, SizeDifference, diff_models
 from paramcount.zoo import Model
@@ -62,7 +62,7 @@ def table(a: Model, b: Model) -> Table:
 
 
 def size_row(size: SizeDifference) -> list[Any]:
-    people = ["–" if size.only == "b" else written(size.a), "–" if size.only == "a" else written(size.b)]
+    people = ["–" if size.only == "b" else format_size(size.a), "–" if size.only == "a" else format_size(size.b)]
     plain = [None if text == "–" else value if type(value) in (int, bool, str) else text for value, text in zip((size.a, size.b), people)]
     return ["size", size.name, *plain, None, None, " → ".join(people)]
 

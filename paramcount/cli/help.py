@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from paramcount.cli.commands import COMMANDS
-from paramcount.errors import ParamcountError, near, quoted
+from paramcount.errors import ParamcountError, find_nearest, quote
 
 
 @click.command("help", epilog="Example: paramcount help show")
@@ -21,5 +21,5 @@ def command(context: click.Context, name: str | None) -> None:
         return
     found = outer.command.get_command(outer, name)
     if found is None:
-        raise ParamcountError(f"unknown command {quoted(name)}", expected="a command that `paramcount help` lists", nearest=near(name, COMMANDS))
+        raise ParamcountError(f"unknown command {quote(name)}", expected="a command that `paramcount help` lists", nearest=find_nearest(name, COMMANDS))
     click.echo(click.Context(found, info_name=name, parent=outer).get_help())

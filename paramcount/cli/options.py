@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from paramcount.errors import LONGEST, printable, refused_warnings
-from paramcount.output.tables import FORMATS, Table, chosen_format, render, terminal_width, write_whole
+from paramcount.errors import LONGEST, make_printable, make_strict_error
+from paramcount.output.tables import FORMATS, Table, choose_format, render, terminal_width, write_atomically
 from paramcount.zoo.names import exists, in_zoo, is_path, other_entry
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ def notes_on_names(words: Iterable[str]) -> Iterator[str]:
     """Notes on how names were understood: a folder of the same name was not read, or the entry is another release of the same sizes."""
     for word in words:
         if not is_path(word) and exists(word) and (kind := in_zoo(word)):
-            name, what = printable(word), "folder" if os.path.isdir(word) else "file"
+            name, what = make_printable(word), "folder" if os.path.isdir(word) else "file"
             yield f'using the zoo {kind} "{name}"; for the {what}, pass ./{name}'
         if entry := other_entry(word):
-            yield f"{printable(word)} has the sizes of {entry}, whose entry this is"
+            yield f"{make_printable(word)} has the sizes of {entry}, whose entry this is"
 
 
 def collect_messages(words: Iterable[str], models: Sequence[Model], *results: Any, with_ids: bool = False) -> Messages:
@@ -67,7 +67,7 @@ def collect_messages(words: Iterable[str], models: Sequence[Model], *results: An
         warnings += result.warnings
         notes += result.notes
     if warnings and click.get_current_context().meta.get("paramcount.strict"):
-        raise refused_warnings(warnings)
+        raise make_strict_error(warnings)
     return Messages(tuple(warnings), tuple(notes))
 
 
@@ -92,7 +92,7 @@ def model_argument(command: F) -> F:
 
 
 class File(click.Path):
-    """A path that is completed as one and not looked at: what is wrong with it, `write_whole` says."""
+    """A path that is completed as one and not looked at: what is wrong with it, `write_atomically` says."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return value
@@ -135,10 +135,10 @@ def changed(model: Model, changes: Sequence[str]) -> Model:
     """A model with what --set changes."""
     if not changes:
         return model
-    from paramcount.sizes.values import parsed
+    from paramcount.sizes.values import parse_settings
     from paramcount.zoo.what_if import change_sizes
 
-    return change_sizes(model, parsed(changes))
+    return change_sizes(model, parse_settings(changes))
 
 
 def noted(table: Table, model: Model) -> Table:
@@ -156,10 +156,10 @@ def write_named(output: str | None, models: Sequence[Model], ending: str, conten
         click.echo(content, nl=False)
     elif output is None or is_folder(output):
         path = os.path.join(output or "", file_name(models) + ending)
-        write_whole(path, content)
-        click.echo(f"note: wrote {printable(path)}", sys.stderr)
+        write_atomically(path, content)
+        click.echo(f"note: wrote {make_printable(path)}", sys.stderr)
     else:
-        write_whole(output, content)
+        write_atomically(output, content)
 
 
 def is_folder(path: str) -> bool:
@@ -187,7 +187,7 @@ class Output(NamedTuple):
     @property
     def chosen(self) -> str:
         """The one format asked for."""
-        return chosen_format(self.format, self.flags, self.path)
+        return choose_format(self.format, self.flags, self.path)
 
     @property
     def coloured(self) -> bool:
@@ -236,4 +236,4 @@ def emit(make: Callable[[str], Table], output: Output, messages: Messages | None
     if not to_file:
         click.echo(text, sys.stdout, nl=False, color=output.coloured)  # given its stream, click keeps to the stream's encoding
     else:
-        write_whole(str(output.path), text)
+        write_atomically(str(output.path), text)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from paramcount.cli.options import File, Output, emit, output_options, picking_options
-from paramcount.errors import ParamcountError, printable
-from paramcount.formats.files import expanded
+from paramcount.errors import ParamcountError, make_printable
+from paramcount.formats.files import expand_home
 from paramcount.output.tables import Table
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ def command(folder: str, columns: str | None, sort: str | None, strict: bool, ou
     from paramcount.views.compare import table
     from paramcount.views.scan import EXPECTED, PEOPLE, scanned
 
-    place = expanded(folder)
+    place = expand_home(folder)
     if not folder or not os.path.isdir(place):
         problem = "is not a directory" if folder else "the name of the directory is empty"
-        raise ParamcountError(problem, where=printable(folder), expected=EXPECTED)
+        raise ParamcountError(problem, where=make_printable(folder), expected=EXPECTED)
     table([], columns=columns, sort=sort)  # a misspelt column is an error before the work
     found = scanned(place, progress, strict=strict)
     rows, errors = found.rows, found.errors

@@ -77,10 +77,10 @@ def run_real(model: Model, weights: str | None, text: str | None, tokenizer: str
         raise ParamcountError("beside --weights: they have the sizes they have", where="--set", expected="one of them")
     if any(option is not None for option in shape_options):
         raise ParamcountError("beside a shape option: the text says how many tokens there are", where="--text", expected="one of them")
-    from paramcount.formats.files import expanded
+    from paramcount.formats.files import expand_home
     from paramcount.gpt2.generation import run
 
-    return run(model.sizes, expanded(weights), text, expanded(tokenizer) if tokenizer else None, top=top, config=model.reading.unread)
+    return run(model.sizes, expand_home(weights), text, expand_home(tokenizer) if tokenizer else None, top=top, config=model.reading.unread)
 
 
 def with_words(trace: Table, real: Run) -> Table:

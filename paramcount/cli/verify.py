@@ -22,7 +22,7 @@ from paramcount.cli.options import (
     set_option,
 )
 from paramcount.counting import SCHEMA_VERSION
-from paramcount.errors import ParamcountError, printable
+from paramcount.errors import ParamcountError, make_printable
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.checks import Check, checks
@@ -62,7 +62,7 @@ def against_files(model: Model, path: str, output: Output, messages: Messages) -
     if path == "-":
         raise ParamcountError("standard input is no checkpoint, as headers are picked out of files", expected="the path of a checkpoint")
     if not is_path(path) and not os.path.lexists(path):
-        raise ParamcountError("is no file here", where=printable(path), expected="the path of a checkpoint; `paramcount diff` compares two models")
+        raise ParamcountError("is no file here", where=make_printable(path), expected="the path of a checkpoint; `paramcount diff` compares two models")
     checkpoint = read_checkpoint(path)
     tensors = compared(model, checkpoint)
     found = verification(model, tensors)

@@ -14,9 +14,9 @@ import click
 from paramcount.cli.checkpoints import names_checkpoint, read_checkpoint
 from paramcount.cli.options import Output, collect_messages, download_option, emit, load_changed, models_argument, output_options, set_option
 from paramcount.counting.count import SCHEMA_VERSION
-from paramcount.errors import ParamcountError, printable, quoted
+from paramcount.errors import ParamcountError, make_printable, quote
 from paramcount.explaining.why import Account, Why, explain_figures
-from paramcount.output.numbers import parse
+from paramcount.output.numbers import parse_figure
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.names import PATH_ENDS
@@ -76,12 +76,12 @@ def words(names: Sequence[str]) -> list[Question]:
     for word in names:
         is_figure = FIGURE_LIKE.fullmatch(word) and not word.lower().endswith(PATH_ENDS)
         if is_figure:
-            parse(word)
+            parse_figure(word)
         elif not names_checkpoint(word, with_config=bool(asked)):
             asked.append(Question(word, [], []))
             continue
         if not asked:
-            raise ParamcountError(f"{quoted(word)} stands before any model", expected=f"MODEL {'NUMBER' if is_figure else 'CHECKPOINT'}")
+            raise ParamcountError(f"{quote(word)} stands before any model", expected=f"MODEL {'NUMBER' if is_figure else 'CHECKPOINT'}")
         (asked[-1].figures if is_figure else asked[-1].files).append(word)
     for one in asked:
         if not one.figures and not one.files and names_checkpoint(one.name, with_config=True):
@@ -124,7 +124,7 @@ def content(model: Model, found: Contents) -> Table:
 
     account, checked = found.account, found.verification
     values = f"{account.value:,} values" if found.values is not None else f"as far as names tell, {account.value:,} values as declared"
-    above = [f"{printable(found.path)}: {values} = {equation(account)}", *said(model)]
+    above = [f"{make_printable(found.path)}: {values} = {equation(account)}", *said(model)]
     below = [found.verdict, *telling_verified.lines(checked, MOST_SHOWN, "paramcount verify"), *found.stored, *checked.remarks]
     below += [f"{cause}: how many, no name tells" for cause in found.unknown]
     return summed(account, above, below)
@@ -183,7 +183,7 @@ def file(found: Contents) -> list[Any]:
     account = found.account
     held = "–" if found.values is None else str(found.values)
     phrase = in_words(account)
-    path, name = printable(found.path), printable(Path(found.path).name)
+    path, name = make_printable(found.path), make_printable(Path(found.path).name)
     return [found.id, held, "checkpoint", account.count, found.values, found.left_over, found.verdict, path, name, f"{phrase}, {found.verdict}"]
 
 

@@ -5,39 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from paramcount.counting.count import Count
-from paramcount.counting.tensors import Tensor, component
+from paramcount.counting.tensors import Tensor, qualify_component
 from paramcount.flow import multiply
 
 MANY_TENSORS = ("vision", "audio")  # towers, whose sums would fill a page: their parts are in `count.details`
 Term = tuple[tuple[int, ...], tuple[int, ...]]  # (how many experts, the shape)
 
 
-def arithmetic(count: Count) -> dict[str, str]:
+def format_arithmetic(count: Count) -> dict[str, str]:
     """{component: the sum of its tensors' shapes}, for every component with a tensor; what is tied says to what.
 
     >>> from paramcount.api import count
-    >>> arithmetic(count("gpt2-small"))["qkv"]
+    >>> format_arithmetic(count("gpt2-small"))["qkv"]
     '12 × (768 × 2,304 + 2,304)'
     """
     rows: dict[str, list[Tensor]] = {}
     for tensor in count.tensors:
         if tensor.role == "parameter" and tensor.part != "mtp":
-            name = component(tensor.part, tensor.component).partition(".")[0]
+            name = qualify_component(tensor.part, tensor.component).partition(".")[0]
             rows.setdefault(name, []).append(tensor)
     written = {}
     for name, tensors in rows.items():
         if any(tensor.parameters for tensor in tensors):
-            written[name] = as_sum(t for t in tensors if t.parameters) if name not in MANY_TENSORS else f"{sum(t.copies for t in tensors):,} tensors"
+            written[name] = format_sum(t for t in tensors if t.parameters) if name not in MANY_TENSORS else f"{sum(t.copies for t in tensors):,} tensors"
         else:
-            written[name] = f"tied to {_component_of(tensors[0].tied_to, count.tensors)}"
+            written[name] = f"tied to {_find_component(tensors[0].tied_to, count.tensors)}"
     return written
 
 
-def _component_of(name: str | None, tensors: Iterable[Tensor]) -> str:
+def _find_component(name: str | None, tensors: Iterable[Tensor]) -> str:
     return next((t.component for t in tensors if t.name == name), str(name))
 
 
-def as_sum(tensors: Iterable[Tensor]) -> str:
+def format_sum(tensors: Iterable[Tensor]) -> str:
     """Everything in these tensors as a sum. Those that recur equally often share a bracket; equal shapes in it are counted."""
     layers: dict[tuple[str, Term], int] = {}  # how often each tensor stands, over all kinds of layers
     for tensor in tensors:
@@ -52,16 +52,16 @@ def as_sum(tensors: Iterable[Tensor]) -> str:
     for (_, (experts, shape)), times in layers.items():
         alike = brackets.setdefault(times, {}).setdefault((experts, tuple(sorted(shape))), [])
         alike.append((experts, shape))
-    return " + ".join(_bracket(times, [_term(alike) for alike in bracket.values()]) for times, bracket in brackets.items())
+    return " + ".join(_format_bracket(times, [_format_term(alike) for alike in bracket.values()]) for times, bracket in brackets.items())
 
 
-def _term(alike: list[Term]) -> str:
+def _format_term(alike: list[Term]) -> str:
     experts, shape = alike[0]
     factors = (*experts, *([len(alike)] if len(alike) > 1 else []), *shape)
     return " × ".join(f"{factor:,}" for factor in factors)
 
 
-def _bracket(times: int, terms: list[str]) -> str:
+def _format_bracket(times: int, terms: list[str]) -> str:
     inner = " + ".join(terms)
     if times == 1:
         return inner

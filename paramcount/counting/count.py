@@ -8,9 +8,9 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from paramcount.counting.sum_weights import Sums, walked
-from paramcount.counting.sum_weights import sums as summed
-from paramcount.counting.tensors import TOWERS, Tensor, list_tensors, place, unreachable_tensors
+from paramcount.counting.sum_weights import Sums, sum_weights
+from paramcount.counting.sum_weights import cached_sums as summed
+from paramcount.counting.tensors import TOWERS, Tensor, list_tensors, list_unreachable, locate_component
 from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
@@ -129,10 +129,10 @@ class Count:
         """How quantised weights are stored, or a note why it is unknown. Worked out when asked for, tensor by tensor."""
         if self.quantised_by is None:
             return None, ()
-        from paramcount.counting.quantisation.storage import storage_of
+        from paramcount.counting.quantisation.storage import read_storage
 
         try:
-            return storage_of(self.sizes, *self.quantised_by, self.tensors), ()
+            return read_storage(self.sizes, *self.quantised_by, self.tensors), ()
         except ParamcountError as error:
             return None, (f"stored bytes are unknown: quantization_config {error}",)
 
@@ -153,7 +153,7 @@ class Count:
 
     @cached_property
     def _unreachable(self) -> dict[str, tuple[int, str]]:
-        found = unreachable_tensors(self.sizes, self.head) if self.sizes is not None else ()
+        found = list_unreachable(self.sizes, self.head) if self.sizes is not None else ()
         return {tensor.name: (tensor.parameters, reason) for tensor, reason in found}
 
     def to_dict(self) -> dict[str, Any]:
@@ -183,17 +183,17 @@ def count_sizes(sizes: Sizes, id: str = "", head: bool = True, *, cached: bool =
     `head`: with the language model's head. `cached`: evaluate the polynomials of a structure that has come often, instead of walking
     it anew. `facts`: further fields of the count.
     """
-    return from_sums((summed if cached else walked)(sizes, head), sizes, id, head, **facts)
+    return build_count((summed if cached else sum_weights)(sizes, head), sizes, id, head, **facts)
 
 
-def from_sums(sums: Sums, sizes: Sizes, id: str, head: bool, **facts: Any) -> Count:
+def build_count(sums: Sums, sizes: Sizes, id: str, head: bool, **facts: Any) -> Count:
     """The count of a declaration whose weights have these sums."""
     found, beside, tied, spare = sums
     components, active_components = dict.fromkeys(COMPONENTS, 0), dict.fromkeys(COMPONENTS, 0)
     parts = dict.fromkeys(PARTS[:-1], 0)
     details: dict[str, int] = {}
     for (part, name), (n, used) in found.items():
-        overview, name = place(part, name)
+        overview, name = locate_component(part, name)
         components[overview] += n
         active_components[overview] += used
         parts[part] += n

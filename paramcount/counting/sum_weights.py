@@ -30,7 +30,7 @@ class Sums(NamedTuple):
     spare: Size = 0  # active parameters that a token may do without, where the number of experts it visits varies
 
 
-def flows(sizes: Sizes, head: bool = True) -> Iterator[tuple[Data, str]]:
+def list_flows(sizes: Sizes, head: bool = True) -> Iterator[tuple[Data, str]]:
     """The model's own flow, then that of its MTP layers, each with the part its weights belong to unless they say otherwise.
     `head`: with the language model's head."""
     tokens = given("tokens", "tokens")
@@ -40,14 +40,14 @@ def flows(sizes: Sizes, head: bool = True) -> Iterator[tuple[Data, str]]:
         yield beside, "mtp"
 
 
-def walked(sizes: Sizes, head: bool) -> Sums:
+def sum_weights(sizes: Sizes, head: bool) -> Sums:
     """The sums of a walk over the declaration, in the arithmetic of its sizes."""
     found: dict[tuple[str, str], list[Size]] = {}
     beside: dict[str, Size] = dict.fromkeys(BESIDE, 0)
     tied = False
     repeats: tuple[Repeat, ...] | None = None
     spare: Size = 0
-    for out, flow_part in flows(sizes, head):
+    for out, flow_part in list_flows(sizes, head):
         for record in list_weights(out, flow_part):
             weight = record.weight
             if record.repeats is not repeats:  # weights of one body share their repeats
@@ -63,46 +63,46 @@ def walked(sizes: Sizes, head: bool) -> Sums:
                 if active is not least:
                     spare += prod(weight.shape) * (active - least)
                 for component, elements in record.shares:
-                    add(found, record.part, component, elements, copies, active)
+                    add_share(found, record.part, component, elements, copies, active)
     return Sums({key: (total, active) for key, (total, active) in found.items()}, beside, tied, spare)
 
 
-def add(found: dict[tuple[str, str], list[Size]], part: str, name: str, n: Size, times: Size, visited: Size) -> None:
+def add_share(found: dict[tuple[str, str], list[Size]], part: str, name: str, n: Size, times: Size, visited: Size) -> None:
     sums = found.setdefault((part, name), [0, 0])
     sums[0] += n * times
     sums[1] += n * visited
 
 
-def sums(sizes: Sizes, head: bool = True) -> Sums:
+def cached_sums(sizes: Sizes, head: bool = True) -> Sums:
     """The sums of one config: walked, or worked out from the polynomials of its structure where that has come often."""
     for counted in (False, True):  # where the structure depends on how many there are of something, those are no symbols
-        key = (head, counted, structure(sizes, counted))
+        key = (head, counted, get_structure(sizes, counted))
         seen = _structures.get(key, 0)
         if isinstance(seen, int) and 0 <= seen < OFTEN:
             if len(_structures) >= MOST_KEPT:
                 _structures.clear()
             _structures[key] = seen + 1
-            return walked(sizes, head)
+            return sum_weights(sizes, head)
         if seen == OFTEN:
-            seen = _structures[key] = in_symbols(sizes, head, counted) or IN_VAIN
+            seen = _structures[key] = derive_polynomials(sizes, head, counted) or IN_VAIN
         if isinstance(seen, Polynomials):
             return seen.at(sizes)
-    return walked(sizes, head)
+    return sum_weights(sizes, head)
 
 
-def structure(sizes: Sizes, counted: bool) -> Hashable:
+def get_structure(sizes: Sizes, counted: bool) -> Hashable:
     """What two configs of an architecture must share to be the same polynomials: everything that is no symbol."""
     inner = inner_configs(type(sizes))
     return (
         type(sizes),
         *(
-            structure(value, counted) if name in inner and value is not None else ... if is_symbol(name, value, counted) else value
+            get_structure(value, counted) if name in inner and value is not None else ... if is_symbolic(name, value, counted) else value
             for name, value in sizes.__dict__.items()
         ),
     )
 
 
-def is_symbol(name: str, value: object, counted: bool) -> bool:
+def is_symbolic(name: str, value: object, counted: bool) -> bool:
     return type(value) is int and not (counted and name.startswith("n_"))
 
 
@@ -122,10 +122,10 @@ class Polynomials(NamedTuple):
 _structures: dict[Hashable, int | Polynomials] = {}
 
 
-def in_symbols(sizes: Sizes, head: bool, counted: bool) -> Polynomials | None:
+def derive_polynomials(sizes: Sizes, head: bool, counted: bool) -> Polynomials | None:
     """The polynomials of a structure; None where it depends on a size's value."""
     try:
-        found, beside, tied, spare = walked(symbolic(sizes, counted), head)
+        found, beside, tied, spare = sum_weights(make_symbolic(sizes, counted), head)
     except UNWALKED:
         return None
     written: list[str] = []
@@ -148,18 +148,18 @@ def expression(polynomial: Size) -> str:
     return "+".join(terms) or "0"
 
 
-def symbolic(sizes: Sizes, counted: bool, prefix: str = "", *, kept: Container[str] = ()) -> Any:
+def make_symbolic(sizes: Sizes, counted: bool, prefix: str = "", *, kept: Container[str] = ()) -> Any:
     """The same attributes with symbols for numbers; what is no number is structure and stays. `counted`: how many there are stays too.
     `kept`: numbers that stay, those of inner configs with the config's name before them: "vision.n_layers"."""
-    from paramcount.symbolic.polynomials import symbols
+    from paramcount.symbolic.polynomials import make_symbols
 
     found: dict[str, Any] = {}
     inner = inner_configs(type(sizes))
     for name, number in sizes.__dict__.items():
         if name in inner and number is not None:
-            found[name] = symbolic(number, counted, f"{prefix}{name}.", kept=kept)
+            found[name] = make_symbolic(number, counted, f"{prefix}{name}.", kept=kept)
         else:
-            found[name] = symbols(prefix + name)[0] if is_symbol(name, number, counted) and prefix + name not in kept else number
+            found[name] = make_symbols(prefix + name)[0] if is_symbolic(name, number, counted) and prefix + name not in kept else number
     same = SimpleNamespace(**found)
     for method in ("task_forward", "forward", "body", "mtp"):
         setattr(same, method, MethodType(getattr(type(sizes), method), same))

@@ -7,7 +7,7 @@ from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paramcount.counting.sum_weights import flows
+from paramcount.counting.sum_weights import list_flows
 from paramcount.flow import Data, Repeat, given, list_weights
 
 if TYPE_CHECKING:
@@ -74,42 +74,42 @@ class Tensor(NamedTuple):
         }
 
 
-def component(part: str, name: str) -> str:
+def qualify_component(part: str, name: str) -> str:
     """A weight's component in the overview: a tower's parts are one component each and open into their own."""
     return f"{part}.{name}" if part in TOWERS and part != name else name
 
 
 @cache
-def place(part: str, name: str) -> tuple[str, str]:
+def locate_component(part: str, name: str) -> tuple[str, str]:
     """(component of the overview, the same or one of those it opens into)"""
-    name = component(part, name)
+    name = qualify_component(part, name)
     return name.partition(".")[0], name
 
 
 def list_tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:
     """Every tensor of the declaration, in the order the forward pass reads it."""
-    for out, part in flows(sizes, head):
-        yield from tensors_of(out, part)
+    for out, part in list_flows(sizes, head):
+        yield from list_flow_tensors(out, part)
     for name, shape, copies in sizes.legacy_buffers():
         yield Tensor(name, shape, "other", "decoder", "legacy_buffer", (Repeat("layer", copies, copies, runs=((0, copies),)),), (), None)
 
 
-def unreachable_tensors(sizes: Sizes, head: bool = True) -> Iterator[tuple[Tensor, str]]:
+def list_unreachable(sizes: Sizes, head: bool = True) -> Iterator[tuple[Tensor, str]]:
     """Every tensor that the reference allocates and no forward pass reads, with the reason."""
     for found in sizes.unreachable(given("tokens", "tokens")):
         if not found.of_lm_head or (head and sizes.has_lm_head):
-            yield from ((tensor, found.reason) for tensor in tensors_of(found.flow) if tensor.parameters)
+            yield from ((tensor, found.reason) for tensor in list_flow_tensors(found.flow) if tensor.parameters)
 
 
 def sum_unreachable(sizes: Sizes, head: bool = True) -> dict[str, int]:
     """{reason: parameters} of what the reference allocates and no forward pass reads."""
     found: dict[str, int] = {}
-    for tensor, reason in unreachable_tensors(sizes, head):
+    for tensor, reason in list_unreachable(sizes, head):
         found[reason] = found.get(reason, 0) + tensor.parameters
     return found
 
 
-def tensors_of(out: Data, part: str = "decoder") -> Iterator[Tensor]:
+def list_flow_tensors(out: Data, part: str = "decoder") -> Iterator[Tensor]:
     """Every tensor that leads to `out`."""
     for record in list_weights(out, part):
         weight, shape = record.weight, record.stored_shape

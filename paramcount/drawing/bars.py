@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from paramcount.counting.count import COMPONENTS
-from paramcount.errors import ParamcountError, near, printable
-from paramcount.output.numbers import short
-from paramcount.output.tables import by_ending
+from paramcount.errors import ParamcountError, find_nearest, make_printable
+from paramcount.output.numbers import format_count
+from paramcount.output.tables import choose_by_extension
 from paramcount.views.compare import settings, unverified
 
 if TYPE_CHECKING:
@@ -86,14 +86,14 @@ def format_of(path: str) -> Format:
 
     Raises: ParamcountError for any other ending.
     """
-    return by_ending(path, ENDINGS, "plot", where="--plot")
+    return choose_by_extension(path, ENDINGS, "plot", where="--plot")
 
 
 def plot_rows(rows: Sequence[Mapping[str, Any]], *, format: Format = "svg", scale: Scale = "linear", paper: bool = True) -> bytes:
     """The picture of rows as `comparing.rows_of` gives them. `paper`: on white, else on whatever is behind it."""
     for what, value, known in (("format", format, ENDINGS.values()), ("scale", scale, ("linear", "log"))):
         if value not in known:
-            raise ParamcountError(f"= {printable(repr(value), 40)}", where=what, expected=", ".join(known), nearest=near(value, known))
+            raise ParamcountError(f"= {make_printable(repr(value), 40)}", where=what, expected=", ".join(known), nearest=find_nearest(value, known))
     if not rows:
         raise ParamcountError("no models to plot", expected="at least one")
     if len(rows) > MOST:
@@ -126,16 +126,16 @@ def placed(rows: Sequence[Mapping[str, Any]]) -> tuple[list[Line], list[Bar], fl
     lines, bars, top = [], [], GAP
     for row in rows:
         start = top
-        name = printable(row["id"], 40) + (" *" if unverified(row) else "")
+        name = make_printable(row["id"], 40) + (" *" if unverified(row) else "")
         if row["estimate"]:
-            instead = f"no bar: an estimate, claimed {printable(row['claimed_total'] or 'nothing', 90)}"
+            instead = f"no bar: an estimate, claimed {make_printable(row['claimed_total'] or 'nothing', 90)}"
             top += TOTAL
         else:
             instead = ""
-            bars.append(Bar({part: row[part] for part in COMPONENTS}, short(row["total"]), top, TOTAL))
+            bars.append(Bar({part: row[part] for part in COMPONENTS}, format_count(row["total"]), top, TOTAL))
             top += TOTAL
             if row["active"] != row["total"]:
-                bars.append(Bar(row["active_components"], f"active {short(row['active'])}", top + SLIT, ACTIVE))
+                bars.append(Bar(row["active_components"], f"active {format_count(row['active'])}", top + SLIT, ACTIVE))
                 top += SLIT + ACTIVE
         lines.append(Line(name, (start + top) / 2, instead))
         top += GAP
@@ -211,12 +211,12 @@ def _figure(rows: Sequence[Mapping[str, Any]], scale: Scale, *, drawn: bool) -> 
 
     lines, bars, height = placed(rows)
     axis = (logarithmic if scale == "log" else linear)([bar.sum for bar in bars])
-    names = [printable(drawable(line.name), 46) if drawn else line.name for line in lines]
+    names = [make_printable(drawable(line.name), 46) if drawn else line.name for line in lines]
     left = min(max(map(_inches, names)) + 2 * MARGIN, WIDTH / 2)
     shown = [part for part in COMPONENTS if any(bar.parts[part] for bar in bars)]
     legend = LEGEND_ROW * math.ceil(len(shown) / LEGEND_COLUMNS) + 2 * MARGIN
     above = legend + (ABOVE if len(rows) > MANY else 0)
-    notes = [axis.label, *(printable(line, 110) for line in settings(rows))]
+    notes = [axis.label, *(make_printable(line, 110) for line in settings(rows))]
     notes += ["* unverified: nobody has counted it independently"] if any(unverified(row) for row in rows) else []
     below = BELOW + NOTE * "\n".join(notes).count("\n")
     whole = above + height + below

@@ -11,7 +11,7 @@ from paramcount.drawing.items import Item
 from paramcount.drawing.pieces import CARDS, LONGEST, THINNEST
 from paramcount.drawing.sections import Band, Section, bands, count_parts, end_in_data, is_linked, of_layer, origins, sections, states
 from paramcount.drawing.shapes import Box, Drawing, Frame, Group, Text, snap
-from paramcount.errors import ParamcountError, printable, shown
+from paramcount.errors import ParamcountError, describe_value, make_printable
 from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Trace
 from paramcount.tracing.walk import TraceOptions
@@ -34,7 +34,7 @@ Rows: TypeAlias = list[tuple[Section, list[Band]]]
 def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = None) -> Drawing:
     """The drawing of a loaded model."""
     if layer is not None and (type(layer) is not int or layer < 0):
-        raise ParamcountError(f"= {shown(layer)}", where="layer", expected="a whole number from 0")
+        raise ParamcountError(f"= {describe_value(layer)}", where="layer", expected="a whole number from 0")
     n = usual(model) if tokens is None else tokens
     trace = trace_model(model, TraceOptions(n, source=n))
     found = sections(trace)
@@ -51,7 +51,7 @@ def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = N
     whole = whole.moved(MARGIN - left, MARGIN - top)
     return Drawing(
         id=model.id,
-        title=printable(model.name, 80),
+        title=make_printable(model.name, 80),
         width=right - left + 2 * MARGIN,
         height=bottom - top + 2 * MARGIN,
         scale=scale,
@@ -131,8 +131,8 @@ def header(model: Model, trace: Trace) -> Group:
     count = count_model(model)
     what = "parameters of the language model" if count.scope == "language_model" else "parameters"
     lines = [f"{trace.tokens:,} token{'s' if trace.tokens > 1 else ''} · {count.total:,} {what}", *said(model), *trace.warnings]
-    title = Text(0, 20, printable(model.name, 80), 22, "start", "title")
-    return Group(texts=(title, *(Text(0, 42 + 16 * i, printable(line, 160), 12, "start", "line") for i, line in enumerate(lines))))
+    title = Text(0, 20, make_printable(model.name, 80), 22, "start", "title")
+    return Group(texts=(title, *(Text(0, 42 + 16 * i, make_printable(line, 160), 12, "start", "line") for i, line in enumerate(lines))))
 
 
 def legend(body: Group, scale: float, coloured: bool) -> Group:

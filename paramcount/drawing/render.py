@@ -8,8 +8,8 @@ from html import escape
 from pathlib import Path
 
 from paramcount.drawing.shapes import CARD, Arrow, Drawing, Frame, Rectangle, Text, snap
-from paramcount.errors import ParamcountError, printable
-from paramcount.output.tables import by_ending
+from paramcount.errors import ParamcountError, make_printable
+from paramcount.output.tables import choose_by_extension
 
 FONTS = "'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 LIGHT: dict[str, str | tuple[str, ...]] = {
@@ -72,7 +72,7 @@ def number(value: float) -> str:
 
 def safe(text: str, longest: int = 200) -> str:
     """A text that is nothing but text, in XML as in HTML."""
-    return escape(printable(text, longest))
+    return escape(make_printable(text, longest))
 
 
 def svg(drawing: Drawing, id: str = "drawing") -> str:
@@ -276,7 +276,7 @@ def format_of(path: str) -> str:
 
     Raises: ParamcountError for any other ending.
     """
-    return by_ending(path, ENDINGS, "drawing")
+    return choose_by_extension(path, ENDINGS, "drawing")
 
 
 def file_of(drawing: Drawing, format: str) -> str | bytes:

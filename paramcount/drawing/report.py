@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paramcount import __version__
 from paramcount.counting.count import Count
-from paramcount.errors import ParamcountError, printable
+from paramcount.errors import ParamcountError, make_printable
 from paramcount.explaining.explain import explain_model
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.render_text import active_sum, labels
 from paramcount.explaining.render_text import heading as visit_heading
 from paramcount.explaining.render_text import rows_of as visit_rows
 from paramcount.explaining.why import Why, explain_figures
-from paramcount.output.numbers import short
-from paramcount.output.tables import Table, as_read, by_ending
+from paramcount.output.numbers import format_count
+from paramcount.output.tables import Table, choose_by_extension, format_cells
 from paramcount.tracing.render import ending, heading, told
 from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Step, Trace, Under
@@ -78,7 +78,7 @@ def check_ending(path: str) -> None:
 
     Raises: ParamcountError for any ending but .html.
     """
-    by_ending(path, dict.fromkeys(ENDINGS), "report")
+    choose_by_extension(path, dict.fromkeys(ENDINGS), "report")
 
 
 def render_page(models: Sequence[Model]) -> str:
@@ -95,7 +95,7 @@ def render_page(models: Sequence[Model]) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=lambda value: _finalized(value, Markup)
     )
-    environment.filters |= {"cells": as_read, "inner": lambda text: _inner(text, Markup), "stretches": stretches, "ending": ending}
+    environment.filters |= {"cells": format_cells, "inner": lambda text: _inner(text, Markup), "stretches": stretches, "ending": ending}
     environment.filters |= {"labels": labels, "visit_heading": visit_heading, "visit_rows": visit_rows, "active_sum": active_sum}
     rows = rows_of(models) if len(models) > 1 else []
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
@@ -120,7 +120,7 @@ def chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Chapter
         anchor=anchor,
         model=model,
         count=count,
-        headline=f"{what} ({short(count.total)})",
+        headline=f"{what} ({format_count(count.total)})",
         proof="" if model.original else proof(model, count),
         changes=said(model),
         overview=overview(model, count),
@@ -177,13 +177,13 @@ def _finalized(value: Any, safe: type[Markup]) -> Any:
     """Whatever a template prints: digits grouped, no control characters. Escaping comes after it."""
     if isinstance(value, safe):
         return value
-    return f"{value:,}" if type(value) is int else printable(value, LONGEST)
+    return f"{value:,}" if type(value) is int else make_printable(value, LONGEST)
 
 
 def _inner(text: str, safe: type[Markup]) -> Markup:
     """Shapes with the two widths that meet in a product marked alike: ‹768›."""
     marked = safe('<b class="inner">{}</b>')
-    pieces = [marked.format(piece[1:-1]) if piece.startswith("‹") else piece for piece in re.split("(‹[^‹›]*›)", printable(text, LONGEST))]
+    pieces = [marked.format(piece[1:-1]) if piece.startswith("‹") else piece for piece in re.split("(‹[^‹›]*›)", make_printable(text, LONGEST))]
     return safe("").join(pieces)
 
 

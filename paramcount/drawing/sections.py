@@ -10,7 +10,7 @@ from typing import NamedTuple
 from paramcount.drawing.items import Item, flow
 from paramcount.drawing.matrices import of_output
 from paramcount.errors import ParamcountError
-from paramcount.output.ranges import joined, spelled
+from paramcount.output.ranges import format_ranges, join_ranges
 from paramcount.tracing.trace import Shape, Step, Trace, Under
 
 SPAN = 5  # so many runs of layers are written out
@@ -51,12 +51,12 @@ def sections(trace: Trace) -> list[Section]:
         key = (part, layers[:-1], last.name.partition("{layer}")[0], tuple(signature(trace.steps, indices)))
         if key in alike:
             before = found[alike[key]]
-            runs = joined((*before.runs, *last.runs))
+            runs = join_ranges((*before.runs, *last.runs))
             more = before._replace(covers=(*before.covers, *covers), times=before.times + times, kinds=(*before.kinds, last.kind), runs=runs)
             found[alike[key]] = more
         else:
             alike[key] = len(found)
-            found.append(Section(part, layers, indices, covers, times, (last.kind,), joined(last.runs)))
+            found.append(Section(part, layers, indices, covers, times, (last.kind,), join_ranges(last.runs)))
     return found
 
 
@@ -123,7 +123,7 @@ def spans(runs: Sequence[tuple[int, int]]) -> str:
     >>> spans(((0, 12),)), spans(((3, 1), (7, 1))), spans(((0, 1),))
     ('layers 0–11', 'layers 3, 7', 'layer 0')
     """
-    texts = spelled(runs)
+    texts = format_ranges(runs)
     if len(texts) > SPAN:
         texts = [*texts[: SPAN - 2], "…", texts[-1]]
     return f"layer{'s' if len(runs) > 1 or runs[0][1] > 1 else ''} {', '.join(texts)}"

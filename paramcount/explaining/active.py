@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from paramcount.counting.tensors import place
+from paramcount.counting.tensors import locate_component
 from paramcount.explaining.explanation import Visit
 from paramcount.explaining.lines import Kinds, words_of
 from paramcount.explaining.pieces import Piece, Walk, value_of
 from paramcount.flow import Repeat
-from paramcount.symbolic.factoring import TEXT, factored, in_numbers, written
+from paramcount.symbolic.factoring import TEXT, factor, format_formula, substitute
 from paramcount.symbolic.polynomials import Polynomial
 
 PRODUCTS = TEXT._replace(times=" × ", tight="×")
@@ -25,7 +25,7 @@ def visits(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> Iterator[Visit]
         experts, visited = walk.at(piece.expert.count), walk.at(piece.expert.active)
         if experts != visited:
             least = visited if piece.expert.least is None else walk.at(piece.expert.least)
-            held = found.setdefault((place(piece.part, piece.component)[0], piece.stack, experts, visited, least), {})
+            held = found.setdefault((locate_component(piece.part, piece.component)[0], piece.stack, experts, visited, least), {})
             weights, biases = held.get(piece.layer or ONCE, (Polynomial({}), Polynomial({})))
             held[piece.layer or ONCE] = (weights, biases + piece.one) if piece.bias else (weights + piece.one, biases)
     for (component, stack, experts, visited, least), held in found.items():
@@ -35,7 +35,7 @@ def visits(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> Iterator[Visit]
         for one, alike in equal.items():
             layers, size = sum(walk.at(layer.count) for layer in alike), sum(value_of(half, walk.values) for half in one)
             words = words_of([layer.kind for layer in alike], [layer.kind for layer in kinds.get(stack, alike)])
-            trees = [factored(half.terms) for half in one if half != 0]
-            formula, numbers = (" + ".join(written(tree, style) for tree in trees) for style in (PRODUCTS, in_numbers(PRODUCTS, walk.values)))
+            trees = [factor(half.terms) for half in one if half != 0]
+            formula, numbers = (" + ".join(format_formula(tree, style) for tree in trees) for style in (PRODUCTS, substitute(PRODUCTS, walk.values)))
             all, used = layers * experts * size, layers * visited * size
             yield Visit(component, layers, words, experts, visited, least, formula, numbers, size, all, used, all - used)

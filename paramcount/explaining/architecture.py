@@ -11,12 +11,12 @@ from types import FunctionType, MethodType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from paramcount.architectures import architecture
-from paramcount.counting.sum_weights import Sums, walked
-from paramcount.errors import ParamcountError, few, near, printable, shown
+from paramcount.counting.sum_weights import Sums, sum_weights
+from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, make_printable
 from paramcount.huggingface.fields import read
 from paramcount.huggingface.multimodal import TOWERS
 from paramcount.sizes import Sizes, Tower, inner_configs
-from paramcount.symbolic.polynomials import Polynomial, symbols
+from paramcount.symbolic.polynomials import Polynomial, make_symbols
 
 NAMED_PARTS = ("language", "tower")
 TRIAL = 6  # a number in the place of a size that the structure depends on, while it is found out which that is
@@ -65,7 +65,7 @@ class Open:
             value = kind.tried[0]
         if name in inner_configs(cls):
             return None if value is None else Open(class_of(cls, name, path, value), known, self.asked, f"{path}.")
-        return symbols(path)[0] if value is True and kind != FLAG else value
+        return make_symbols(path)[0] if value is True and kind != FLAG else value
 
 
 def class_of(cls: type[Sizes], name: str, path: str, value: Any) -> type[Sizes]:
@@ -78,7 +78,7 @@ def class_of(cls: type[Sizes], name: str, path: str, value: Any) -> type[Sizes]:
             raise error.at(path) from None
     if inner is Tower:
         if not isinstance(value, str) or value not in TOWERS:
-            raise ParamcountError(f"= {shown(value)}", where=path, expected=few(TOWERS, value), nearest=near(value, TOWERS))
+            raise ParamcountError(f"= {describe_value(value)}", where=path, expected=list_names(TOWERS, value), nearest=find_nearest(value, TOWERS))
         module, tower = TOWERS[value]
         found: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), tower)
         return found
@@ -200,7 +200,7 @@ def result(cls: type[Sizes], known: Known) -> Result:
     while True:
         c = Open(cls, {**known, **numbers})
         try:
-            found = walked(c, True)  # type: ignore[arg-type]
+            found = sum_weights(c, True)  # type: ignore[arg-type]
         except NO_WALK as error:
             size = stuck_on(cls, {**known, **numbers})
             if not size:
@@ -215,7 +215,7 @@ def stuck_on(cls: type[Sizes], known: Known) -> str:
     """The size that has to be a number for a declaration to go on; "" where it is no single one."""
     for path in sorted(open_sizes(cls, known), key=lambda path: not path.rpartition(".")[2].startswith("n_")):
         try:
-            walked(Open(cls, {**known, path: usual_number(cls, path)}), True)  # type: ignore[arg-type]
+            sum_weights(Open(cls, {**known, path: usual_number(cls, path)}), True)  # type: ignore[arg-type]
         except NO_WALK:
             continue
         return path
@@ -268,7 +268,7 @@ def given(cls: type[Sizes], structure: Mapping[str, Any]) -> dict[str, Any]:
 def unknown(owner: type[Sizes], path: str, name: str) -> ParamcountError:
     within = path.removesuffix(name)
     names = [within + field for field in owner.model_fields]
-    return ParamcountError(f"unknown name {printable(path, 60)}", expected=few(names, path), nearest=near(path, names))
+    return ParamcountError(f"unknown name {make_printable(path, 60)}", expected=list_names(names, path), nearest=find_nearest(path, names))
 
 
 def fits(owner: type[Sizes], name: str, path: str, known: Known) -> None:
@@ -294,4 +294,4 @@ def fits(owner: type[Sizes], name: str, path: str, known: Known) -> None:
         case _:
             right = whole or isinstance(value, tuple)  # of a few architectures, one for each layer
     if not right:
-        raise ParamcountError(f"= {shown(value)}", where=path, expected=kind.expected if kind else "a whole number or a symbol")
+        raise ParamcountError(f"= {describe_value(value)}", where=path, expected=kind.expected if kind else "a whole number or a symbol")

@@ -7,9 +7,9 @@ from itertools import combinations, product
 from math import prod
 from typing import NamedTuple
 
-from paramcount.counting.arithmetic import as_sum
-from paramcount.counting.quantisation.scales import Scheme, blocks, scales_of
-from paramcount.counting.tensors import TOWERS, Tensor, component
+from paramcount.counting.arithmetic import format_sum
+from paramcount.counting.quantisation.scales import Scheme, count_blocks, make_scales
+from paramcount.counting.tensors import TOWERS, Tensor, qualify_component
 from paramcount.flow import Repeat
 
 JOINS = ("eh_proj.weight", "input_proj.weight")  # of an MTP layer: what joins the hidden state with the next token
@@ -49,7 +49,7 @@ class Candidate(NamedTuple):
 
     @property
     def cause(self) -> Cause:
-        items = tuple(Item(name, self.sign * elements(tensors), as_sum(tensors)) for name, tensors in self.items)
+        items = tuple(Item(name, self.sign * elements(tensors), format_sum(tensors)) for name, tensors in self.items)
         return Cause(self.name, self.units, self.note, items)
 
 
@@ -95,7 +95,7 @@ def of(tensors: Iterable[Tensor], *names: str) -> tuple[Tensor, ...]:
 
 
 def overview(tensor: Tensor) -> str:
-    return component(tensor.part, tensor.component).partition(".")[0]
+    return qualify_component(tensor.part, tensor.component).partition(".")[0]
 
 
 def named(tensors: Iterable[Tensor], *more: str) -> frozenset[str]:
@@ -149,7 +149,7 @@ def padding(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
         return
     found: dict[tuple[int, ...], list[int]] = {}
     for multiple in MULTIPLES:
-        rows = tuple(multiple * blocks(tensor.shape[0], multiple) for tensor in held)
+        rows = tuple(multiple * count_blocks(tensor.shape[0], multiple) for tensor in held)
         found.setdefault(rows, []).append(multiple)
     for rows, multiples in found.items():
         added = tuple(t._replace(shape=(n - t.shape[0], *t.shape[1:])) for t, n in zip(held, rows) if n > t.shape[0])
@@ -193,7 +193,7 @@ def buffers(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
 def scales(tensors: Sequence[Tensor], scheme: Scheme | None) -> Iterator[Candidate]:
     """The scales of quantised weights, those of MTP layers where these stand beside."""
     if scheme:
-        found = [stored for tensor in tensors if (stored := scales_of(tensor, scheme))]
+        found = [stored for tensor in tensors if (stored := make_scales(tensor, scheme))]
         model, mtp = (tuple(tensor for tensor in found if (tensor.part == "mtp") == beside) for beside in (False, True))
         name = f"{scheme.method.upper()} scales"
         yield Candidate(name, 1, (("", model),), named((), "scales", *(["mtp"] if mtp else [])))

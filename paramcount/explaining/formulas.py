@@ -9,9 +9,9 @@ from typing import Any
 
 from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES, architecture
-from paramcount.counting.count import COMPONENTS, PARTS, from_sums
-from paramcount.counting.sum_weights import UNWALKED, Sums, walked
-from paramcount.errors import ParamcountError, few, near, printable, shown
+from paramcount.counting.count import COMPONENTS, PARTS, build_count
+from paramcount.counting.sum_weights import UNWALKED, Sums, sum_weights
+from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, make_printable
 from paramcount.explaining import architecture as bare
 from paramcount.explaining.pieces import polynomial, walk
 from paramcount.sizes import Sizes
@@ -34,7 +34,7 @@ def architecture_formula(name: str, of: str, structure: Mapping[str, object]) ->
         known = bare.given(cls, dict(flat(structure)))
         sums = bare.sums(cls, known)
     except ParamcountError as error:
-        raise error.at(printable(name, 60)) from None
+        raise error.at(make_printable(name, 60)) from None
     return picked(sums, bare.Open(cls, known), cls, of)
 
 
@@ -54,7 +54,7 @@ def names_architecture(spec: object) -> str | None:
 
 def with_architectures(error: ParamcountError, name: object) -> ParamcountError:
     """The error of an unknown model that might be an architecture, with the nearest of those too."""
-    nearest = near(name, ARCHITECTURES) if isinstance(name, str) else ()
+    nearest = find_nearest(name, ARCHITECTURES) if isinstance(name, str) else ()
     if not nearest:
         return error
     expected = f"{error.expected}, or an architecture"
@@ -67,16 +67,16 @@ def model_formula(model: Model, of: str, structure: Mapping[str, object]) -> Pol
     if wanted:
         model = change_sizes(model, wanted)
     found = walk(model.sizes, model.reading.head, frozenset(path for path, value in wanted.items() if type(value) is int))
-    return picked(walked(found.c, model.reading.head), found.c, type(model.sizes), of, model.sizes)
+    return picked(sum_weights(found.c, model.reading.head), found.c, type(model.sizes), of, model.sizes)
 
 
 def picked(sums: Sums, c: Any, cls: type[Sizes], of: str, sizes: Sizes | None = None) -> Polynomial:
     """One of the numbers of a count."""
     if not isinstance(of, str):
-        raise ParamcountError(f"= {shown(of)}", where="of", expected="a text: total, active, qkv, qkv.q, …")
+        raise ParamcountError(f"= {describe_value(of)}", where="of", expected="a text: total, active, qkv, qkv.q, …")
     if of == "legacy_buffers":
         return legacy(c, cls, sizes)
-    count = from_sums(sums, NO_LEGACY, "", True)  # type: ignore[arg-type]
+    count = build_count(sums, NO_LEGACY, "", True)  # type: ignore[arg-type]
     if of in COUNTS:
         return polynomial(getattr(count, of))
     if of in COMPONENTS or of in count.details:
@@ -86,7 +86,9 @@ def picked(sums: Sums, c: Any, cls: type[Sizes], of: str, sizes: Sizes | None = 
     inside = [n for name, n in count.details.items() if name.startswith(f"{of}.")]  # of "vision.mlp"
     if not inside:
         known = (*COUNTS, *COMPONENTS, *count.details, *count.parts)
-        raise ParamcountError(f"= {shown(of)}", where="of", expected=few((*COUNTS, *COMPONENTS, *PARTS[:-1]), of), nearest=near(of, known))
+        raise ParamcountError(
+            f"= {describe_value(of)}", where="of", expected=list_names((*COUNTS, *COMPONENTS, *PARTS[:-1]), of), nearest=find_nearest(of, known)
+        )
     return polynomial(sum(inside))
 
 

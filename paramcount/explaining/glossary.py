@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paramcount.sizes import Sizes, key_of
+from paramcount.sizes import Sizes, get_key
 
 MEANINGS = {
     "vocab_size": "rows of the token table",
@@ -86,5 +86,5 @@ def meaning(sizes: Sizes, path: str) -> tuple[str, str]:
     name, _, rest = path.partition(".")
     if rest:
         return meaning(getattr(sizes, name), rest)
-    keys = [key.removeprefix("/") if key[0] == "/" or not sizes.section else f"{sizes.section}.{key}" for key in key_of(type(sizes), name).spellings(name)]
+    keys = [key.removeprefix("/") if key[0] == "/" or not sizes.section else f"{sizes.section}.{key}" for key in get_key(type(sizes), name).spellings(name)]
     return MEANINGS.get(name, ""), " or ".join(keys)

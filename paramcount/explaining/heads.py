@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from paramcount.counting.sum_weights import flows
+from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
 from paramcount.explaining.build import legend, size
 from paramcount.explaining.explanation import Explanation, Line
 from paramcount.explaining.layers import Stack, chosen, ranges, stacks
 from paramcount.explaining.lines import Share, component, line
 from paramcount.explaining.pieces import Piece, Walk, polynomial
-from paramcount.flow import Data, Repeat, Size, Weight, list_steps, multiply, width_of
+from paramcount.flow import Data, Repeat, Size, Weight, last_size, list_steps, multiply
 from paramcount.flow.walk import name_stacks
 from paramcount.zoo import Model
 from paramcount.zoo.what_if import said
@@ -82,7 +82,7 @@ def one_head(model: Model, found: Walk, layer: int | str | None) -> Explanation:
 
 def attentions(model: Model, found: Walk) -> Iterator[Attention]:
     """Every attention of every kind of layer."""
-    for out, flow_part in flows(found.c, model.reading.head):
+    for out, flow_part in list_flows(found.c, model.reading.head):
         all_steps = list_steps(out, flow_part)
         named = name_stacks(all_steps)
         for data, _, repeats, part in all_steps:
@@ -136,7 +136,7 @@ def components_of(data: Data) -> set[str]:
 def shares_of(data: Data, after: list[Data], n_heads: Size) -> Iterator[Matrix]:
     """What a head has of the weights of one operation. `after`: what a fused matrix is split into. `n_heads`: a width of as many is a
     number for each head."""
-    d_in = width_of(data.inputs[0]) if data.op == "linear" else 1
+    d_in = last_size(data.inputs[0]) if data.op == "linear" else 1
     for weight in data.weights:
         if weight.component.partition(".")[0] != "qkv":
             continue

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from paramcount.errors import LONGEST, ParamcountError, near, printable
+from paramcount.errors import LONGEST, ParamcountError, find_nearest, make_printable
 from paramcount.explaining.build import explanation
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.pieces import Walk
 from paramcount.flow import Repeat
-from paramcount.output.ranges import joined, spelled
+from paramcount.output.ranges import format_ranges, join_ranges
 from paramcount.zoo import Model
 
 Run = tuple[int, int]  # the first layer, and how many
@@ -41,7 +41,7 @@ class Stack(NamedTuple):
         kind = self.kinds[i].kind
         words = " ".join(str(word) for word in (kind if isinstance(kind, tuple) else (kind,)) if isinstance(word, str) and word != "layer")
         alike = f"like {ranges(self.runs[i])}" if sum(n for _, n in self.runs[i]) > 1 else "the only one of its kind"
-        return printable(f"{words}, {alike}" if words else alike, 100)
+        return make_printable(f"{words}, {alike}" if words else alike, 100)
 
 
 def one_layer(model: Model, found: Walk, layer: int | str) -> Explanation:
@@ -94,12 +94,12 @@ def chosen(model: Model, among: Sequence[Stack], layer: int | str) -> tuple[Stac
         name, _, number = number[:LONGEST].rpartition(".")
         named = {stack.title: stack for stack in among}
         if name not in named:
-            raise ParamcountError(f"= {printable(layer, 60)}", where="layer", expected=expected, nearest=near(name, named))
+            raise ParamcountError(f"= {make_printable(layer, 60)}", where="layer", expected=expected, nearest=find_nearest(name, named))
         stack = named[name]
     index = int(number) if number.isdecimal() and number.isascii() and len(number) < 10 else None
     kind = None if index is None else stack.kind_at(index)
     if index is None or kind is None:
-        raise ParamcountError(f"= {printable(layer, 60)}", where="layer", expected=expected)
+        raise ParamcountError(f"= {make_printable(layer, 60)}", where="layer", expected=expected)
     return stack, index, kind
 
 
@@ -109,7 +109,7 @@ def ranges(runs: Iterable[Run]) -> str:
     >>> ranges([(0, 3), (3, 1), (8, 2)])
     '0–3, 8–9'
     """
-    texts = spelled(joined(runs))
+    texts = format_ranges(join_ranges(runs))
     return ", ".join(texts if len(texts) <= MOST_RANGES else [*texts[: MOST_RANGES - 1], "…", texts[-1]])
 
 

@@ -7,12 +7,12 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from paramcount.counting.count import COMPONENTS, PARTS
-from paramcount.counting.tensors import TOWERS, place
-from paramcount.errors import printable
+from paramcount.counting.tensors import TOWERS, locate_component
+from paramcount.errors import make_printable
 from paramcount.explaining.explanation import Component, Line
 from paramcount.explaining.pieces import Piece, Walk, polynomial, value_of
 from paramcount.flow import Repeat, Size
-from paramcount.symbolic.factoring import LATEX, TEXT, factored, grouped, in_numbers, written
+from paramcount.symbolic.factoring import LATEX, TEXT, factor, format_formula, group_digits, substitute
 from paramcount.symbolic.polynomials import Polynomial
 
 DEEPEST = 1  # brackets within each other: a component with more is opened; by one more where it opens into tensors alone
@@ -46,11 +46,11 @@ def components(pieces: Sequence[Piece], walk: Walk) -> tuple[Component, ...]:
     kinds = kinds_of(pieces, walk)
     by_name: dict[str, list[Piece]] = {}
     for piece in pieces:
-        by_name.setdefault(place(piece.part, piece.component)[0], []).append(piece)
+        by_name.setdefault(locate_component(piece.part, piece.component)[0], []).append(piece)
     found = []
     for name in sorted(by_name, key=COMPONENTS.index):
         held = by_name[name]
-        of_tower = name in TOWERS and any("." in place(piece.part, piece.component)[1] for piece in held)
+        of_tower = name in TOWERS and any("." in locate_component(piece.part, piece.component)[1] for piece in held)
         own = tuple(lines(name, [piece for piece in held if piece.tied_to is None], walk, kinds, 2 if of_tower else 1))
         tied = next((piece.tied_to for piece in held if piece.tied_to), None)
         if own or tied:
@@ -86,7 +86,7 @@ def lines(name: str, pieces: Sequence[Piece], walk: Walk, kinds: Kinds, depth: i
 
 def opened(piece: Piece, depth: int) -> str:
     """The first names of "vision.qkv.q"; below them all the tensor's own."""
-    names = place(piece.part, piece.component)[1].split(".")
+    names = locate_component(piece.part, piece.component)[1].split(".")
     return piece.name if depth > len(names) else ".".join(names[:depth])
 
 
@@ -100,12 +100,12 @@ def long(formula: str, allowed: int) -> bool:
 
 
 def line(share: Share, component: str, detail: str, part: str, of: str) -> Line:
-    tree, values = factored(share.formula.terms), share.values
+    tree, values = factor(share.formula.terms), share.values
     return Line(
         component, detail, part, share.layers, of,
-        written(tree), written(tree, in_numbers(TEXT, values)),
+        format_formula(tree), format_formula(tree, substitute(TEXT, values)),
         value_of(share.formula, values), value_of(share.used, values), "",
-        written(tree, LATEX), written(tree, in_numbers(LATEX, values)),
+        format_formula(tree, LATEX), format_formula(tree, substitute(LATEX, values)),
     )  # fmt: skip
 
 
@@ -152,7 +152,7 @@ def named_number(number: Polynomial, words: str, walk: Walk) -> tuple[Polynomial
 
 
 def layers_words(n: int, words: str) -> str:
-    return " ".join(filter(None, [grouped(n), words, "layer" if n == 1 else "layers"]))
+    return " ".join(filter(None, [group_digits(n), words, "layer" if n == 1 else "layers"]))
 
 
 def words_of(some: Sequence[Hashable], every: Sequence[Hashable]) -> str:
@@ -171,7 +171,7 @@ def words_of(some: Sequence[Hashable], every: Sequence[Hashable]) -> str:
     words = [rows[0][i] for i in telling]
     if not words and len(rows) <= MOST_NAMED:
         words = [" or ".join(dict.fromkeys(" ".join(filter(None, row)) for row in rows))]
-    return " ".join(NO_LETTER.sub(" ", printable(" ".join(words), 60)).split())
+    return " ".join(NO_LETTER.sub(" ", make_printable(" ".join(words), 60)).split())
 
 
 def in_words(kind: Hashable) -> tuple[str, ...]:

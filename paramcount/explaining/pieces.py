@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
-from paramcount.counting.sum_weights import UNWALKED, flows, symbolic
+from paramcount.counting.sum_weights import UNWALKED, list_flows, make_symbolic
 from paramcount.flow import Repeat, Size, list_steps, list_weights
 from paramcount.flow.walk import name_stacks
 from paramcount.sizes import Sizes, inner_configs
@@ -91,7 +91,7 @@ def walk(sizes: Sizes, head: bool = True, given: frozenset[str] = frozenset()) -
     values = numbers(sizes)
     counted = walked(sizes, head)
     for kept in chosen(values, given):
-        c = symbolic(sizes, False, kept=kept)
+        c = make_symbolic(sizes, False, kept=kept)
         try:
             found = walked(c, head)
         except UNWALKED:
@@ -127,7 +127,7 @@ def same(found: list[Piece], counted: list[Piece], values: Mapping[str, int]) ->
 def walked(c: Any, head: bool) -> list[Piece]:
     """The pieces of a declaration, in the order the forward pass reads them."""
     found: list[Piece] = []
-    for out, part in flows(c, head):
+    for out, part in list_flows(c, head):
         stacks = name_stacks(list_steps(out, part))
         for record in list_weights(out, part):
             layer, expert = record.layer, record.expert

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from paramcount.counting.count import SCHEMA_VERSION, Count
-from paramcount.counting.tensors import Tensor, component
+from paramcount.counting.tensors import Tensor, qualify_component
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.render_text import active_sum, labels, latex, markdown, rows_of, said_below, text, title, told
 from paramcount.flow import Repeat
-from paramcount.output.numbers import short
+from paramcount.output.numbers import format_count
 from paramcount.output.tables import Column, Table
 
 
@@ -48,12 +48,14 @@ def tensors(name: str, count: Count) -> Table:
     rows = [
         [
             *(row.name, dimensions(row), repeats(row), row.copies, row.elements, row.parameters, row.note),
-            *(component(row.part, row.component), row.part, row.role, row.tied_to),
+            *(qualify_component(row.part, row.component), row.part, row.role, row.tied_to),
         ]
         for row in merged(count.tensors)
     ]
     columns = [Column(name, name, right=name in ("shape", "parameters"), only="" if name in shown else "csv") for name in names]
-    above = [f"{name}   {count.total:,} parameters ({short(count.total)}) in {sum(tensor.copies for tensor in count.tensors if owned(tensor)):,} tensors"]
+    above = [
+        f"{name}   {count.total:,} parameters ({format_count(count.total)}) in {sum(tensor.copies for tensor in count.tensors if owned(tensor)):,} tensors"
+    ]
     beside = (("MTP", count.mtp), ("buffers", count.buffers), ("legacy buffers", count.legacy_buffers))
     below = [f"total {count.total:,}", *(f"{what} {n:,}, in no total" for what, n in beside if n)]
     listed = [row.to_dict() | {"repeats": repeats(row), "elements": row.elements} for row in merged(count.tensors)]

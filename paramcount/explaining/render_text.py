@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from html import escape
 from itertools import zip_longest
 
-from paramcount.errors import printable
+from paramcount.errors import make_printable
 from paramcount.explaining.explanation import Component, Explanation, Line, Size, Visit
-from paramcount.output.numbers import short
+from paramcount.output.numbers import format_count
 from paramcount.output.tables import Column, Table, render
-from paramcount.symbolic.factoring import escaped, grouped, latex_name, latex_number
+from paramcount.symbolic.factoring import escape_name, group_digits, latex_name, latex_number
 
 LEFT = 20  # columns for what a line is of
 NARROWEST = 60
@@ -21,7 +21,7 @@ GAP = "\u00a0"  # holds together what no line break may part
 
 def title(e: Explanation) -> str:
     of = f", {e.subject}" if e.subject else ""
-    return f"{e.name}{of}   {e.total:,} parameters{f' ({short(e.total)})' if e.total >= 1000 else ''}"
+    return f"{e.name}{of}   {e.total:,} parameters{f' ({format_count(e.total)})' if e.total >= 1000 else ''}"
 
 
 def labels(line: Line, within: Sequence[Line], component: str) -> list[str]:
@@ -42,7 +42,7 @@ def labels(line: Line, within: Sequence[Line], component: str) -> list[str]:
 
 def expert_factors(visit: Visit, experts: int) -> str:
     """58 layers × 256 experts × 3 × 7,168 × 2,048."""
-    one = grouped(visit.one) if re.search(r" [+−] ", visit.numbers) else visit.numbers
+    one = group_digits(visit.one) if re.search(r" [+−] ", visit.numbers) else visit.numbers
     layers = f"{visit.layers:,} layer{'s' * (visit.layers != 1)} × " if visit.layers != 1 else ""
     return f"{layers}{experts:,} expert{'s' * (experts != 1)} × {one}"
 
@@ -64,7 +64,7 @@ def heading(visit: Visit) -> str:
 
 
 def active_sum(e: Explanation) -> str:
-    return " − ".join([grouped(e.total), *(grouped(visit.rest) for visit in e.visits)])
+    return " − ".join([group_digits(e.total), *(group_digits(visit.rest) for visit in e.visits)])
 
 
 # ---- on a terminal
@@ -96,7 +96,7 @@ def wrapped(line: str, width: int) -> list[str]:
 
 def said_below(e: Explanation) -> list[str]:
     kept = [f"numbers on which the structure depends: {', '.join(f'{size.name} = {size.value:,}' for size in e.kept)}"] if e.kept else []
-    return [*kept, *map(printable, e.remarks)]
+    return [*kept, *map(make_printable, e.remarks)]
 
 
 def legend(sizes: Sequence[Size]) -> Table:
@@ -172,11 +172,11 @@ def markdown(e: Explanation) -> str:
     rows = [row for component in e.components for row in cells(component, component.name)]
     lines = [f"### {plain(title(e).replace('   ', ': '))}", ""] + [text for line in e.changes for text in (plain(line), "")]
     if e.sizes:
-        sizes = [[code(size.name), grouped(size.value), code(size.key), plain(size.meaning)] for size in e.sizes]
+        sizes = [[code(size.name), group_digits(size.value), code(size.key), plain(size.meaning)] for size in e.sizes]
         lines += [*pipes(["size", "value", "config.json", "meaning"], sizes, 1), ""]
     lines += pipes(head, [*rows, ["**total**", "", "", f"**{e.total:,}**"]], 3)
     for visit in e.visits:
-        sums = [[what, sum_, grouped(n)] for what, sum_, n in rows_of(visit)]
+        sums = [[what, sum_, group_digits(n)] for what, sum_, n in rows_of(visit)]
         lines += ["", f"{plain(heading(visit))}:", "", *pipes(["experts", "arithmetic", "parameters"], sums, 2)]
     if e.visits:
         lines += ["", f"Active: {active_sum(e)} = **{e.active:,}**"]
@@ -192,12 +192,12 @@ def cells(component: Component, *before: str) -> list[list[str]]:
     rows = []
     for line in component.lines:
         words = ", ".join([*before, *labels(line, component.lines, component.name)]) or line.of
-        rows.append([plain(words), code(line.formula) or plain(line.note), code(line.numbers), grouped(line.value)])
+        rows.append([plain(words), code(line.formula) or plain(line.note), code(line.numbers), group_digits(line.value)])
     return rows
 
 
 def plain(words: str) -> str:
-    return re.sub(r"([\\|`*_\[\]#])", r"\\\1", escape(printable(words, 400), quote=False))
+    return re.sub(r"([\\|`*_\[\]#])", r"\\\1", escape(make_printable(words, 400), quote=False))
 
 
 def code(words: str) -> str:
@@ -230,7 +230,7 @@ def latex(e: Explanation) -> str:
         blocks.append(rows)
     if e.visits:
         blocks[-1].append(rf"{upright('active')} &= {products(active_sum(e))} = {latex_number(e.active)}")
-    made = [f"% {printable(line)}" for line in (title(e), *e.changes, *said_below(e))] + [r"% needs \usepackage{amsmath}"]
+    made = [f"% {make_printable(line)}" for line in (title(e), *e.changes, *said_below(e))] + [r"% needs \usepackage{amsmath}"]
     for block in blocks:
         if block:
             made += [r"\begin{align*}", " \\\\\n".join(block), r"\end{align*}"]
@@ -238,7 +238,7 @@ def latex(e: Explanation) -> str:
 
 
 def upright(words: str) -> str:
-    return rf"\text{{{escaped(words)}}}" if words else ""
+    return rf"\text{{{escape_name(words)}}}" if words else ""
 
 
 def products(sum_: str) -> str:

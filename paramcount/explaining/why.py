@@ -8,10 +8,10 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from paramcount.counting.count import Count
-from paramcount.counting.quantisation.scales import scheme_of
-from paramcount.errors import ParamcountError, shown
+from paramcount.counting.quantisation.scales import get_scheme
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.explaining.causes import Candidate, Cause, candidates, stand_together, visited
-from paramcount.output.numbers import Figure, fits, parse
+from paramcount.output.numbers import Figure, match_figure, parse_figure
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.entries import Published
 
@@ -94,27 +94,27 @@ def about(model: Model, number: str | int) -> tuple[str | int, tuple[Published, 
 
     Raises: ParamcountError for what is no figure.
     """
-    figure = parse(number)
+    figure = parse_figure(number)
     if not 1 <= figure.value <= LARGEST:
-        raise ParamcountError(f"{shown(number)} is not a figure", expected=ACCEPTED)
-    return number, tuple(said for said in model.published if parse(said.value) == figure)
+        raise ParamcountError(f"{describe_value(number)} is not a figure", expected=ACCEPTED)
+    return number, tuple(said for said in model.published if parse_figure(said.value) == figure)
 
 
 def answer(model: Model, count: Count, number: str | int, said: tuple[Published, ...]) -> Why:
     """What a figure counts. `said`: where the entry lists it."""
-    figure = parse(number)
+    figure = parse_figure(number)
     listed = min(said, key=lambda published: quality(meaning(published.what, count), figure), default=None)
     what = listed.what if listed else None
     meant = meaning(what, count)
     counts = bases(count, what)
     causes = {base: causes_of(model, count, base, files=what in (*OPEN, "checkpoint")) for base in counts}
     stated = fewest(counts, causes, lambda value: value == meant) if quality(meant, figure) < len(FITS) else []
-    cut_off = what == "active" and bool(stated) and fits(stated[0].value, figure) == "truncated"  # conventions differ in `active`
-    rounding = fewest(counts, causes, lambda value: fits(value, figure) in FITS[:2]) if not stated or cut_off else []
-    found = stated or rounding or fewest(counts, causes, lambda value: fits(value, figure) is not None)
+    cut_off = what == "active" and bool(stated) and match_figure(stated[0].value, figure) == "truncated"  # conventions differ in `active`
+    rounding = fewest(counts, causes, lambda value: match_figure(value, figure) in FITS[:2]) if not stated or cut_off else []
+    found = stated or rounding or fewest(counts, causes, lambda value: match_figure(value, figure) is not None)
     plainer = None
     if not stated:
-        plainer = next((Account(base, n, (), n, "truncated") for base, n in counts.items() if found and found[0].causes and fits(n, figure)), None)
+        plainer = next((Account(base, n, (), n, "truncated") for base, n in counts.items() if found and found[0].causes and match_figure(n, figure)), None)
     accounts = merged(counts, found, figure)
     rounded = next(iter(merged(counts, rounding, figure)), None) if stated else None
     base = accounts[0].base if accounts else min(counts, key=lambda base: abs(counts[base] - figure.value))
@@ -140,7 +140,7 @@ def meaning(what: str | None, count: Count) -> int | None:
 
 def quality(value: int | None, figure: Figure) -> int:
     """How well a number fits a figure, the best first."""
-    fit = None if value is None else fits(value, figure)
+    fit = None if value is None else match_figure(value, figure)
     return FITS.index(fit) if fit else len(FITS)
 
 
@@ -148,7 +148,7 @@ def causes_of(model: Model, count: Count, base: str, *, files: bool) -> list[Can
     """What may explain a difference from this count. To what one token uses, nothing belongs that only files hold."""
     if base == "active":
         return candidates([visited(tensor) for tensor in count.tensors], files=False)
-    return candidates(count.tensors, scheme_of(model.release.quantisation if model.release else None, model.reading.unread), files=files)
+    return candidates(count.tensors, get_scheme(model.release.quantisation if model.release else None, model.reading.unread), files=files)
 
 
 class Sum(NamedTuple):
@@ -180,5 +180,5 @@ def merged(counts: Mapping[str, int], found: Iterable[Sum], figure: Figure) -> t
     alike: dict[tuple[str, int], list[tuple[Cause, ...]]] = {}
     for base, causes, value in found:
         alike.setdefault((base, value), []).append(tuple(candidate.cause for candidate in causes))
-    made = [Account(base, counts[base], first, value, str(fits(value, figure)), tuple(others)) for (base, value), (first, *others) in alike.items()]
+    made = [Account(base, counts[base], first, value, str(match_figure(value, figure)), tuple(others)) for (base, value), (first, *others) in alike.items()]
     return tuple(sorted(made, key=lambda account: abs(account.value - figure.value)))

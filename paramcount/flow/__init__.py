@@ -5,7 +5,7 @@ drawings read the operations. A declaration only adds, subtracts and multiplies 
 alike. This package knows nothing of configs, names or files.
 """
 
-from paramcount.flow.graph import Body, Data, Repeat, Size, Unreachable, Weight, Width, check_same_shape, multiply, width_of
+from paramcount.flow.graph import Body, Data, Repeat, Size, Unreachable, Weight, Width, check_same_shape, last_size, multiply
 from paramcount.flow.operations import (
     AttentionDetail,
     activate,
@@ -27,7 +27,35 @@ from paramcount.flow.operations import (
 from paramcount.flow.walk import Step, WeightRecord, list_steps, list_weights, sum_parameters
 
 __all__ = [
-    "AttentionDetail", "Body", "Data", "Repeat", "Size", "Step", "Unreachable", "Weight", "WeightRecord", "Width", "activate", "attend", "block",
-    "check_same_shape", "elementwise", "experts", "fused", "given", "join", "layers", "linear", "list_steps", "list_weights", "lookup",
-    "multiply", "norm", "rope", "scale", "split", "sum_parameters", "width_of",
+    "AttentionDetail",
+    "Body",
+    "Data",
+    "Repeat",
+    "Size",
+    "Step",
+    "Unreachable",
+    "Weight",
+    "WeightRecord",
+    "Width",
+    "activate",
+    "attend",
+    "block",
+    "check_same_shape",
+    "elementwise",
+    "experts",
+    "fused",
+    "given",
+    "join",
+    "last_size",
+    "layers",
+    "linear",
+    "list_steps",
+    "list_weights",
+    "lookup",
+    "multiply",
+    "norm",
+    "rope",
+    "scale",
+    "split",
+    "sum_parameters",
 ]  # fmt: skip

@@ -112,7 +112,7 @@ def multiply(sizes: Iterable[Size]) -> Size:
     return n
 
 
-def width_of(x: Data) -> Size:
+def last_size(x: Data) -> Size:
     """How many numbers stand behind the first axis: what a matrix over x reads."""
     return x.shape[1] if len(x.shape) == 2 else multiply(x.shape[1:])
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError
-from paramcount.flow.graph import Body, Data, Repeat, Size, Weight, Width, as_axes, check_same_shape, multiply, width_of
+from paramcount.flow.graph import Body, Data, Repeat, Size, Weight, Width, as_axes, check_same_shape, last_size, multiply
 
 
 def given(name: str, *shape: Size) -> Data:
@@ -21,7 +21,7 @@ def lookup(x: Data, name: str, component: str, rows: Size, width: Size, *, tied_
 def linear(x: Data, name: str, component: str, width: Width, *, bias: bool = False, transposed: bool = False, tied_to: str | None = None) -> Data:
     """A matrix over everything behind the first axis, stored [out, in] (`transposed`: [in, out])."""
     out = as_axes(width)
-    n, d_in = multiply(out), width_of(x)
+    n, d_in = multiply(out), last_size(x)
     weight = Weight(name + ".weight", component, (d_in, n) if transposed else (n, d_in), (), 0, tied_to)
     return Data("linear", (x,), x.shape[:1] + out, (weight, Weight(name + ".bias", component, (n,))) if bias else (weight,))
 
@@ -40,7 +40,7 @@ def fused(
     n = splits[0][1]
     for _, width in splits[1:]:
         n = n + width
-    d_in, first = width_of(x), splits[0][0]
+    d_in, first = last_size(x), splits[0][0]
     weights: tuple[Weight, ...] = (Weight(name + suffixes[0], first, (d_in, n) if transposed else (n, d_in), splits, int(transposed)),)
     if bias:
         weights += (Weight(name + suffixes[1], first, (n,), splits),)

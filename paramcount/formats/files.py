@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from paramcount.errors import ParamcountError, printable
+from paramcount.errors import ParamcountError, make_printable
 
 LFS = b"version https://git-lfs"
 
@@ -22,7 +22,7 @@ KNOWN = (
 )
 
 
-class State(NamedTuple):
+class FileState(NamedTuple):
     """Which file it is, and as of when."""
 
     device: int
@@ -31,25 +31,25 @@ class State(NamedTuple):
     written: int  # nanoseconds
 
 
-def state_of(file: BinaryIO) -> State:
+def get_file_state(file: BinaryIO) -> FileState:
     """Which file is open, how large it is and when it was last written."""
     found = os.fstat(file.fileno())
-    return State(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    return FileState(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def unchanged(path: Path, file: BinaryIO, state: State) -> None:
+def check_unchanged(path: Path, file: BinaryIO, state: FileState) -> None:
     """Raises: ParamcountError where the file that is open is not the one that it was."""
-    if state_of(file) != state:
-        raise ParamcountError("is another file by now", where=printable(path), expected="a file that stays as it is")
+    if get_file_state(file) != state:
+        raise ParamcountError("is another file by now", where=make_printable(path), expected="a file that stays as it is")
 
 
 @contextmanager
-def regular(path: Path, what: str) -> Iterator[BinaryIO]:
+def open_regular(path: Path, what: str) -> Iterator[BinaryIO]:
     """A file opened for reading. `what`: the kind of file that is expected.
 
     Raises: ParamcountError that names the file where it cannot be read or is no regular file.
     """
-    place = printable(path)
+    place = make_printable(path)
     try:
         try:
             is_file = stat.S_ISREG(path.stat().st_mode)
@@ -70,16 +70,16 @@ def read_text(path: Path, what: str, most: int) -> str:
 
     Raises: ParamcountError that names the file where it cannot be read, is no file, too large or not text.
     """
-    with regular(path, what) as file:
+    with open_regular(path, what) as file:
         size = os.fstat(file.fileno()).st_size or most
         data = file.read(min(size, most) + 1)  # whoever asks for more than there is takes memory for it
     try:
-        return decoded(data, what, most)
+        return decode_text(data, what, most)
     except ParamcountError as error:
-        raise error.at(printable(path)) from None
+        raise error.at(make_printable(path)) from None
 
 
-def decoded(data: bytes, what: str, most: int) -> str:
+def decode_text(data: bytes, what: str, most: int) -> str:
     """Bytes as text. A known format that is none is named."""
     for start, name in KNOWN:
         if data.startswith(start):
@@ -94,7 +94,7 @@ def decoded(data: bytes, what: str, most: int) -> str:
         raise ParamcountError("is not text", expected=f"{what} in UTF-8") from None
 
 
-def expanded(path: str) -> Path:
+def expand_home(path: str) -> Path:
     """A path whose ~ is the home directory.
 
     Raises: ParamcountError where there is no such directory.
@@ -102,4 +102,4 @@ def expanded(path: str) -> Path:
     try:
         return Path(path).expanduser()
     except (RuntimeError, ValueError):  # ~nobody, and names that nobody can have
-        raise ParamcountError("cannot be read: no such home directory", where=printable(path)) from None
+        raise ParamcountError("cannot be read: no such home directory", where=make_printable(path)) from None

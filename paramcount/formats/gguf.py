@@ -18,9 +18,9 @@ from pathlib import Path
 from struct import Struct, calcsize, unpack
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
-from paramcount.errors import ParamcountError, as_list, printable, quoted, shown
-from paramcount.formats.files import KNOWN, State, regular, state_of
-from paramcount.formats.tensor_entries import LARGEST_HEADER, LARGEST_NUMBER, MOST_TENSORS, Stored, end_of, of_tensor
+from paramcount.errors import ParamcountError, describe_value, format_shape, make_printable, quote
+from paramcount.formats.files import KNOWN, FileState, get_file_state, open_regular
+from paramcount.formats.tensor_entries import LARGEST_HEADER, LARGEST_NUMBER, MOST_TENSORS, TensorEntry, check_layout, name_tensor
 
 WHAT = "a GGUF file"
 MOST_METADATA = 65_536  # models have about fifty
@@ -89,13 +89,13 @@ class GgufHeader(NamedTuple):
     """What stands in a file before its values."""
 
     path: Path
-    tensors: Mapping[str, Stored]  # in the header's order
+    tensors: Mapping[str, TensorEntry]  # in the header's order
     metadata: Mapping[str, Single]  # those of a single value
     arrays: Mapping[str, Array]
     split: Split | None
     alignment: int
     begins: int  # the byte of the file where the values begin
-    state: State
+    state: FileState
 
 
 def read_gguf(path: Path) -> GgufHeader:
@@ -103,11 +103,11 @@ def read_gguf(path: Path) -> GgufHeader:
 
     Raises: ParamcountError that names the file, and the tensor or the metadata where it is one.
     """
-    with regular(path, WHAT) as file:
+    with open_regular(path, WHAT) as file:
         try:
             return _header(path, file)
         except ParamcountError as error:
-            raise error.at(printable(path)) from None
+            raise error.at(make_printable(path)) from None
 
 
 def values_size(dtype: str, shape: Sequence[int]) -> int:
@@ -121,10 +121,10 @@ def values_size(dtype: str, shape: Sequence[int]) -> int:
     """
     values, size, _ = BLOCKS[dtype]
     if prod(n or 1 for n in shape) >= LARGEST_NUMBER:  # as the format's library counts, but where one is 0 too
-        raise ParamcountError(f"= {as_list(shape)}", where="shape", expected="fewer than 2^63 values")
+        raise ParamcountError(f"= {format_shape(shape)}", where="shape", expected="fewer than 2^63 values")
     row = shape[-1] if shape else 1
     if row % values:
-        raise ParamcountError(f"= {as_list(shape)} of {dtype}", where="shape", expected=f"rows, the last number, of a multiple of {values} values")
+        raise ParamcountError(f"= {format_shape(shape)} of {dtype}", where="shape", expected=f"rows, the last number, of a multiple of {values} values")
     return prod(shape) // values * size
 
 
@@ -183,7 +183,7 @@ class _Front:
 
 
 def _header(path: Path, file: BinaryIO) -> GgufHeader:
-    state = state_of(file)
+    state = get_file_state(file)
     size = state.size
     front = _Front(file, size)
     front.order = _order(front)
@@ -194,7 +194,7 @@ def _header(path: Path, file: BinaryIO) -> GgufHeader:
     metadata, arrays = _metadata(front, n_metadata)
     alignment = _alignment(metadata)
     tensors = _tensors(front, n_tensors)
-    end = end_of(tensors, alignment)
+    end = check_layout(tensors, alignment)
     begins = _filled(front.at, alignment)
     least = begins + end if end else front.at
     if not least <= size <= begins + _filled(end, alignment):
@@ -288,14 +288,14 @@ def _name(front: _Front, place: str, most: int) -> str:
     except ParamcountError as error:
         raise error.at(f"{place}: its name") from None
     if not name or not name.isprintable():
-        raise ParamcountError(f"its name = {quoted(name)}", where=place, expected="printable characters")
+        raise ParamcountError(f"its name = {quote(name)}", where=place, expected="printable characters")
     return name
 
 
 def _alignment(metadata: Mapping[str, Single]) -> int:
     found = metadata.get(ALIGNMENT, 32)
     if not isinstance(found, int) or not found or found & (found - 1):
-        raise ParamcountError(f"= {shown(found)}", where=f"metadata {ALIGNMENT}", expected="a power of 2")
+        raise ParamcountError(f"= {describe_value(found)}", where=f"metadata {ALIGNMENT}", expected="a power of 2")
     return found
 
 
@@ -304,20 +304,20 @@ def _filled(n: int, alignment: int) -> int:
     return -(-n // alignment) * alignment
 
 
-def _tensors(front: _Front, n: int) -> dict[str, Stored]:
-    found: dict[str, Stored] = {}
+def _tensors(front: _Front, n: int) -> dict[str, TensorEntry]:
+    found: dict[str, TensorEntry] = {}
     for i in range(n):
         name = _name(front, f"tensor {i + 1:,}", LONGEST_NAME)
         if name in found:
-            raise ParamcountError("stands a second time", where=of_tensor(name), expected="every name once")
+            raise ParamcountError("stands a second time", where=name_tensor(name), expected="every name once")
         try:
             found[name] = _tensor(front)
         except ParamcountError as error:
-            raise error.at(of_tensor(name)) from None
+            raise error.at(name_tensor(name)) from None
     return found
 
 
-def _tensor(front: _Front) -> Stored:
+def _tensor(front: _Front) -> TensorEntry:
     (axes,) = front.numbers("I")
     if axes > MOST_AXES:
         raise ParamcountError(f"has {axes:,} axes", expected=f"at most {MOST_AXES}")
@@ -326,7 +326,7 @@ def _tensor(front: _Front) -> Stored:
         removed = f", {REMOVED[kind]}, which GGUF has no more" if kind in REMOVED else ""
         raise ParamcountError(f"is of type {kind:,}{removed}", expected=", ".join(f"{i} {name}" for i, name in sorted(TYPES.items())))
     shape = tuple(reversed(sizes))
-    return Stored(TYPES[kind], shape, start, start + values_size(TYPES[kind], shape))
+    return TensorEntry(TYPES[kind], shape, start, start + values_size(TYPES[kind], shape))
 
 
 def _split(metadata: Mapping[str, Single]) -> Split | None:
@@ -339,9 +339,9 @@ def _whole(metadata: Mapping[str, Single], key: str, below: int) -> int:
     found = metadata.get(key)
     if type(found) is not int or not 0 <= found < below:
         most = "" if below == LARGEST_NUMBER else f" to {below - 1:,}"
-        raise ParamcountError("is missing" if found is None else f"= {shown(found)}", where=f"metadata {key}", expected=f"a whole number from 0{most}")
+        raise ParamcountError("is missing" if found is None else f"= {describe_value(found)}", where=f"metadata {key}", expected=f"a whole number from 0{most}")
     return found
 
 
 def _of_metadata(key: str) -> str:
-    return f"metadata {printable(key, 100)}"
+    return f"metadata {make_printable(key, 100)}"

@@ -15,11 +15,11 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from paramcount.errors import ParamcountError, as_list, near, printable, quoted, shown
-from paramcount.formats.files import KNOWN, State, regular, state_of, unchanged
-from paramcount.formats.piecewise_json import ended, members, string
-from paramcount.formats.strict_json import loads
-from paramcount.formats.tensor_entries import LARGEST_HEADER, LARGEST_NUMBER, Stored, end_of, of_tensor
+from paramcount.errors import ParamcountError, describe_value, find_nearest, format_shape, make_printable, quote
+from paramcount.formats.files import KNOWN, FileState, check_unchanged, get_file_state, open_regular
+from paramcount.formats.piecewise_json import expect_end, parse_members, parse_string
+from paramcount.formats.strict_json import parse_json
+from paramcount.formats.tensor_entries import LARGEST_HEADER, LARGEST_NUMBER, TensorEntry, check_layout, name_tensor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,10 +55,10 @@ class Header(NamedTuple):
     """What stands in a file before its values."""
 
     path: Path
-    tensors: Mapping[str, Stored]  # in the header's order
+    tensors: Mapping[str, TensorEntry]  # in the header's order
     metadata: Mapping[str, str]
     begins: int  # the byte of the file where the values begin
-    state: State
+    state: FileState
 
 
 def read_header(path: Path) -> Header:
@@ -66,9 +66,9 @@ def read_header(path: Path) -> Header:
 
     Raises: ParamcountError that names the file, and the tensor where it is one.
     """
-    place = printable(path)
-    with regular(path, WHAT) as file:
-        state = state_of(file)
+    place = make_printable(path)
+    with open_regular(path, WHAT) as file:
+        state = get_file_state(file)
         size = state.size
         data = file.read(8)
         length = _header_length(data, size, place)
@@ -78,7 +78,7 @@ def read_header(path: Path) -> Header:
             raise ParamcountError("became shorter while it was read", expected=WHAT)
         text = _text(header)
         del header  # as long as the text is
-        tensors, metadata, end = tensors_of(text)
+        tensors, metadata, end = parse_tensors(text)
         if end != size - 8 - length:
             held = f"its tensors end after {end:,} bytes of values, the file after {size - 8 - length:,}"
             raise ParamcountError(held, expected="as many as its tensors take")
@@ -112,13 +112,13 @@ def _text(header: bytes) -> str:
         raise ParamcountError(f"its header is not text at byte {error.start:,}", expected="JSON in UTF-8") from None
 
 
-def tensors_of(text: str) -> tuple[dict[str, Stored], dict[str, str], int]:
+def parse_tensors(text: str) -> tuple[dict[str, TensorEntry], dict[str, str], int]:
     """The tensors of a header's JSON, its metadata, and how many bytes of values they fill, from the first to the last without a gap.
 
     It is read entry by entry: what a hostile one holds is refused before it takes memory.
 
-    >>> tensors_of('{"wpe.weight": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}')
-    ({'wpe.weight': Stored(dtype='F32', shape=(2, 3), start=0, stop=24)}, {}, 24)
+    >>> parse_tensors('{"wpe.weight": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}')
+    ({'wpe.weight': TensorEntry(dtype='F32', shape=(2, 3), start=0, stop=24)}, {}, 24)
 
     Units: bytes
     Raises: ParamcountError that names the tensor.
@@ -126,23 +126,23 @@ def tensors_of(text: str) -> tuple[dict[str, Stored], dict[str, str], int]:
     metadata: dict[str, str] = {}
     shapes: dict[str, tuple[int, ...]] = {}
 
-    def entry(name: str, at: int) -> tuple[Stored | None, int]:
+    def entry(name: str, at: int) -> tuple[TensorEntry | None, int]:
         if name != "__metadata__":
             return _tensor(name, text, at)
-        found, at = members(text, at, lambda key, at: string(text, at))
+        found, at = parse_members(text, at, lambda key, at: parse_string(text, at))
         metadata.update(found)
         return None, at
 
     try:
-        found, at = members(text, 0, entry, lambda at: _usual(text, at, shapes))
-        ended(text, at)
+        found, at = parse_members(text, 0, entry, lambda at: _usual(text, at, shapes))
+        expect_end(text, at)
     except ParamcountError as error:
         raise error if error.where else error.at("header") from None
     tensors = {name: stored for name, stored in found.items() if stored is not None}
-    return tensors, metadata, end_of(tensors)
+    return tensors, metadata, check_layout(tensors)
 
 
-def _usual(text: str, at: int, shapes: dict[str, tuple[int, ...]]) -> tuple[str, Stored, int] | None:
+def _usual(text: str, at: int, shapes: dict[str, tuple[int, ...]]) -> tuple[str, TensorEntry, int] | None:
     """A tensor's name and entry as the format's library writes them, read at once; None for all others and for whatever is wrong.
 
     `shapes`: those read before, by their text, for most are the same.
@@ -159,53 +159,53 @@ def _usual(text: str, at: int, shapes: dict[str, tuple[int, ...]]) -> tuple[str,
         return None
     if 0 in shape and prod(n or 1 for n in shape) >= LARGEST_NUMBER // 8:
         return None
-    return name, Stored(DTYPES[dtype], shape, start, stop), usual.end()
+    return name, TensorEntry(DTYPES[dtype], shape, start, stop), usual.end()
 
 
-def _tensor(name: str, text: str, at: int) -> tuple[Stored, int]:
+def _tensor(name: str, text: str, at: int) -> tuple[TensorEntry, int]:
     """The entry of a tensor that begins at `at`, and where it ends."""
     entry = ENTRY.match(text, at)
     if entry is None:
-        raise ParamcountError("is described by something else", where=of_tensor(name), expected='{"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}')
+        raise ParamcountError("is described by something else", where=name_tensor(name), expected='{"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}')
     try:
-        return _stored(loads(entry[0])), entry.end()
+        return _make_entry(parse_json(entry[0])), entry.end()
     except ParamcountError as error:
-        raise error.at(of_tensor(name)) from None
+        raise error.at(name_tensor(name)) from None
 
 
-def _stored(fields: Mapping[str, Any]) -> Stored:
+def _make_entry(fields: Mapping[str, Any]) -> TensorEntry:
     if fields.keys() ^ KEYS:
         for key in (*KEYS, *fields):
             if key not in fields:
                 raise ParamcountError("is missing", where=key, expected=", ".join(KEYS))
             if key not in KEYS:
-                raise ParamcountError(f"unknown key {quoted(key)}", expected=", ".join(KEYS), nearest=near(key, KEYS))
+                raise ParamcountError(f"unknown key {quote(key)}", expected=", ".join(KEYS), nearest=find_nearest(key, KEYS))
     dtype, shape, offsets = (fields[key] for key in KEYS)
     if not isinstance(dtype, str) or dtype not in BITS:
-        raise ParamcountError(f"= {shown(dtype)}", where="dtype", expected=", ".join(BITS), nearest=near(dtype, BITS))
+        raise ParamcountError(f"= {describe_value(dtype)}", where="dtype", expected=", ".join(BITS), nearest=find_nearest(dtype, BITS))
     if not isinstance(shape, list) or len(shape) > MOST_AXES or not all(map(_is_size, shape)):
-        raise ParamcountError(f"= {_listed(shape)}", where="shape", expected=f"a list of at most {MOST_AXES} whole numbers from 0")
+        raise ParamcountError(f"= {_format_list(shape)}", where="shape", expected=f"a list of at most {MOST_AXES} whole numbers from 0")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_size, offsets)) or offsets[0] > offsets[1]:
-        raise ParamcountError(f"= {_listed(offsets)}", where="data_offsets", expected="where its values begin and end, two whole numbers from 0")
+        raise ParamcountError(f"= {_format_list(offsets)}", where="data_offsets", expected="where its values begin and end, two whole numbers from 0")
     if prod(n or 1 for n in shape) * BITS[dtype] >= 8 * LARGEST_NUMBER:  # as NumPy counts, where one is 0 too
-        raise ParamcountError(f"= {_listed(shape)} of {dtype}", where="shape", expected="fewer than 2^63 bytes")
+        raise ParamcountError(f"= {_format_list(shape)} of {dtype}", where="shape", expected="fewer than 2^63 bytes")
     start, stop = offsets
     size, rest = divmod(prod(shape) * BITS[dtype], 8)
     if rest or size != stop - start:
         takes = "no whole number of bytes" if rest else f"{size:,} bytes"
-        raise ParamcountError(f"{dtype} {_listed(shape)} takes {takes}, its offsets hold {stop - start:,}", expected="as many bytes as its values take")
-    return Stored(DTYPES[dtype], tuple(shape), start, stop)
+        raise ParamcountError(f"{dtype} {_format_list(shape)} takes {takes}, its offsets hold {stop - start:,}", expected="as many bytes as its values take")
+    return TensorEntry(DTYPES[dtype], tuple(shape), start, stop)
 
 
 def _is_size(value: object) -> bool:
     return type(value) is int and 0 <= value < LARGEST_NUMBER
 
 
-def _listed(value: object) -> str:
-    return printable(as_list(map(shown, value)), 80) if isinstance(value, list) else shown(value)
+def _format_list(value: object) -> str:
+    return make_printable(format_shape(map(describe_value, value)), 80) if isinstance(value, list) else describe_value(value)
 
 
-def bits(header: Header, name: str) -> Array:
+def map_bits(header: Header, name: str) -> Array:
     """The values of a tensor as they are stored, mapped from the file and read-only; of BF16 the bits, as whole numbers.
 
     Raises: ParamcountError where NumPy has no such type, where the file is another by now, or cannot be mapped.
@@ -213,21 +213,21 @@ def bits(header: Header, name: str) -> Array:
     import numpy as np
 
     stored = header.tensors[name]
-    place = f"{printable(header.path)}: {of_tensor(name)}"
+    place = f"{make_printable(header.path)}: {name_tensor(name)}"
     if stored.dtype not in NUMPY:
         raise ParamcountError(f"its values are of type {stored.dtype}", where=place, expected=", ".join(NUMPY))
-    with regular(header.path, WHAT) as file:
-        unchanged(header.path, file, header.state)
+    with open_regular(header.path, WHAT) as file:
+        check_unchanged(header.path, file, header.state)
         if stored.start == stored.stop:
             return np.empty(stored.shape, NUMPY[stored.dtype])  # NumPy before 2.2 maps no empty piece where a page begins
         return np.memmap(file, NUMPY[stored.dtype], "r", header.begins + stored.start, stored.shape).view(np.ndarray)
 
 
-def widened(found: Array, dtype: str) -> Array:
-    """What `bits` gives as numbers: BF16 is the upper half of a float32.
+def widen_bf16(found: Array, dtype: str) -> Array:
+    """What `map_bits` gives as numbers: BF16 is the upper half of a float32.
 
     >>> import numpy as np
-    >>> widened(np.array([0x3F80, 0xC040], dtype="<u2"), "BF16").tolist()
+    >>> widen_bf16(np.array([0x3F80, 0xC040], dtype="<u2"), "BF16").tolist()
     [1.0, -3.0]
     """
     if dtype != "BF16":
@@ -237,6 +237,6 @@ def widened(found: Array, dtype: str) -> Array:
     return wide.view("<f4")
 
 
-def array(header: Header, name: str) -> Array:
+def read_array(header: Header, name: str) -> Array:
     """The values of a tensor as numbers; only those of BF16 are copied. Shapes: as stored"""
-    return widened(bits(header, name), header.tensors[name].dtype)
+    return widen_bf16(map_bits(header, name), header.tensors[name].dtype)

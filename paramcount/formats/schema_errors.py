@@ -6,29 +6,29 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
-from paramcount.errors import ParamcountError, few, near, shown
+from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 
-def from_pydantic(error: ValidationError, schema: type[BaseModel]) -> ParamcountError:
+def convert_validation_error(error: ValidationError, schema: type[BaseModel]) -> ParamcountError:
     """The first thing a schema refused, as one line. An unknown field comes first: it is often the missing one, misspelt."""
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     first = errors[0]
-    steps, known = _place(first, schema)
+    steps, known = _locate(first, schema)
     where = ".".join(steps)
     if first["type"] == "extra_forbidden":
-        return ParamcountError("is not a field", where=where, expected=few(known, steps[-1]), nearest=near(steps[-1], known))
+        return ParamcountError("is not a field", where=where, expected=list_names(known, steps[-1]), nearest=find_nearest(steps[-1], known))
     if first["type"] == "missing":
         return ParamcountError("is missing", where=where, expected="every field written out")
     if first["type"] == "invalid_key":
         return ParamcountError("is not a field", where=where, expected="names of fields")
-    alike = [e for e in errors if _place(e, schema)[0] == steps]  # a field of several types has an error for each of them
-    return ParamcountError(f"= {shown(first['input'])}", where=where, expected=" or ".join(dict.fromkeys(map(_accepted, alike))))
+    alike = [e for e in errors if _locate(e, schema)[0] == steps]  # a field of several types has an error for each of them
+    return ParamcountError(f"= {describe_value(first['input'])}", where=where, expected=" or ".join(dict.fromkeys(map(_describe_expected, alike))))
 
 
-def _place(error: ErrorDetails, schema: type[BaseModel]) -> tuple[list[str], list[str]]:
+def _locate(error: ErrorDetails, schema: type[BaseModel]) -> tuple[list[str], list[str]]:
     """The steps to a value as a file has them, without the names pydantic gives to alternatives, and the fields known there."""
     steps: list[str] = []
     block, known = schema, list(schema.model_fields)
@@ -43,7 +43,7 @@ def _place(error: ErrorDetails, schema: type[BaseModel]) -> tuple[list[str], lis
     return steps, known
 
 
-def _accepted(error: ErrorDetails) -> str:
+def _describe_expected(error: ErrorDetails) -> str:
     limits = error.get("ctx", {})
     match error["type"]:
         case "value_error" if isinstance(limits["error"], ParamcountError):

@@ -7,17 +7,17 @@ import re
 from math import isinf
 from typing import Any
 
-from paramcount.errors import ParamcountError, printable
+from paramcount.errors import ParamcountError, make_printable
 
 LONGEST_NUMBER = 100
 DEEPEST = 100  # levels; what Python itself takes differs from version to version
 TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)  # strings whole, so that brackets in them do not count
 
 
-def loads(text: str) -> dict[str, Any]:
+def parse_json(text: str) -> dict[str, Any]:
     """The object in a JSON text. `Infinity` is read, as time_step_limit of state-space models has it; NaN and 1e400 are refused.
 
-    >>> loads('{"hidden_size": 768, "rope_scaling": null}')
+    >>> parse_json('{"hidden_size": 768, "rope_scaling": null}')
     {'hidden_size': 768, 'rope_scaling': None}
 
     Raises: ParamcountError with the line.
@@ -36,7 +36,7 @@ def loads(text: str) -> dict[str, Any]:
 
 def describe_syntax_error(text: str, error: json.JSONDecodeError) -> ParamcountError:
     """What is wrong with a text that is no JSON, in the same words on every version of Python: since 3.13 it knows trailing commas."""
-    at, problem = error.pos, f"is not JSON: {printable(error.msg, 60)}"
+    at, problem = error.pos, f"is not JSON: {make_printable(error.msg, 60)}"
     before = text[:at].rstrip()
     if at >= len(text.rstrip()) and text.strip():
         problem = "ends in the middle"
@@ -73,7 +73,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise ParamcountError(f"the key {printable(key, 60)} a second time", expected="every key once")
+                raise ParamcountError(f"the key {make_printable(key, 60)} a second time", expected="every key once")
             seen.add(key)
     return found
 
@@ -87,7 +87,7 @@ def _int(text: str) -> int:
 def _float(text: str) -> float:
     value = float(text) if len(text) <= 10 * LONGEST_NUMBER else float("inf")
     if isinf(value):
-        raise ParamcountError(f"{printable(text, 40)} is beyond every number", expected="a number")
+        raise ParamcountError(f"{make_printable(text, 40)} is beyond every number", expected="a number")
     return value
 
 

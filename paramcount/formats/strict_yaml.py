@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from paramcount.errors import ParamcountError, printable, quoted
+from paramcount.errors import ParamcountError, make_printable, quote
 from paramcount.formats.files import read_text
 
 LARGEST_FILE = 1 << 20  # bytes: a zoo entry has two or three thousand
@@ -23,33 +23,33 @@ LONGEST_NUMBER = 100
 FORBIDDEN = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # YAML 1.1, section 4.1.1
 
 
-def load_file(path: Path, until: str = "") -> dict[str, Any]:
+def read_yaml(path: Path, until: str = "") -> dict[str, Any]:
     """The mapping in a YAML file; with `until`, only what stands before that key.
 
     Raises: ParamcountError that names the file and, where there is one, the line.
     """
     text = read_text(path, "a YAML file", LARGEST_FILE)
     try:
-        return loads(text, until)
+        return parse_yaml(text, until)
     except ParamcountError as error:
-        raise error.at(printable(path)) from None
+        raise error.at(make_printable(path)) from None
 
 
-def loads(text: str, until: str = "") -> dict[str, Any]:
+def parse_yaml(text: str, until: str = "") -> dict[str, Any]:
     """The mapping in a YAML text; with `until`, only what stands before that key.
 
-    >>> loads("a: 012\\nb: no\\nc: 1e-5\\nd: [1, 2]")
+    >>> parse_yaml("a: 012\\nb: no\\nc: 1e-5\\nd: [1, 2]")
     {'a': '012', 'b': 'no', 'c': 1e-05, 'd': [1, 2]}
     """
     if strange := FORBIDDEN.search(text):
         line = text.count("\n", 0, strange.start()) + 1
-        raise ParamcountError(f"the character {quoted(strange[0])}", where=f"line {line}", expected="printable text")
+        raise ParamcountError(f"the character {quote(strange[0])}", where=f"line {line}", expected="printable text")
     try:
         found = _document(text, until)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "is not YAML"
-        raise ParamcountError(f"is not YAML: {printable(problem, 80)}", where=_line(mark), expected="a mapping of fields") from None
+        raise ParamcountError(f"is not YAML: {make_printable(problem, 80)}", where=_line(mark), expected="a mapping of fields") from None
     if not isinstance(found, dict):
         raise ParamcountError("is empty" if found is None else "holds no mapping", expected="a mapping of fields")
     return found
@@ -79,7 +79,7 @@ def _document(text: str, until: str) -> Any:
         elif getattr(event, "anchor", None):  # an alias has one too
             raise ParamcountError("an anchor or alias", where=where, expected="every value written out")
         elif getattr(event, "tag", None):
-            raise ParamcountError(f"the tag {printable(event.tag, 60)}", where=where, expected="no tags")
+            raise ParamcountError(f"the tag {make_printable(event.tag, 60)}", where=where, expected="no tags")
         elif kind in ("ScalarEvent", "MappingStartEvent", "SequenceStartEvent"):
             if kind == "ScalarEvent":
                 value: Any = _scalar(event.value, where) if event.implicit[0] else event.value
@@ -92,7 +92,7 @@ def _document(text: str, until: str) -> Any:
                 if not isinstance(value, str) or not value:
                     raise ParamcountError("a key that is not a text", where=where, expected="the name of a field")
                 if value in target:
-                    raise ParamcountError(f"the key {printable(value, 60)} a second time", where=where, expected="every key once")
+                    raise ParamcountError(f"the key {make_printable(value, 60)} a second time", where=where, expected="every key once")
                 if value == until and len(open_) == 2:
                     break
                 keys[-1] = value

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from paramcount.errors import ParamcountError, printable, quoted
+from paramcount.errors import ParamcountError, make_printable, quote
 
 LARGEST_HEADER = 32 << 20  # bytes; of a GGUF vocabulary of 262,144 tokens with its merges 16 million
 MOST_TENSORS = 500_000
 LARGEST_NUMBER = 2**63  # where int64 ends
 
 
-class Stored(NamedTuple):
+class TensorEntry(NamedTuple):
     """A tensor as a header describes it."""
 
     dtype: str  # as its format writes it
@@ -21,7 +21,7 @@ class Stored(NamedTuple):
     stop: int
 
 
-def end_of(tensors: Mapping[str, Stored], alignment: int = 1) -> int:
+def check_layout(tensors: Mapping[str, TensorEntry], alignment: int = 1) -> int:
     """How many bytes of values tensors fill, from the first to the last without a gap but what fills up to a multiple of the alignment.
 
     Units: bytes
@@ -31,14 +31,14 @@ def end_of(tensors: Mapping[str, Stored], alignment: int = 1) -> int:
     for name, stored in sorted(tensors.items(), key=lambda item: item[1][2:]):
         begins = -(-end // alignment) * alignment
         if stored.start != begins:
-            behind = f"behind {quoted(before)}" if before else "at first"
+            behind = f"behind {quote(before)}" if before else "at first"
             multiple = f"a multiple of {alignment:,}, " if alignment > 1 else ""
             expected = f"byte {begins:,}, {behind}: {multiple}no gap, nothing twice"
-            raise ParamcountError(f"its values begin at byte {stored.start:,}", where=of_tensor(name), expected=expected)
+            raise ParamcountError(f"its values begin at byte {stored.start:,}", where=name_tensor(name), expected=expected)
         end, before = stored.stop, name
     return end
 
 
-def of_tensor(name: str) -> str:
+def name_tensor(name: str) -> str:
     """Where an error about a tensor is."""
-    return f"tensor {printable(name, 100)}"
+    return f"tensor {make_printable(name, 100)}"

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError, printable
+from paramcount.errors import ParamcountError, make_printable
 from paramcount.formats.files import read_text
 
 WHAT = "a tokenizer.json"
@@ -30,7 +30,7 @@ class Tokenized(NamedTuple):
     vocabulary: Mapping[int, str]  # {id: token as text} of every token there is
 
 
-def tokenized(path: Path, text: str, *, most: int) -> Tokenized:
+def tokenize_text(path: Path, text: str, *, most: int) -> Tokenized:
     """The tokens of a text, with those that the tokenizer puts around it. `most`: how many the caller can use.
 
     Raises: ParamcountError where the library is missing, the file is wrong, or the tokens are none or too many.
@@ -43,18 +43,18 @@ def tokenized(path: Path, text: str, *, most: int) -> Tokenized:
         raise ParamcountError(f"has {len(text):,} characters", where="text", expected=f"at most {LARGEST_TEXT:,}")
     if any("\ud800" <= c <= "\udfff" for c in text):
         raise ParamcountError("holds bytes that are no text", where="text", expected="UTF-8")
-    found = _answered({"tokenizer": read_text(path, WHAT, LARGEST_FILE), "text": text, "most": most}, printable(path))
+    found = _run_tokenizer({"tokenizer": read_text(path, WHAT, LARGEST_FILE), "text": text, "most": most}, make_printable(path))
     if "error" in found:
-        raise ParamcountError(f"the tokenizers library refuses it: {printable(found['error'], 200)}", where=printable(path), expected=WHAT)
+        raise ParamcountError(f"the tokenizers library refuses it: {make_printable(found['error'], 200)}", where=make_printable(path), expected=WHAT)
     n = found.get("n", len(found.get("ids", ())))
     if not 1 <= n <= most:
         raise ParamcountError(f"{n:,} tokens" if n else "gives no tokens", where="text", expected=f"1 to {most:,} tokens")
-    show = bytes_shown if found["byte_level"] else str
+    show = decode_token if found["byte_level"] else str
     vocabulary = {id: show(token) for token, id in found["vocabulary"].items()}
     return Tokenized(tuple(found["ids"]), tuple(map(show, found["tokens"])), vocabulary)
 
 
-def _answered(asked: dict[str, Any], place: str) -> dict[str, Any]:
+def _run_tokenizer(asked: dict[str, Any], place: str) -> dict[str, Any]:
     """What the library says in a process of its own."""
     quietly = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
     command = [sys.executable, "-P", str(CHILD), str(MOST_MEMORY)]  # -P: no module of this directory or the current one is taken for another
@@ -66,13 +66,13 @@ def _answered(asked: dict[str, Any], place: str) -> dict[str, Any]:
     except json.JSONDecodeError:
         lines = ran.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {ran.returncode}"]
         said = lines[-1 if lines[0].startswith("Traceback") else 0]
-        raise ParamcountError(f"the tokenizers library does not survive it: {printable(said, 100)}", where=place, expected=WHAT) from None
+        raise ParamcountError(f"the tokenizers library does not survive it: {make_printable(said, 100)}", where=place, expected=WHAT) from None
     except OSError as error:
         raise ParamcountError(f"a process of its own cannot be started: {error.strerror}", where="tokenizers") from None
     return found
 
 
-def _spelt_bytes() -> dict[str, int]:
+def _map_bytes() -> dict[str, int]:
     """{character: the byte it stands for} of byte-level tokens, which spell every byte as a printable character.
 
     Source: openai/gpt-2, src/encoder.py, bytes_to_unicode.
@@ -82,13 +82,13 @@ def _spelt_bytes() -> dict[str, int]:
     return {chr(byte): byte for byte in plain} | {chr(0x100 + i): byte for i, byte in enumerate(other)}
 
 
-BYTES = _spelt_bytes()
+BYTES = _map_bytes()
 
 
-def bytes_shown(token: str) -> str:
+def decode_token(token: str) -> str:
     r"""A byte-level token as text; what is no whole character, byte by byte.
 
-    >>> bytes_shown("Ġcapital"), bytes_shown("Ċ"), bytes_shown("ðŁĺ")
+    >>> decode_token("Ġcapital"), decode_token("Ċ"), decode_token("ðŁĺ")
     (' capital', '\n', '\\xf0\\x9f\\x98')
     """
     if not all(c in BYTES for c in token):

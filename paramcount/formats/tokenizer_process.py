@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 
-def answer(asked: dict[str, Any]) -> dict[str, Any]:
+def tokenize(asked: dict[str, Any]) -> dict[str, Any]:
     """{ids, tokens, vocabulary: {token: id}, byte_level} of a text, or {n} where its tokens are more than `most`, or {error}."""
     try:
         from tokenizers import Tokenizer
@@ -30,7 +30,7 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
         return {"error": str(error)[:2000]}
 
 
-def bounded(memory: int) -> None:
+def limit_memory(memory: int) -> None:
     """Let this process have so many bytes of memory and leave no core behind, where the system knows how."""
     try:
         import resource
@@ -42,5 +42,5 @@ def bounded(memory: int) -> None:
 
 
 if __name__ == "__main__":
-    bounded(int(sys.argv[1]))
-    sys.stdout.write(json.dumps(answer(json.load(sys.stdin))))
+    limit_memory(int(sys.argv[1]))
+    sys.stdout.write(json.dumps(tokenize(json.load(sys.stdin))))

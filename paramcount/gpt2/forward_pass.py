@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 
 Array: TypeAlias = NDArray[Any]
 Look: TypeAlias = Callable[[str, Array], object]
@@ -183,11 +183,11 @@ def softmax(x: Array) -> Array:
 def whole_numbers(token_ids: Iterable[int], vocab_size: int, n_positions: int) -> NDArray[np.int64]:
     """The token ids as an array. Shapes: [tokens]"""
     if not isinstance(token_ids, Iterable):
-        raise ParamcountError(f"{shown(token_ids)} is not a list", where="token_ids", expected=f"1 to {n_positions} token ids")
+        raise ParamcountError(f"{describe_value(token_ids)} is not a list", where="token_ids", expected=f"1 to {n_positions} token ids")
     ids = list(token_ids)
     if not 1 <= len(ids) <= n_positions:
         raise ParamcountError(f"{len(ids)} tokens" if ids else "is empty", where="token_ids", expected=f"1 to {n_positions} token ids")
     for i, id in enumerate(ids):
         if isinstance(id, bool) or not isinstance(id, int | np.integer) or not 0 <= id < vocab_size:
-            raise ParamcountError(f"token {i} is {shown(id)}", where="token_ids", expected=f"whole numbers from 0 to {vocab_size - 1}")
+            raise ParamcountError(f"token {i} is {describe_value(id)}", where="token_ids", expected=f"whole numbers from 0 to {vocab_size - 1}")
     return np.array(ids, dtype=np.int64)

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paramcount.errors import ParamcountError, printable, quoted, shown
+from paramcount.errors import ParamcountError, describe_value, make_printable, quote
 from paramcount.formats.files import read_text
-from paramcount.formats.safetensors import Header, array, bits, read_header, widened
-from paramcount.formats.strict_json import loads
-from paramcount.formats.tokenizer import tokenized
+from paramcount.formats.safetensors import Header, map_bits, read_array, read_header, widen_bf16
+from paramcount.formats.strict_json import parse_json
+from paramcount.formats.tokenizer import tokenize_text
 from paramcount.gpt2.forward_pass import Array, forward, shapes, softmax
 
 FLOATS = ("F64", "F32", "F16", "BF16")
@@ -64,12 +64,12 @@ class Weights(Mapping[str, Array]):
         self.header, self.names = header, names
 
     def __getitem__(self, name: str) -> Array:
-        found = array(self.header, self.names[name])
+        found = read_array(self.header, self.names[name])
         values: Array = found.astype(np.float32, copy=False)
         least, most = values.min(), values.max()
         if not np.isfinite(least) or not np.isfinite(most):
             what = "values that are no numbers (NaN)" if np.isnan(least) else "infinite values" if np.isinf(found).any() else "values too large for float32"
-            raise ParamcountError(f"holds {what}", where=f"{printable(self.header.path)}: tensor {self.names[name]}", expected="finite weights")
+            raise ParamcountError(f"holds {what}", where=f"{make_printable(self.header.path)}: tensor {self.names[name]}", expected="finite weights")
         return values
 
     def __contains__(self, name: object) -> bool:
@@ -100,7 +100,7 @@ def run(
     Raises: ParamcountError for whatever is wrong with the files, the text, or the weights in them.
     """
     if type(top) is not int or not 1 <= top <= sizes.vocab_size:
-        raise ParamcountError(f"= {shown(top)}", where="top", expected=f"a whole number from 1 to {sizes.vocab_size}")
+        raise ParamcountError(f"= {describe_value(top)}", where="top", expected=f"a whole number from 1 to {sizes.vocab_size}")
     if not sizes.tie_word_embeddings:
         raise ParamcountError("= false", where="tie_word_embeddings", expected="true: the head of the pass is the token table")
     _same_computation(config or {}, sizes, "config")
@@ -109,19 +109,19 @@ def run(
     if beside.is_file():
         found = _parsed(beside)
         if found.get("model_type") == "gpt2":
-            _same_computation(found, sizes, printable(beside))
+            _same_computation(found, sizes, make_printable(beside))
     names, notes = named(header, sizes)
-    ids, tokens, vocabulary = tokenized(tokenizer or _tokenizer_beside(weights), text, most=sizes.n_positions)
+    ids, tokens, vocabulary = tokenize_text(tokenizer or _tokenizer_beside(weights), text, most=sizes.n_positions)
     for i, (id, token) in enumerate(zip(ids, tokens)):
         if id >= sizes.vocab_size:
             rows = f"0 to {sizes.vocab_size - 1}, the rows of {TABLE}"
-            raise ParamcountError(f"token {i}, {quoted(token)}, has the id {id}", where="tokenizer", expected=rows)
+            raise ParamcountError(f"token {i}, {quote(token)}, has the id {id}", where="tokenizer", expected=rows)
     _in_memory(len(ids), sizes)
     made: list[tuple[str, tuple[int, ...]]] = []
 
     def look(name: str, x: Array) -> None:
         if not np.isfinite(x).all():
-            raise ParamcountError(f"{name} is not finite in float32", where=printable(weights), expected="weights of a trained model")
+            raise ParamcountError(f"{name} is not finite in float32", where=make_printable(weights), expected="weights of a trained model")
         made.append((name, x.shape))
 
     with np.errstate(all="ignore"):  # what is not finite is looked for
@@ -135,9 +135,9 @@ def run(
 def _parsed(path: Path) -> dict[str, Any]:
     text = read_text(path, "a config.json", LARGEST_CONFIG)
     try:
-        return loads(text)
+        return parse_json(text)
     except ParamcountError as error:
-        raise error.at(printable(path)) from None
+        raise error.at(make_printable(path)) from None
 
 
 def _same_computation(config: Mapping[str, Any], sizes: Any, place: str) -> None:
@@ -148,14 +148,14 @@ def _same_computation(config: Mapping[str, Any], sizes: Any, place: str) -> None
     heads = dict.fromkeys(("n_head", "num_attention_heads"), (sizes.n_heads,))  # which no shape shows
     for key, expected in (COMPUTED | heads).items():
         if key in config and not any(type(config[key]) is type(value) and config[key] == value for value in expected):
-            said = " or ".join(shown(value) if not isinstance(value, str) else value for value in expected)
-            raise ParamcountError(f"= {shown(config[key])}", where=f"{place}: {key}", expected=f"{said}: what the pass computes")
+            said = " or ".join(describe_value(value) if not isinstance(value, str) else value for value in expected)
+            raise ParamcountError(f"= {describe_value(config[key])}", where=f"{place}: {key}", expected=f"{said}: what the pass computes")
 
 
 def _tokenizer_beside(weights: Path) -> Path:
     path = weights.parent / "tokenizer.json"
     if not path.exists():
-        raise ParamcountError("there is none beside the weights", where=printable(path), expected="a tokenizer.json there, or --tokenizer FILE")
+        raise ParamcountError("there is none beside the weights", where=make_printable(path), expected="a tokenizer.json there, or --tokenizer FILE")
     return path
 
 
@@ -173,7 +173,7 @@ def named(header: Header, sizes: Any) -> tuple[dict[str, str], tuple[str, ...]]:
 
     Raises: ParamcountError that names what is missing, unexpected, of another shape or type, or a head that is no copy.
     """
-    place = printable(header.path)
+    place = make_printable(header.path)
     found: dict[str, str] = {}
     for name in header.tensors:
         if (short := name.removeprefix(PREFIX)) in found:
@@ -210,7 +210,7 @@ def named(header: Header, sizes: Any) -> tuple[dict[str, str], tuple[str, ...]]:
 
 def _few(names: list[str]) -> str:
     """The first names, and how many more there are."""
-    first = ", ".join(printable(name, 80) for name in names[:NAMED])
+    first = ", ".join(make_printable(name, 80) for name in names[:NAMED])
     return first if len(names) <= NAMED else f"{first} and {len(names) - NAMED:,} more"
 
 
@@ -222,9 +222,9 @@ def _fits(place: str, name: str, shape: tuple[int, ...], expected: tuple[int, ..
 
 def _same_values(header: Header, one: str, other: str) -> bool:
     """Whether two tables hold the same numbers, some rows at a time."""
-    tables = [(bits(header, name), header.tensors[name].dtype) for name in (one, other)]
+    tables = [(map_bits(header, name), header.tensors[name].dtype) for name in (one, other)]
     for start in range(0, len(tables[0][0]), ROWS):
-        a, b = (widened(stored[start : start + ROWS], dtype) for stored, dtype in tables)
+        a, b = (widen_bf16(stored[start : start + ROWS], dtype) for stored, dtype in tables)
         if not np.array_equal(a, b, equal_nan=True):
             return False
     return True
@@ -236,7 +236,7 @@ def visible(text: str | None) -> str:
     >>> visible(" capital"), visible("\\n")
     ('␣capital', '\\\\n')
     """
-    return "–" if text is None else printable(text.replace(" ", "␣"), 60) or "''"
+    return "–" if text is None else make_printable(text.replace(" ", "␣"), 60) or "''"
 
 
 def token_line(run: Run) -> str:

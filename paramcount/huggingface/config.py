@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from paramcount.architectures import ARCHITECTURES
 from paramcount.architectures import architecture as architecture_of
-from paramcount.errors import ParamcountError, near, printable, shown
+from paramcount.errors import ParamcountError, describe_value, find_nearest, make_printable
 from paramcount.huggingface.fields import default_sizes, left_unread, read, read_language
 from paramcount.huggingface.multimodal import COMPOSITES, TOWERS, Composite, tower_named
 from paramcount.huggingface.odd_keys import Readers, block_warnings, ignored_blocks, ignored_keys, key_warnings, missing_sections, missing_sizes
 from paramcount.huggingface.reading import Reading
 from paramcount.sizes import LARGEST, Origin, Sizes
-from paramcount.sizes.rules import validated
+from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.settings import check_settings
 from paramcount.sizes.single_layers import PER_LAYER, not_declared
 
@@ -46,17 +46,17 @@ def model_type_of(document: Mapping[str, Any]) -> str:
     """
     model_type = document.get("model_type")
     cls = class_of(document)
-    unsupported = f", and {printable(cls, 60)}, which `architectures` names, is not supported" if cls else ""
+    unsupported = f", and {make_printable(cls, 60)}, which `architectures` names, is not supported" if cls else ""
     if not isinstance(model_type, str):
-        found = f"is missing{unsupported}" if model_type is None else f"= {shown(model_type)}"
+        found = f"is missing{unsupported}" if model_type is None else f"= {describe_value(model_type)}"
         raise ParamcountError(found, where="model_type", expected="see `paramcount architectures`")
     if model_type not in ARCHITECTURES and model_type not in COMPOSITES:
         remote = ", whose code is its author's and is not run," if document.get("auto_map") else ""
         raise ParamcountError(
-            f"= {printable(model_type, 60)}{remote} is not supported",
+            f"= {make_printable(model_type, 60)}{remote} is not supported",
             where="model_type",
             expected="what `paramcount architectures` lists",
-            nearest=near(model_type, (*ARCHITECTURES, *COMPOSITES)),
+            nearest=find_nearest(model_type, (*ARCHITECTURES, *COMPOSITES)),
         )
     return model_type
 
@@ -83,7 +83,7 @@ def with_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tup
     model_type = types.get(cls) or bodies.get(body)
     if model_type is None or (cls not in types and not is_supported(cls, model_type)):
         return document, ()
-    state = "is missing" if given is None else f"= {printable(given, 60)} is unknown"
+    state = "is missing" if given is None else f"= {make_printable(given, 60)} is unknown"
     return {**document, "model_type": model_type}, (f"model_type {state}; counted as {cls}, which `architectures` names",)
 
 
@@ -118,7 +118,7 @@ def base_model(sizes: type[Sizes]) -> str:
 
 def classes(sizes: type[Sizes]) -> list[str]:
     """The classes whose parameters an architecture declares, with the LM head and without."""
-    return [name for name in (reference_class(sizes), *sizes.same, base_model(sizes)) if name]
+    return [name for name in (reference_class(sizes), *sizes.equivalent_classes, base_model(sizes)) if name]
 
 
 def task_heads(model_type: str) -> Collection[str]:
@@ -145,8 +145,8 @@ def refuse_undeclared_class(model_type: str, cls: str, architecture: type[Sizes]
         return
     beginning = stem(reference_class(architecture))
     if (cls.startswith(beginning) or cls.endswith(TASKS)) and cls not in (supported := supported_classes(model_type)):
-        expected = " or ".join(dict.fromkeys([*near(cls, supported, 4), supported[0]]))
-        raise ParamcountError(f"= {printable(cls, 60)} is not supported for model_type {model_type}", where="architectures.0", expected=expected)
+        expected = " or ".join(dict.fromkeys([*find_nearest(cls, supported, 4), supported[0]]))
+        raise ParamcountError(f"= {make_printable(cls, 60)} is not supported for model_type {model_type}", where="architectures.0", expected=expected)
 
 
 def from_config(document: Mapping[str, Any], id: str = "config.json", name: str = "") -> Config:
@@ -183,19 +183,19 @@ def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     values, origin, used, readers = read(architecture, document)
     unread = left_unread(document, used, readers)
     try:
-        config = validated(architecture, values)
+        config = validate_sizes(architecture, values)
     except ParamcountError as error:
         raise in_keys(error, origin) from None
     own = reference_class(architecture)
-    reference = cls if cls in architecture.same else own
+    reference = cls if cls in architecture.equivalent_classes else own
     left_out: tuple[str, ...] = ()
-    head = cls in ("", own, *architecture.same) or cls != base_model(architecture)
+    head = cls in ("", own, *architecture.equivalent_classes) or cls != base_model(architecture)
     if not head:
         reference, left_out = cls, ("lm_head",)
     untraced = ("use_sliding_window = true",) if document.get("use_sliding_window") is True and "window" not in architecture.model_fields else ()
     warnings, repeated = unread_warnings(document, unread, used, readers, own)
     if not architecture.section and (missing := default_sizes(architecture, origin, used.union(repeated))):
-        idle = config.idle()
+        idle = config.unused_fields()
         warnings += missing_sizes(architecture, [field for field in missing if field not in idle], own)
     refuse_second_text_config(str(document["model_type"]), unread)
     warnings += missing_sections(document, readers, own)
@@ -217,15 +217,15 @@ def class_warnings(document: Mapping[str, Any], reference: str) -> tuple[str, ..
     """A warning if `architectures` names no class, or none of the model type. `reference`: the class that is counted."""
     given, cls = document.get("architectures"), class_of(document)
     if not cls:
-        return (f"ignored architectures (expected a list of class names, found {shown(given)}); counted as {reference}",) if given else ()
+        return (f"ignored architectures (expected a list of class names, found {describe_value(given)}); counted as {reference}",) if given else ()
     if cls.casefold() == reference.casefold():  # PhiMoEForCausalLM of the publisher's code, PhimoeForCausalLM of the reference
         return ()
     from paramcount.architectures.classes import model_types
 
-    model_type = printable(document["model_type"], 60)
+    model_type = make_printable(document["model_type"], 60)
     other = model_types().get(cls)
     whose = f"a class of model_type {other}" if other else "which is unknown"
-    return (f"architectures names {printable(cls, 60)}, {whose}, but model_type is {model_type}; counted as {reference}",)
+    return (f"architectures names {make_printable(cls, 60)}, {whose}, but model_type is {model_type}; counted as {reference}",)
 
 
 def unread_warnings(
@@ -243,7 +243,7 @@ def language_model(document: Mapping[str, Any], composite: Composite, cls: str) 
     """The language model alone of a composite whose other parts are not declared; they are named under `not_counted`."""
     if cls.endswith(TASKS):
         expected = "a class with an LM head, or one without a head"
-        raise ParamcountError(f"= {printable(cls, 60)}, whose head is not declared, is not supported", where="architectures.0", expected=expected)
+        raise ParamcountError(f"= {make_printable(cls, 60)}, whose head is not declared, is not supported", where="architectures.0", expected=expected)
     if composite.wraps:
         return wrapped_language_model(document, composite, cls)
     config, registered, (_, origin, used, readers) = read_language(document)
@@ -262,7 +262,7 @@ def wrapped_language_model(document: Mapping[str, Any], composite: Composite, cl
     """The language model of a composite inside a composite: of Qwen3-Omni's thinker."""
     where, section = composite.section, document.get(composite.section) or {}
     if not isinstance(section, Mapping):
-        raise ParamcountError(f"= {shown(section)}", where=where, expected="a mapping")
+        raise ParamcountError(f"= {describe_value(section)}", where=where, expected="a mapping")
     try:
         config, reading, registered = language_model({**section, "model_type": composite.text}, COMPOSITES[composite.text], cls)
     except ParamcountError as error:

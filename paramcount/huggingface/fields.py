@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from pydantic.fields import FieldInfo
 
 from paramcount.architectures import architecture as architecture_of
-from paramcount.errors import ParamcountError, near, shown
+from paramcount.errors import ParamcountError, describe_value, find_nearest
 from paramcount.huggingface.multimodal import COMPOSITES, language_config, tower_config
 from paramcount.huggingface.odd_keys import Readers
-from paramcount.sizes import ABSENT, DEFAULT, LARGEST, NULL, REQUIRED, Condition, Derivation, Origin, Sizes, Tower, inner_configs, key_of
-from paramcount.sizes.rules import validated
+from paramcount.sizes import ABSENT, DEFAULT, LARGEST, NULL, REQUIRED, Condition, Derivation, Origin, Sizes, Tower, get_key, inner_configs
+from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.single_layers import PER_LAYER, by_kind, not_declared
 
 # What PreTrainedConfig.layer_types renames.
@@ -75,7 +75,7 @@ class Watched(dict[str, Any]):
 
 
 class Field(NamedTuple):
-    """How one field is read: `key_of`, with what the walk over a config needs at once."""
+    """How one field is read: `get_key`, with what the walk over a config needs at once."""
 
     name: str
     spellings: tuple[str, ...]
@@ -105,7 +105,7 @@ def fields(architecture: type[Sizes]) -> tuple[Field, ...]:
         if inner := inner_configs(architecture).get(name):
             found.append(Field(name, (), None, None, None, None, inner, type(None) in types))
             continue
-        key = key_of(architecture, name)
+        key = get_key(architecture, name)
         limits = [limit.ge for limit in limits_of(info) if hasattr(limit, "ge")]
         found.append(Field(name, key.spellings(name), key.absent, key.null, key.at_most, limits[0] if limits else None, None, type(None) in types, key.at_root))
     return tuple(found)
@@ -119,7 +119,7 @@ def section_of(document: Mapping[str, Any], name: str | None) -> Mapping[str, An
     if section is ABSENT or section is None:
         return {}
     if not isinstance(section, Mapping):
-        raise ParamcountError(f"= {shown(section)}", where=name, expected="a mapping")
+        raise ParamcountError(f"= {describe_value(section)}", where=name, expected="a mapping")
     return section
 
 
@@ -142,7 +142,9 @@ def layer_types_fit(config: Mapping[str, Any], values: Mapping[str, Any]) -> Non
             )
         for i, word in enumerate(words):
             if not isinstance(word, str) or word not in LAYER_TYPES:
-                raise ParamcountError(f"= {shown(word)}", where=f"layer_types.{i}", expected=", ".join(LAYER_TYPES), nearest=near(word, LAYER_TYPES))
+                raise ParamcountError(
+                    f"= {describe_value(word)}", where=f"layer_types.{i}", expected=", ".join(LAYER_TYPES), nearest=find_nearest(word, LAYER_TYPES)
+                )
 
 
 def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
@@ -186,7 +188,7 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
                 continue
             if least is not None and not (optional and value is None) and (type(value) is not int or not least <= value <= LARGEST):
                 limit = f"a whole number from {least}" if type(value) is not int or value < least else f"a whole number up to {LARGEST:,}"
-                raise ParamcountError(f"= {shown(value)}", where=key, expected=limit)
+                raise ParamcountError(f"= {describe_value(value)}", where=key, expected=limit)
             if at_most is not None and value > values[at_most]:
                 value = values[at_most]
             if name == "layer_types" and type(value) is list:
@@ -255,10 +257,10 @@ def read_language(document: Mapping[str, Any]) -> tuple[Sizes, str, Values]:
     try:
         part = architecture_of(language["model_type"])
         said = document[inside].get(TIE, False) if inside and TIE in part.model_fields and document.get(inside) else False
-        if type(said) is not bool and (said is not None or key_of(part, TIE).null is NULL):
-            raise ParamcountError(f"= {shown(said)}", where=TIE, expected="true or false")  # also where the one outside counts
+        if type(said) is not bool and (said is not None or get_key(part, TIE).null is NULL):
+            raise ParamcountError(f"= {describe_value(said)}", where=TIE, expected="true or false")  # also where the one outside counts
         within = read(part, language)
-        sizes = validated(part, within.values)
+        sizes = validate_sizes(part, within.values)
     except ParamcountError as error:
         raise error.inside(inside) if inside else error from None
     if inside:
@@ -274,7 +276,7 @@ def read_tower(document: Mapping[str, Any]) -> tuple[Sizes, Values]:
     tower, section = tower_config(document)
     section_name = str(tower.section)
     within = read(tower, {section_name: section})
-    sizes = validated(tower, within.values)
+    sizes = validate_sizes(tower, within.values)
     if document.get(section_name) is None:
         within = Values(within.values, dict.fromkeys(within.origin, DEFAULT), set(), within.readers)
     within.used.add(f"{section_name}.model_type")

@@ -11,9 +11,9 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError, printable, quoted
-from paramcount.formats.files import decoded, expanded, read_text
-from paramcount.formats.strict_json import loads
+from paramcount.errors import ParamcountError, make_printable, quote
+from paramcount.formats.files import decode_text, expand_home, read_text
+from paramcount.formats.strict_json import parse_json
 from paramcount.huggingface.config import class_of
 
 LARGEST_FILE = 4 << 20  # bytes: the longest config.json known, one block for each layer, has a twentieth of it
@@ -60,7 +60,7 @@ def check_is_config(document: Mapping[str, Any]) -> None:
     for keys, what, instead in OTHERS:
         if all(key in document for key in keys):
             base = document.get("base_model_name_or_path")
-            of = f" of {printable(base, 80)}" if keys == ("peft_type",) and isinstance(base, str) else ""
+            of = f" of {make_printable(base, 80)}" if keys == ("peft_type",) and isinstance(base, str) else ""
             raise ParamcountError(f"is {what}{of}", expected=instead)
     if class_of(document):
         return
@@ -72,7 +72,7 @@ def check_is_config(document: Mapping[str, Any]) -> None:
 def parse_document(text: str, place: str, name: str = "") -> Document:
     """A config.json from its text; errors name `place`."""
     try:
-        return Document(loads(text), place, name)
+        return Document(parse_json(text), place, name)
     except ParamcountError as error:
         raise error.at(place) from None
 
@@ -84,7 +84,7 @@ def read_stdin() -> Document:
     except (OSError, AttributeError):  # closed, or none at all
         raise ParamcountError("cannot be read", where="standard input", expected=f"{ACCEPTED}, piped in") from None
     try:
-        text = decoded(data, ACCEPTED, LARGEST_FILE)
+        text = decode_text(data, ACCEPTED, LARGEST_FILE)
     except ParamcountError as error:
         raise error.at("standard input") from None
     return parse_document(text, "standard input")
@@ -95,8 +95,8 @@ def read_path(path: Path) -> Document:
     if os.path.isdir(path):
         path = in_directory(path)
     if path.suffix.lower() in CHECKPOINTS:
-        raise ParamcountError("is a checkpoint, not a config", where=printable(path), expected=STORED)
-    return parse_document(read_text(path, ACCEPTED, LARGEST_FILE), printable(path), printable(title(path), 100))
+        raise ParamcountError("is a checkpoint, not a config", where=make_printable(path), expected=STORED)
+    return parse_document(read_text(path, ACCEPTED, LARGEST_FILE), make_printable(path), make_printable(title(path), 100))
 
 
 def title(path: Path) -> str:
@@ -112,7 +112,7 @@ def in_directory(folder: Path) -> Path:
 
     Raises: ParamcountError where there is none or more than one.
     """
-    place = printable(folder)
+    place = make_printable(folder)
     if os.path.lexists(folder / "config.json"):
         return folder / "config.json"
     if os.path.isdir(folder / "snapshots"):
@@ -124,17 +124,17 @@ def in_directory(folder: Path) -> Path:
     except OSError as error:
         raise ParamcountError(f"cannot be read: {error.strerror}", where=place) from None
     if below:
-        listed = ", ".join([*(printable(name, 40) for name in below[:LISTED]), *(["…"] if len(below) > LISTED else [])])
+        listed = ", ".join([*(make_printable(name, 40) for name in below[:LISTED]), *(["…"] if len(below) > LISTED else [])])
         raise ParamcountError(
             f"holds no config.json but {len(below)} directories with one: {listed}", where=place, expected="one of them, or `paramcount scan`"
         )
-    found = f", only {', '.join(printable(name, 40) for name in others[:LISTED])}" if others else ""
+    found = f", only {', '.join(make_printable(name, 40) for name in others[:LISTED])}" if others else ""
     raise ParamcountError(f"holds no config.json{found}", where=place, expected="the directory of a model")
 
 
 def snapshot(repository: Path, revision: str = "main") -> Path:
     """config.json of a revision of a cached repository: a branch, a tag or a commit; of the only one there is if `main` is not named."""
-    place = printable(repository)
+    place = make_printable(repository)
     try:
         revisions = sorted(child for child in (repository / "snapshots").iterdir() if os.path.lexists(child / "config.json"))
     except OSError as error:
@@ -146,9 +146,9 @@ def snapshot(repository: Path, revision: str = "main") -> Path:
         return named / "config.json"
     if is_named:
         expected = f"one of {listed(revisions)}" if revisions else "a revision with config.json; --download fetches it"
-        raise ParamcountError(f"names the revision {quoted(commit)}, whose config.json is not in the cache", where=printable(reference), expected=expected)
+        raise ParamcountError(f"names the revision {quote(commit)}, whose config.json is not in the cache", where=make_printable(reference), expected=expected)
     if revision != "main":
-        raise ParamcountError(f"holds no revision {printable(revision, 60)}", where=place, expected="a revision in its cache; --download fetches one")
+        raise ParamcountError(f"holds no revision {make_printable(revision, 60)}", where=place, expected="a revision in its cache; --download fetches one")
     if len(revisions) == 1:
         return revisions[0] / "config.json"
     if not revisions:
@@ -158,14 +158,14 @@ def snapshot(repository: Path, revision: str = "main") -> Path:
 
 def listed(revisions: Sequence[Path]) -> str:
     """The first revisions, shortened as git does."""
-    return ", ".join([*(printable(child.name[:12]) for child in revisions[:LISTED]), *(["…"] if len(revisions) > LISTED else [])])
+    return ", ".join([*(make_printable(child.name[:12]) for child in revisions[:LISTED]), *(["…"] if len(revisions) > LISTED else [])])
 
 
 def cache() -> Path:
     """The local Hugging Face cache, where its own tools look for it."""
     home = os.environ.get("HF_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache"), "huggingface")
     try:
-        return expanded(os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub"))
+        return expand_home(os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub"))
     except ParamcountError as error:
         raise error.at("the Hugging Face cache") from None
 
@@ -230,7 +230,7 @@ def finished(fetch: Callable[[], str], address: str) -> str:
     thread.start()
     thread.join(SIGN_OF_LIFE)
     if thread.is_alive() and sys.stderr:
-        print(f"note: waiting for {printable(address)}, at most {LONGEST_WAIT} seconds", file=sys.stderr, flush=True)
+        print(f"note: waiting for {make_printable(address)}, at most {LONGEST_WAIT} seconds", file=sys.stderr, flush=True)
     thread.join(LONGEST_WAIT - SIGN_OF_LIFE)
     if errors:
         raise errors[0]

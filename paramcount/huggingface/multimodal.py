@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paramcount.errors import ParamcountError, few, near, shown
+from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names
 
 if TYPE_CHECKING:
     from paramcount.sizes import Sizes
@@ -152,7 +152,7 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     if section is None:
         section = {key: value for key, value in document.items() if key not in composite.beside} if composite.flat else composite.missing
     elif not isinstance(section, Mapping):
-        raise ParamcountError(f"= {shown(section)}", where=where, expected="a mapping")
+        raise ParamcountError(f"= {describe_value(section)}", where=where, expected="a mapping")
     elif composite.must_name and "model_type" not in section:
         raise ParamcountError("is missing", where=f"{where}.model_type", expected=composite.text)
     elif composite.fills:
@@ -168,12 +168,15 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     named_type(model_type, where)
     if model_type not in texts and model_type != composite.text:
         raise ParamcountError(
-            f"= {shown(model_type)} is not supported", where=f"{where}.model_type", expected=few(sorted(texts), model_type), nearest=near(model_type, texts)
+            f"= {describe_value(model_type)} is not supported",
+            where=f"{where}.model_type",
+            expected=list_names(sorted(texts), model_type),
+            nearest=find_nearest(model_type, texts),
         )
     found = {**section, "model_type": model_type, "architectures": None}
     outside = document.get("tie_word_embeddings", composite.tied)
     if type(outside) is not bool and composite.tie != "never":
-        raise ParamcountError(f"= {shown(outside)}", where="tie_word_embeddings", expected="true or false")
+        raise ParamcountError(f"= {describe_value(outside)}", where="tie_word_embeddings", expected="true or false")
     match composite.tie:
         case "top":
             found["tie_word_embeddings"] = outside
@@ -194,9 +197,9 @@ def type_of_class(section: Mapping[str, Any], composite: Composite) -> str:
     named = section.get("architectures")
     cls = named[0] if isinstance(named, (list, tuple)) and named else None
     if not isinstance(cls, str) or cls not in composite.classes:
-        found = "is missing" if cls is None else f"= {shown(cls)} is not supported"
+        found = "is missing" if cls is None else f"= {describe_value(cls)} is not supported"
         where = f"{composite.section}.architectures.0"
-        raise ParamcountError(found, where=where, expected=", ".join(composite.classes), nearest=near(cls, composite.classes))
+        raise ParamcountError(found, where=where, expected=", ".join(composite.classes), nearest=find_nearest(cls, composite.classes))
     return composite.classes[cls]
 
 
@@ -204,7 +207,7 @@ def type_of_version(section: Mapping[str, Any], composite: Composite) -> str:
     """The model type of the release that `version` names."""
     version = section.get("version")
     if str(version) not in composite.versions:
-        found = "is missing" if version is None else f"= {shown(version)} is not supported"
+        found = "is missing" if version is None else f"= {describe_value(version)} is not supported"
         raise ParamcountError(found, where="version", expected=", ".join(composite.versions))
     return composite.versions[str(version)]
 
@@ -216,14 +219,14 @@ def tower_named(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     if section is None:
         section = composite.no_tower
     elif not isinstance(section, Mapping):
-        raise ParamcountError(f"= {shown(section)}", where=composite.beside[0], expected="a mapping")
+        raise ParamcountError(f"= {describe_value(section)}", where=composite.beside[0], expected="a mapping")
     return named_type(section.get("model_type", composite.tower), composite.beside[0]), section
 
 
 def named_type(model_type: object, section: str) -> str:
     """A section's model type, which has to be a text."""
     if not isinstance(model_type, str):
-        raise ParamcountError(f"= {shown(model_type)}", where=f"{section}.model_type", expected="a text")
+        raise ParamcountError(f"= {describe_value(model_type)}", where=f"{section}.model_type", expected="a text")
     return model_type
 
 
@@ -231,7 +234,12 @@ def tower_config(document: Mapping[str, Any]) -> tuple[type[Sizes], Mapping[str,
     """The class of the tower that a composite config.json names, and its section."""
     name, section = tower_named(document)
     if name not in TOWERS:
-        raise ParamcountError(f"= {shown(name)} is not supported", where="vision_config.model_type", expected=few(TOWERS, name), nearest=near(name, TOWERS))
+        raise ParamcountError(
+            f"= {describe_value(name)} is not supported",
+            where="vision_config.model_type",
+            expected=list_names(TOWERS, name),
+            nearest=find_nearest(name, TOWERS),
+        )
     module, cls = TOWERS[name]
     found: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), cls)
     return found, section

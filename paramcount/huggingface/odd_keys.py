@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from paramcount.errors import printable
-from paramcount.sizes import ABSENT, Key, Sizes, inner_configs, key_of
+from paramcount.errors import make_printable
+from paramcount.sizes import ABSENT, Key, Sizes, get_key, inner_configs
 
 MOST_LISTED = 5  # names in one warning, and warnings of one kind
 PLAIN = {str, int, float, bool, type(None), list}  # asking whether a value is a mapping takes longer
@@ -79,7 +79,7 @@ def keys_of(architecture: type[Sizes]) -> dict[str, Key]:
     found = {}
     for field in architecture.model_fields:
         if field not in inner_configs(architecture):
-            key = key_of(architecture, field)
+            key = get_key(architecture, field)
             found.update(dict.fromkeys(key.spellings(field), key))
     return found
 
@@ -216,7 +216,7 @@ def key_warnings(found: Sequence[Suspect], document: Mapping[str, Any], referenc
     meant = [s for s in found if absent[s.key]]
     for suspect in meant[:MOST_LISTED]:
         looks = f"looks like a size, but {reference} does not use it" if suspect.size else f"{reference} does not use it"
-        yield f"ignored {printable(suspect.key, LONGEST_KEY)} ({looks}); did you mean {printable(absent[suspect.key][0], LONGEST_KEY)}?"
+        yield f"ignored {make_printable(suspect.key, LONGEST_KEY)} ({looks}); did you mean {make_printable(absent[suspect.key][0], LONGEST_KEY)}?"
     sizes = [s.key for s in found if s not in meant[:MOST_LISTED] and s.size]
     others = [s.key for s in found if s not in meant[:MOST_LISTED] and not s.size]
     if sizes:
@@ -249,7 +249,8 @@ def block_warnings(blocks: Sequence[tuple[str, list[str]]], readers: Readers, re
     for block, sizes in blocks[:MOST_LISTED]:
         read = next(path for path in known_keys(readers) if path.rpartition(".")[2] == sizes[0])
         place = f"in {read.rpartition('.')[0]}" if "." in read else "at the top level"
-        yield f"ignored {printable(block, LONGEST_KEY)} (a block with {listed(sizes)}, but {reference} reads {'it' if len(sizes) == 1 else 'them'} {place})"
+        them = "it" if len(sizes) == 1 else "them"
+        yield f"ignored {make_printable(block, LONGEST_KEY)} (a block with {listed(sizes)}, but {reference} reads {them} {place})"
     if len(blocks) > MOST_LISTED:
         yield f"ignored {len(blocks) - MOST_LISTED:,} more blocks with sizes"
 
@@ -259,11 +260,11 @@ def block_warnings(blocks: Sequence[tuple[str, list[str]]], readers: Readers, re
 
 def missing_sizes(architecture: type[Sizes], fields: Sequence[str], reference: str) -> tuple[str, ...]:
     """A warning about sizes that a config does not give, so that the reference takes its defaults."""
-    keys = [key_of(architecture, field).spellings(field)[0] for field in fields]
+    keys = [get_key(architecture, field).spellings(field)[0] for field in fields]
     if not keys:
         return ()
     are, defaults = ("is", "default") if len(keys) == 1 else ("are", "defaults")
-    value = f": {key_of(architecture, fields[0]).absent:,}" if len(keys) == 1 else ""
+    value = f": {get_key(architecture, fields[0]).absent:,}" if len(keys) == 1 else ""
     return (f"{listed(keys)} {are} missing; used the {defaults} of {reference}{value}",)
 
 
@@ -277,5 +278,5 @@ def missing_sections(document: Mapping[str, Any], readers: Readers, reference: s
 
 def listed(names: Sequence[str]) -> str:
     """Names from a file in one line, a long list cut: "a, b and 3 more"."""
-    shown = ", ".join(printable(name, LONGEST_KEY) for name in names[:MOST_LISTED])
+    shown = ", ".join(make_printable(name, LONGEST_KEY) for name in names[:MOST_LISTED])
     return f"{shown} and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from paramcount.errors import ParamcountError, quoted
+from paramcount.errors import ParamcountError, quote
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://|(?:www\.)?(?:huggingface\.co|hf\.co)/", re.IGNORECASE)
 HUB_URL = re.compile(r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/([^?#]*)", re.IGNORECASE)
@@ -40,19 +40,19 @@ def hub_address(url: str) -> HubAddress:
     """
     found = HUB_URL.match(url)
     if not found:
-        raise ParamcountError(f"{quoted(url)} is not on the Hugging Face Hub", expected="https://huggingface.co/ORG/NAME, or the path of a file")
+        raise ParamcountError(f"{quote(url)} is not on the Hugging Face Hub", expected="https://huggingface.co/ORG/NAME, or the path of a file")
     words = [word for word in found[1].split("/") if word]
     if words[:1] == ["models"]:
         words = words[1:]
     if not words or words[0] in NOT_MODELS:
         what = NOT_MODELS[words[0]] if words else "the Hub itself"
-        raise ParamcountError(f"{quoted(url)} is {what}, not a model", expected="https://huggingface.co/ORG/NAME")
+        raise ParamcountError(f"{quote(url)} is {what}, not a model", expected="https://huggingface.co/ORG/NAME")
     view = next((i for i, word in enumerate(words[:3]) if i and word in HUB_VIEWS), None)
     if view is None or words[view] in ("discussions", "commits"):
         return HubAddress("/".join(words[: min(view or 2, 2)]))
     revision, *file = words[view + 1 :] or ["main"]
     if len(file) > 1 or (file and words[view] == "tree"):
-        raise ParamcountError(f"{quoted(url)} is in a folder of the repository", expected="the repository, or the downloaded config.json as a file")
+        raise ParamcountError(f"{quote(url)} is in a folder of the repository", expected="the repository, or the downloaded config.json as a file")
     if not REVISION.fullmatch(revision):
-        raise ParamcountError(f"{quoted(url)} names no revision that paramcount can read", expected="a branch, a tag or a commit")
+        raise ParamcountError(f"{quote(url)} names no revision that paramcount can read", expected="a branch, a tag or a commit")
     return HubAddress("/".join(words[:view]), revision)

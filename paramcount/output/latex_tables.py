@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from paramcount.output.tables import Table, as_read
+from paramcount.output.tables import Table, format_cells
 
 LONGEST_CELL = 40  # characters of running text on one line; a column of longer texts is a paragraph
 MATH = {
@@ -29,9 +29,9 @@ def escape_latex(text: str) -> str:
     return plain.translate(TEX).replace("\0", "{}")
 
 
-def latex_table(table: Table) -> str:
+def render_latex(table: Table) -> str:
     """A float with a caption above, the rows between the rules of booktabs, and the lines below the table in small print."""
-    columns, cells = as_read(table)
+    columns, cells = format_cells(table)
     runs_on = bool(cells) and max(len(row[-1]) for row in cells) > LONGEST_CELL
     widths = ["r" if column.right else "l" for column in columns]
     if runs_on:
@@ -43,11 +43,11 @@ def latex_table(table: Table) -> str:
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{escape_latex(caption)}}}",
-        rf"\label{{tab:{label_of(caption)}}}",
+        rf"\label{{tab:{make_label(caption)}}}",
         rf"\begin{{tabular}}{{{''.join(widths)}}}",
         r"\toprule",
-        *map(protected, head),
-        *(protected(rf"{' & '.join(map(escape_latex, row))} \\") for row in cells),
+        *map(protect_row, head),
+        *(protect_row(rf"{' & '.join(map(escape_latex, row))} \\") for row in cells),
         r"\bottomrule",
         r"\end{tabular}",
         *(rf"\par\smallskip {{\footnotesize {escape_latex(line)}}}" for line in table.below),
@@ -56,15 +56,15 @@ def latex_table(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def protected(row: str) -> str:
+def protect_row(row: str) -> str:
     r"""A row that the `\\` or the rule before it takes for its own argument if it begins with [ or *."""
     return f"{{}}{row}" if row.lstrip().startswith(("[", "*")) else row
 
 
-def label_of(caption: str) -> str:
+def make_label(caption: str) -> str:
     """What a table is referred to by: the words that its caption begins with, before its first number.
 
-    >>> label_of("Llama 3.1 8B 8,030,261,248 parameters"), label_of("通义千问")
+    >>> make_label("Llama 3.1 8B 8,030,261,248 parameters"), make_label("通义千问")
     ('llama-3.1-8b', 'parameters')
     """
     begin = re.split(r"\s\d[\d,]{3,}|[:;→(=]", caption)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
 FIGURE = re.compile(r"[~≈]?\s*(\d{1,3}(?:,\d{3}){1,9}|\d{1,30})(?:\.(\d{1,12}))?\s*([KMBGT]?)", re.IGNORECASE)
@@ -18,12 +18,12 @@ class Figure(NamedTuple):
     step: int
 
 
-def parse(text: str | int) -> Figure:
+def parse_figure(text: str | int) -> Figure:
     """What a printed figure says.
 
-    >>> parse("7.61B")
+    >>> parse_figure("7.61B")
     Figure(value=7610000000, step=10000000)
-    >>> parse("124,439,808")
+    >>> parse_figure("124,439,808")
     Figure(value=124439808, step=1)
 
     Raises: ParamcountError for anything else.
@@ -32,18 +32,18 @@ def parse(text: str | int) -> Figure:
         return Figure(text, 1)
     match = FIGURE.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
-        raise ParamcountError(f"{shown(text)} is not a figure", expected="7B, 124M, 7.61B, ~1.04T or a whole number")
+        raise ParamcountError(f"{describe_value(text)} is not a figure", expected="7B, 124M, 7.61B, ~1.04T or a whole number")
     whole, decimals, unit = match[1].replace(",", ""), match[2] or "", UNITS[match[3].upper()]
     if unit < 10 ** len(decimals):
-        raise ParamcountError(f"{shown(text)} has digits below one parameter", expected="7B, 124M, 7.61B, ~1.04T or a whole number")
+        raise ParamcountError(f"{describe_value(text)} has digits below one parameter", expected="7B, 124M, 7.61B, ~1.04T or a whole number")
     step = unit // 10 ** len(decimals)
     return Figure(int(whole + decimals) * step, step)
 
 
-def fits(count: int, figure: Figure) -> str | None:
+def match_figure(count: int, figure: Figure) -> str | None:
     """How a count becomes this figure: `exact`, `rounded` (half up) or `truncated`; None where it does not.
 
-    >>> fits(7_615_616_512, parse("7.62B")), fits(7_615_616_512, parse("7.61B")), fits(7_615_616_512, parse("7B"))
+    >>> match_figure(7_615_616_512, parse_figure("7.62B")), match_figure(7_615_616_512, parse_figure("7.61B")), match_figure(7_615_616_512, parse_figure("7B"))
     ('rounded', 'truncated', 'truncated')
     """
     value, step = figure
@@ -54,25 +54,25 @@ def fits(count: int, figure: Figure) -> str | None:
     return "truncated" if count // step * step == value else None
 
 
-def short(count: int) -> str:
+def format_count(count: int) -> str:
     """A count in at most three digits and a unit.
 
-    >>> short(124439808), short(8030261248), short(1536), short(671026404352)
+    >>> format_count(124439808), format_count(8030261248), format_count(1536), format_count(671026404352)
     ('124 M', '8.03 B', '1.54 K', '671 B')
     """
-    return scaled(count, (("T", 10**12), ("B", 10**9), ("M", 10**6), ("K", 10**3)))
+    return format_scaled(count, (("T", 10**12), ("B", 10**9), ("M", 10**6), ("K", 10**3)))
 
 
-def short_bytes(count: int) -> str:
+def format_bytes(count: int) -> str:
     """Decimal bytes: 1 GB is 10⁹ bytes.
 
-    >>> short_bytes(497759232), short_bytes(2684105617408)
+    >>> format_bytes(497759232), format_bytes(2684105617408)
     ('498 MB', '2.68 TB')
     """
-    return scaled(count, (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3))) if count >= 1000 else f"{count} B"
+    return format_scaled(count, (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3))) if count >= 1000 else f"{count} B"
 
 
-def scaled(count: int, units: tuple[tuple[str, int], ...]) -> str:
+def format_scaled(count: int, units: tuple[tuple[str, int], ...]) -> str:
     for i, (unit, size) in enumerate(units):
         if count >= size:
             for decimals in (2, 1, 0):  # integer arithmetic: no float ever holds a count

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def joined(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def join_ranges(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Spans of indices (the first, how many) in order, neighbours as one.
 
-    >>> joined([(7, 1), (0, 3), (3, 2)])
+    >>> join_ranges([(7, 1), (0, 3), (3, 2)])
     ((0, 5), (7, 1))
     """
     found: list[tuple[int, int]] = []
@@ -20,10 +20,10 @@ def joined(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def spelled(spans: Iterable[tuple[int, int]], dash: str = "–") -> list[str]:
+def format_ranges(spans: Iterable[tuple[int, int]], dash: str = "–") -> list[str]:
     """Spans of indices as people write them.
 
-    >>> spelled([(0, 3), (7, 1)])
+    >>> format_ranges([(0, 3), (7, 1)])
     ['0–2', '7']
     """
     return [f"{first}{dash}{first + length - 1}" if length > 1 else f"{first}" for first, length in spans]

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from paramcount.errors import ParamcountError, near, printable
+from paramcount.errors import ParamcountError, find_nearest, make_printable
 
 FORMATS = ("table", "markdown", "csv", "json", "latex", "html")
 STYLE = (
@@ -22,7 +22,7 @@ Chosen = TypeVar("Chosen")
 ENDINGS = {".txt": "table", ".md": "markdown", ".markdown": "markdown", ".csv": "csv", ".json": "json", ".tex": "latex", ".html": "html", ".htm": "html"}
 
 
-def grouped(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as people read it: digits in groups, yes or no, an unknown one as a dash."""
     match value:
         case None:
@@ -32,7 +32,7 @@ def grouped(value: Any) -> str:
         case int():
             return f"{value:,}"
         case _:
-            return printable(value)
+            return make_printable(value)
 
 
 class Column(NamedTuple):
@@ -41,7 +41,7 @@ class Column(NamedTuple):
     name: str
     label: str
     right: bool = True
-    show: Callable[[Any], str] = grouped
+    show: Callable[[Any], str] = format_value
     only: str = ""  # "people": not in CSV (shares, arithmetic); "csv": not in tables for people
     style: str | Callable[[str], str] = ""  # on a terminal, one of terminal.STYLES: of all cells, or of a cell by its text
 
@@ -67,17 +67,17 @@ def render(table: Table, format: str, width: int, *, colour: bool = False) -> st
     if format in table.texts:
         return table.texts[format](width)
     if format == "table":
-        from paramcount.output.text_tables import text_table
+        from paramcount.output.text_tables import render_text
 
-        return text_table(table, width, colour=colour)
+        return render_text(table, width, colour=colour)
     if format == "latex":
-        from paramcount.output.latex_tables import latex_table
+        from paramcount.output.latex_tables import render_latex
 
-        return latex_table(table)
-    return {"json": _json, "csv": _csv, "markdown": _markdown, "html": _html}[format](table)
+        return render_latex(table)
+    return {"json": _render_json, "csv": _render_csv, "markdown": _render_markdown, "html": _render_html}[format](table)
 
 
-def _json(table: Table) -> str:
+def _render_json(table: Table) -> str:
     """Names may hold what moves a terminal's cursor or turns the direction of a text: that is written by its number."""
     import json
 
@@ -87,40 +87,48 @@ def _json(table: Table) -> str:
     return re.sub(r"[^\n -~]", lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
 
 
-def _csv(table: Table) -> str:
+def _render_csv(table: Table) -> str:
     import csv
     import io
 
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    columns, rows = _kept(table, "people")
-    writer.writerow(_plain(column.name) for column in columns)
-    writer.writerows([_plain(value) for value in row] for row in rows)
+    columns, rows = _select_columns(table, "people")
+    writer.writerow(_csv_value(column.name) for column in columns)
+    writer.writerows([_csv_value(value) for value in row] for row in rows)
     return out.getvalue()
 
 
-def _kept(table: Table, not_for: str) -> tuple[list[Column], list[list[Any]]]:
+def _select_columns(table: Table, not_for: str) -> tuple[list[Column], list[list[Any]]]:
     kept = [i for i, column in enumerate(table.columns) if column.only != not_for]
     return [table.columns[i] for i in kept], [[row[i] for i in kept] for row in table.rows]
 
 
-def _plain(value: Any) -> Any:
+def _csv_value(value: Any) -> Any:
     """A value as CSV has it."""
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else value if isinstance(value, int) else _inert(printable(value, 2000))
+    return (
+        ""
+        if value is None
+        else str(value).lower()
+        if isinstance(value, bool)
+        else value
+        if isinstance(value, int)
+        else _neutralise_formula(make_printable(value, 2000))
+    )
 
 
-def _inert(text: str) -> str:
+def _neutralise_formula(text: str) -> str:
     """A text that no spreadsheet runs as a formula: an apostrophe before one that begins like a formula and is not a number.
 
-    >>> _inert("=1+1"), _inert("gpt2"), _inert("-5")
+    >>> _neutralise_formula("=1+1"), _neutralise_formula("gpt2"), _neutralise_formula("-5")
     ("'=1+1", 'gpt2', '-5')
     """
     return f"'{text}" if text.startswith(FORMULA) and not NUMBER.fullmatch(text) else text
 
 
-def as_read(table: Table) -> tuple[list[Column], list[list[str]]]:
+def format_cells(table: Table) -> tuple[list[Column], list[list[str]]]:
     """The columns and cells that people see, each cell as they read it."""
-    columns, rows = _kept(table, "csv")
+    columns, rows = _select_columns(table, "csv")
     return columns, [[column.show(value) for column, value in zip(columns, row, strict=True)] for row in rows]
 
 
@@ -131,30 +139,30 @@ def _tabulate(columns: Sequence[Column], cells: list[list[str]], style: str) -> 
     return tabulate(cells, [column.label for column in columns], tablefmt=style, colalign=align if cells else None, disable_numparse=True)
 
 
-def _markdown(table: Table) -> str:
+def _render_markdown(table: Table) -> str:
     from html import escape
 
     def safe(text: str) -> str:
         return re.sub(r"([\\|`*_\[\]])", r"\\\1", escape(text, quote=False))
 
-    columns, cells = as_read(table)
+    columns, cells = format_cells(table)
     body = _tabulate([Column(c.name, safe(c.label), c.right) for c in columns], [[safe(cell) for cell in row] for row in cells], "pipe")
     lines = [*map(safe, table.above), "", body, *(text for line in table.below for text in ("", safe(line)))]
     return "\n".join(lines).strip("\n") + "\n"
 
 
-def _html(table: Table) -> str:
+def _render_html(table: Table) -> str:
     """A page that says its encoding, plain enough to be pasted into another."""
     from html import escape
 
     title = escape(table.above[0].partition("   ")[0] if table.above else "paramcount")
     lines = ["<!doctype html>", '<meta charset="utf-8">', f"<title>{title}</title>", f"<style>{STYLE}</style>"]
     lines += [f"<p>{escape(line)}</p>" for line in table.above]
-    lines.append(_tabulate(*as_read(table), "html"))
+    lines.append(_tabulate(*format_cells(table), "html"))
     return "\n".join([*lines, *(f"<p>{escape(line)}</p>" for line in table.below)]) + "\n"
 
 
-def chosen_format(format: str | None, flags: Sequence[str], output: str | None) -> str:
+def choose_format(format: str | None, flags: Sequence[str], output: str | None) -> str:
     """The one format asked for: by --format, a short form, or the output file's ending.
 
     Raises: ParamcountError if two are asked for, if the ending contradicts the format, or if it is unknown and no format is given.
@@ -168,23 +176,25 @@ def chosen_format(format: str | None, flags: Sequence[str], output: str | None) 
         ending = Path(str(output)).suffix.lower()
         if ending != ".txt" and ENDINGS.get(ending, asked[0]) != asked[0]:  # plain text may hold any format
             fitting = " or ".join([*(known for known, format in ENDINGS.items() if format == asked[0]), ".txt"])
-            raise ParamcountError(f"{printable(output, 60)} is not a name for {asked[0]}", where="-o", expected=f"a file that ends in {fitting}, or no format")
+            raise ParamcountError(
+                f"{make_printable(output, 60)} is not a name for {asked[0]}", where="-o", expected=f"a file that ends in {fitting}, or no format"
+            )
         return asked[0]
-    return by_ending(str(output), ENDINGS, "format", more=", or --format")
+    return choose_by_extension(str(output), ENDINGS, "format", more=", or --format")
 
 
-def by_ending(path: str, endings: Mapping[str, Chosen], what: str, *, where: str = "-o", more: str = "") -> Chosen:
+def choose_by_extension(path: str, endings: Mapping[str, Chosen], what: str, *, where: str = "-o", more: str = "") -> Chosen:
     """What a file's ending chooses.
 
-    >>> by_ending("sizes.PNG", {".png": "png", ".svg": "svg"}, "plot")
+    >>> choose_by_extension("sizes.PNG", {".png": "png", ".svg": "svg"}, "plot")
     'png'
 
     Raises: ParamcountError for any other ending. `what`: of which none has it; `where`: the option; `more`: what is expected besides.
     """
     ending = Path(path).suffix.lower()
     if ending not in endings:
-        found = f"no {what} has the ending {printable(ending or 'none', 20)!r}"
-        raise ParamcountError(found, where=where, expected=", ".join(endings) + more, nearest=near(ending, endings))
+        found = f"no {what} has the ending {make_printable(ending or 'none', 20)!r}"
+        raise ParamcountError(found, where=where, expected=", ".join(endings) + more, nearest=find_nearest(ending, endings))
     return endings[ending]
 
 
@@ -198,7 +208,7 @@ def terminal_width() -> int:
 OPEN = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")  # may be a file that somebody is writing
 
 
-def write_whole(path: str, content: str | bytes, option: str = "-o") -> None:
+def write_atomically(path: str, content: str | bytes, option: str = "-o") -> None:
     """Write a file whole or not at all. A device, a pipe or what is open already takes it as it comes. `option` asked for it.
 
     Raises: ParamcountError where it cannot be written; what stood there before still does.
@@ -208,7 +218,7 @@ def write_whole(path: str, content: str | bytes, option: str = "-o") -> None:
     try:
         data = content.encode("utf-8") if isinstance(content, str) else content
     except UnicodeEncodeError as error:
-        raise ParamcountError(f"cannot be written: {error.reason} at character {error.start:,}", where=f"{option} {printable(path)}") from None
+        raise ParamcountError(f"cannot be written: {error.reason} at character {error.start:,}", where=f"{option} {make_printable(path)}") from None
     scratch = None
     try:
         target = Path(path).expanduser()
@@ -236,9 +246,9 @@ def write_whole(path: str, content: str | bytes, option: str = "-o") -> None:
     except BrokenPipeError:
         raise
     except ValueError:  # a NUL, a lone surrogate; Python's own words differ from version to version
-        raise ParamcountError("cannot be written: no file can have this name", where=f"{option} {printable(path)}") from None
+        raise ParamcountError("cannot be written: no file can have this name", where=f"{option} {make_printable(path)}") from None
     except (OSError, RuntimeError) as error:
-        raise ParamcountError(f"cannot be written: {getattr(error, 'strerror', None) or error}", where=f"{option} {printable(path)}") from None
+        raise ParamcountError(f"cannot be written: {getattr(error, 'strerror', None) or error}", where=f"{option} {make_printable(path)}") from None
     finally:
         if scratch:
             Path(scratch).unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from paramcount.output.tables import Column, Table, as_read
+from paramcount.output.tables import Column, Table, format_cells
 from paramcount.output.terminal import pad, paint, text_width, wrap
 
 SHAPE = re.compile(r"\[[^][]*\]")  # [1024, 768]
@@ -13,9 +13,9 @@ NARROWEST = 14  # what a column of running text gets at least, else its text sta
 INDENT = "    "
 
 
-def text_table(table: Table, width: int, *, colour: bool = False) -> str:
+def render_text(table: Table, width: int, *, colour: bool = False) -> str:
     """The table as text that fits a terminal of `width` columns: a last column of running text wraps, other columns go on in panels."""
-    columns, cells = as_read(table)
+    columns, cells = format_cells(table)
     if table.headings:
         cells = [[column.label for column in columns], [], *cells]
     widths = [max((text_width(row[i]) for row in cells if row), default=0) for i in range(len(columns))]
@@ -24,23 +24,23 @@ def text_table(table: Table, width: int, *, colour: bool = False) -> str:
     if table.wraps and not below:
         widths[-1] = min(widths[-1], room)
     lines = [*lines_above(table, width, colour=colour)]
-    for panel in panels_of(widths[:-1] if below else widths, width):
+    for panel in split_panels(widths[:-1] if below else widths, width):
         if len(panel) < len(columns) - below and lines:
             lines.append("")
         for row in cells:
             last = len(columns) - 1 in panel
-            for texts in broken(row or ["─" * n for n in widths], widths[-1] if table.wraps and last else None):
+            for texts in break_lines(row or ["─" * n for n in widths], widths[-1] if table.wraps and last else None):
                 padded = [pad(texts[i], widths[i], right=columns[i].right) for i in panel]
                 if colour and row:
-                    padded = [paint(text, style_of(table, columns[i], row, i)) for i, text in zip(panel, padded)]
+                    padded = [paint(text, get_style(table, columns[i], row, i)) for i, text in zip(panel, padded)]
                 lines.append("  ".join(padded).rstrip())
             if below and not table.drops and row and not (table.headings and row is cells[0]):
-                lines += [INDENT + paint(text, style_of(table, columns[-1], row, -1) if colour else "") for text in sum_lines(row[-1], width - len(INDENT))]
-    lines += [piece for line in table.below for piece in folded(line, width)]
+                lines += [INDENT + paint(text, get_style(table, columns[-1], row, -1) if colour else "") for text in sum_lines(row[-1], width - len(INDENT))]
+    lines += [piece for line in table.below for piece in fold_cell(line, width)]
     return "\n".join(lines) + "\n"
 
 
-def style_of(table: Table, column: Column, row: list[str], i: int) -> str:
+def get_style(table: Table, column: Column, row: list[str], i: int) -> str:
     """The style of a cell: bold in a row of totals, else its column's."""
     if row[0] in table.bold:
         return "bold"
@@ -51,7 +51,7 @@ def lines_above(table: Table, width: int, *, colour: bool) -> Iterator[str]:
     """The lines above a table: in colour, the name and the number that the first begins with are bold, and what does not match is red."""
     for i, line in enumerate(table.above):
         differs = False
-        for j, piece in enumerate(folded(line, width)):
+        for j, piece in enumerate(fold_cell(line, width)):
             if not colour:
                 yield piece
                 continue
@@ -66,7 +66,7 @@ def bold_title(line: str) -> str:
     return "   ".join([*(paint(word, "bold") for word in words[:2]), *words[2:]])
 
 
-def broken(row: list[str], room: int | None) -> list[list[str]]:
+def break_lines(row: list[str], room: int | None) -> list[list[str]]:
     """A row over as many lines as its last text needs in `room`."""
     if room is None or text_width(row[-1]) <= room:
         return [row]
@@ -74,11 +74,11 @@ def broken(row: list[str], room: int | None) -> list[list[str]]:
     return [[*row[:-1], first], *([*[""] * (len(row) - 1), text] for text in others)]
 
 
-def folded(line: str, width: int) -> list[str]:
+def fold_cell(line: str, width: int) -> list[str]:
     """A line that is too long goes on, indented, first at a gap of three blanks, else between words."""
     if text_width(line) > width and "   " in line:
         head, _, tail = line.rpartition("   ")
-        return [*folded(head, width), *folded(f"  {tail.strip()}", width)]
+        return [*fold_cell(head, width), *fold_cell(f"  {tail.strip()}", width)]
     return wrap(line, max(width, 20), indent="  ") or [""]
 
 
@@ -91,7 +91,7 @@ def sum_lines(text: str, room: int) -> list[str]:
     return [line.replace("\u00a0", " ") for line in wrap(held, room)]
 
 
-def panels_of(widths: list[int], width: int) -> list[list[int]]:
+def split_panels(widths: list[int], width: int) -> list[list[int]]:
     """Columns side by side as far as the width goes, the first one repeated before each further group."""
     panels, used = [[0]], widths[0]
     for i in range(1, len(widths)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from paramcount.flow import Data, Size, Weight, activate, attend, fused, join, linear, norm, rope, split, width_of
+from paramcount.flow import Data, Size, Weight, activate, attend, fused, join, last_size, linear, norm, rope, split
 
 
 class Heads(NamedTuple):
@@ -103,7 +103,7 @@ def partial_rope(x: Data, d_rope: Size) -> Data:
 
 def wide_norm(x: Data, name: str) -> Data:
     """One norm over all heads together."""
-    return Data("norm", (x,), x.shape, (Weight(name + ".weight", "norm", (width_of(x),)),))
+    return Data("norm", (x,), x.shape, (Weight(name + ".weight", "norm", (last_size(x),)),))
 
 
 def wide_qk_norm(q: Data, k: Data) -> tuple[Data, Data]:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from paramcount.flow import Data, elementwise, layers, norm
 from paramcount.parts.vision import cut_into_patches, vision_layer
 from paramcount.sizes import Natural, Positive, Tower, d_model_per_head, derived, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class ClipVision(Tower):
@@ -37,4 +37,4 @@ class ClipVision(Tower):
         return Data("tuple", (x, norm(Data("class token", (x,), (1, c.d_model)), "post_layernorm", bias=True)), x.shape)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)

@@ -13,7 +13,7 @@ from paramcount.parts.decoders import pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.vision import cut_into_patches
 from paramcount.sizes import Positive, Tower, d_model_per_head, derived, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class PixtralVision(Tower):
@@ -34,7 +34,7 @@ class PixtralVision(Tower):
         return layers(x, "transformer.layers.{layer}.", [("layer", c.n_layers)], lambda kind, x: layer(c, x))
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def layer(c: PixtralVision, x: Data) -> Data:

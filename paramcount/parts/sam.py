@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, Weight, attend, elementwise, layers, linear, norm
 from paramcount.parts.attentions import fused_qkv
 from paramcount.parts.decoders import pre_norm
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.vision import cut_into_patches
 from paramcount.sizes import Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, hf, per_layer
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 def side(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """How many patches an image is wide and high."""
     size = js.get("image_size", 1024)
     if type(size) is not int or size < c["patch_size"]:
-        raise ParamcountError(f"= {shown(size)}", where="vision_config.image_size", expected="a whole number, not below the patch size")
+        raise ParamcountError(f"= {describe_value(size)}", where="vision_config.image_size", expected="a whole number, not below the patch size")
     n: int = size // c["patch_size"]
     return n
 
@@ -54,7 +54,7 @@ class SamVision(Sizes):
     relative_positions: Flag = hf("use_rel_pos", absent=True)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def sam(c: Any, pixels: Data) -> Data:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, Weight, attend, elementwise, layers, linear, norm, split
 from paramcount.parts.feed_forward import plain_mlp
 from paramcount.parts.vision import cut_into_patches, vision_layer
 from paramcount.sizes import Condition, Flag, Natural, Positive, Tower, d_model_per_head, derived, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 def tower_named(known: str) -> Condition:
@@ -21,7 +21,7 @@ def tower_named(known: str) -> Condition:
 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         if (found := js.get("model_type", known)) != known:
-            raise ParamcountError(f"= {shown(found)} is not supported", where="vision_config.model_type", expected=known)
+            raise ParamcountError(f"= {describe_value(found)} is not supported", where="vision_config.model_type", expected=known)
 
     return condition
 
@@ -45,7 +45,7 @@ class SiglipVision(Tower):
         return siglip(c, tokens)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def siglip(c: Any, pixels: Data, n_layers: Size | None = None) -> Data:

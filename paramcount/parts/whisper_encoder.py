@@ -11,7 +11,7 @@ from paramcount.flow import Data, Weight, activate, elementwise
 from paramcount.parts.classic import Stack
 from paramcount.parts.seq2seq import Layout, bart_layers
 from paramcount.sizes import Positive, Sizes, d_model_per_head, derived, hf
-from paramcount.sizes.rules import heads_fill
+from paramcount.sizes.rules import check_heads_fill
 
 
 class Ears(Sizes):
@@ -29,7 +29,7 @@ class Ears(Sizes):
     n_frames: Positive = hf("max_source_positions", absent=1500)
 
     def check(c) -> None:
-        heads_fill(c)
+        check_heads_fill(c)
 
 
 def listen(c: Any, x: Data) -> Data:

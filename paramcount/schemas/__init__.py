@@ -6,7 +6,7 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from paramcount.errors import ParamcountError, near, quoted
+from paramcount.errors import ParamcountError, find_nearest, quote
 
 
 def commands() -> list[str]:
@@ -21,7 +21,7 @@ def schema_text(command: str) -> str:
     """
     known = commands()
     if command not in known:
-        raise ParamcountError(f"no schema is called {quoted(command)}", expected=", ".join(known), nearest=near(command, known))
+        raise ParamcountError(f"no schema is called {quote(command)}", expected=", ".join(known), nearest=find_nearest(command, known))
     return files(__name__).joinpath(f"{command}.json").read_text(encoding="utf-8")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from paramcount.errors import ParamcountError, near, shown
+from paramcount.errors import ParamcountError, describe_value, find_nearest
 from paramcount.sizes import Condition
 
 
@@ -27,7 +27,7 @@ def attention_words(*known: str) -> Condition:
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         for i, word in enumerate(js.get("layer_types") or ()):
             if word not in known and word != "attention":  # the older word for full_attention
-                raise ParamcountError(f"= {shown(word)}", where=f"layer_types.{i}", expected=", ".join(known), nearest=near(word, known))
+                raise ParamcountError(f"= {describe_value(word)}", where=f"layer_types.{i}", expected=", ".join(known), nearest=find_nearest(word, known))
 
     return condition
 
@@ -65,7 +65,7 @@ def buckets_reach(buckets: str, farthest: str, absent: int, *, one_sided: bool) 
             raise ParamcountError(f"= {n} leaves no bucket for near distances", where=buckets, expected="a whole number from 4")
         near_distances = n // 2 if one_sided else n // 4
         if type(reach) is not int or reach <= near_distances:
-            raise ParamcountError(f"= {shown(reach)} with {n} buckets", where=farthest, expected=f"a whole number from {near_distances + 1}")
+            raise ParamcountError(f"= {describe_value(reach)} with {n} buckets", where=farthest, expected=f"a whole number from {near_distances + 1}")
 
     return condition
 
@@ -78,7 +78,7 @@ def padding_in_table(absent: int | None, *keys: str, more: int = 0) -> Condition
         key = next((key for key in keys if key in js), "pad_token_id")
         row, n = js.get(key, absent), c["vocab_size"] + more
         if row is not None and (type(row) is not int or not -n <= row < n):
-            raise ParamcountError(f"= {shown(row)} is no row of a table with {n}", where=key, expected="a row of the table, or null")
+            raise ParamcountError(f"= {describe_value(row)} is no row of a table with {n}", where=key, expected="a row of the table, or null")
 
     return condition
 
@@ -102,9 +102,9 @@ def grouped_routing(groups: int | None, kept: int | None, keys: tuple[str, ...] 
         if dense == c["n_layers"] or (optional and n_groups is None and n_kept is None):
             return
         if type(n_groups) is not int or n_groups < 1 or n % n_groups or n // n_groups < 2:
-            raise ParamcountError(f"= {shown(n_groups)} for {n} experts", where=key, expected="a divisor that leaves two in each group")
+            raise ParamcountError(f"= {describe_value(n_groups)} for {n} experts", where=key, expected="a divisor that leaves two in each group")
         if type(n_kept) is not int or not 0 <= n_kept <= n_groups:
-            raise ParamcountError(f"= {shown(n_kept)} of {n_groups} groups", where="topk_group", expected=f"at most {n_groups}")
+            raise ParamcountError(f"= {describe_value(n_kept)} of {n_groups} groups", where="topk_group", expected=f"at most {n_groups}")
 
     return fits
 
@@ -115,7 +115,7 @@ def angles_fit(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if "head_dim" in js:
         pairs = -(-(js["head_dim"] or c["d_model"] // c["n_heads"]) // 2)
         if 2 * pairs != c["d_rope"] and not (pairs == 1 and js.get("rope_interleave", True)):
-            raise ParamcountError(f"= {shown(js['head_dim'])}", where="head_dim", expected=f"{c['d_rope']}, or no such key")
+            raise ParamcountError(f"= {describe_value(js['head_dim'])}", where="head_dim", expected=f"{c['d_rope']}, or no such key")
 
 
 def latent_heads_stay_whole(absent: int | None, *, masked: bool = False) -> Condition:
@@ -126,7 +126,7 @@ def latent_heads_stay_whole(absent: int | None, *, masked: bool = False) -> Cond
         n_kv_heads = js.get("num_key_value_heads", absent) if js.get("num_key_value_heads", absent) is not None else c["n_heads"]
         if c["n_heads"] // n_kv_heads > 1 and (masked or not c["d_nope"] + c["d_rope"] == c["d_v"] <= 256):
             raise ParamcountError(
-                f"= {shown(n_kv_heads)} for {c['n_heads']} latent heads",
+                f"= {describe_value(n_kv_heads)} for {c['n_heads']} latent heads",
                 where="num_key_value_heads",
                 expected=f"{c['n_heads']}; fewer run only under flex attention",
             )
@@ -144,7 +144,7 @@ def padding_inside(absent: int, *tables: str, places: int = 0) -> Condition:
         if pad is None and not places:
             return
         if not isinstance(pad, int) or not -n <= pad < n:
-            raise ParamcountError(f"= {shown(pad)} of {n} rows", where="pad_token_id", expected=f"0 to {n - 1}")
+            raise ParamcountError(f"= {describe_value(pad)} of {n} rows", where="pad_token_id", expected=f"0 to {n - 1}")
         if places and not -c["n_positions"] <= pad <= c["n_positions"] - places:
             raise ParamcountError(f"= {c['n_positions']} with padding at {pad}", where="n_positions", expected=f"at least {pad + places}")
 
@@ -157,7 +157,7 @@ def one_of(key: str, known: tuple[str, ...], absent: str) -> Condition:
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         word = js.get(key, absent)
         if word not in known:
-            raise ParamcountError(f"= {shown(word)}", where=key, expected=", ".join(known), nearest=near(word, known))
+            raise ParamcountError(f"= {describe_value(word)}", where=key, expected=", ".join(known), nearest=find_nearest(word, known))
 
     return condition
 
@@ -177,4 +177,4 @@ def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 def experts_in_every_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """DeepSeek's own code can leave experts out of some layers behind the dense ones, which no release does."""
     if js.get("moe_layer_freq", 1) != 1:
-        raise ParamcountError(f"= {shown(js['moe_layer_freq'])} is not supported", where="moe_layer_freq", expected="1")
+        raise ParamcountError(f"= {describe_value(js['moe_layer_freq'])} is not supported", where="moe_layer_freq", expected="1")

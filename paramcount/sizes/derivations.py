@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.sizes.fields import MOST_NAMED, Derivation
 
 SLIDING = ("sliding_attention", "full_attention")
@@ -25,7 +25,7 @@ def flag(js: Mapping[str, Any], key: str, absent: bool) -> bool:
     """A true or false that no field is read from."""
     value = js.get(key, absent)
     if not isinstance(value, bool):
-        raise ParamcountError(f"= {shown(value)}", where=key, expected="true or false")
+        raise ParamcountError(f"= {describe_value(value)}", where=key, expected="true or false")
     return value
 
 
@@ -55,7 +55,7 @@ def scattered_dense_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple
 def part_of(width: Any, share: Any) -> int:
     """A share of a width, cut to a whole number. Only of numbers: a list so many times over would fill the memory."""
     if type(width) is not int or type(share) not in (int, float):
-        raise ParamcountError(f"= {shown(share if type(width) is int else width)}", where="the rotated part of a head", expected="numbers")
+        raise ParamcountError(f"= {describe_value(share if type(width) is int else width)}", where="the rotated part of a head", expected="numbers")
     return int(width * share)
 
 

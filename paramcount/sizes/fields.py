@@ -114,7 +114,7 @@ def derived(absent: Derivation, *, at_root: bool = False) -> Any:
     return Field(json_schema_extra={"hf": Key(None, absent, NULL, at_root=at_root)})  # type: ignore[dict-item]
 
 
-def key_of(architecture: type[Sizes], field: str) -> Key:
+def get_key(architecture: type[Sizes], field: str) -> Key:
     """Where a field of an architecture stands in a config.json, and what the reference takes where it is absent."""
     key: Key = architecture.model_fields[field].json_schema_extra["hf"]  # type: ignore[index,assignment]
     return key._replace(absent=architecture.defaults[field]) if field in architecture.defaults else key
@@ -126,11 +126,11 @@ class Sizes(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # built when a config is validated
 
     reference: ClassVar[str] = ""  # the reference implementation's class, or who published the modelling code
-    same: ClassVar[tuple[str, ...]] = ()  # other classes that hold the same parameters
+    equivalent_classes: ClassVar[tuple[str, ...]] = ()  # other classes that hold the same parameters
     base_model: ClassVar[str | None] = None  # the class without a head, unless it ends in Model as `reference` begins; "": there is none
     has_lm_head: ClassVar[bool] = True  # false if the head of another task stands in its place
     # Ends of names of tables that the reference works out as it builds a model: its writer leaves them out, or did.
-    unsaved: ClassVar[tuple[str, ...]] = ()
+    not_saved: ClassVar[tuple[str, ...]] = ()
     # Words in names of tensors that the reference never quantises and keeps in float32, or in float32 if the rest is float16.
     # Source: `_keep_in_fp32_modules_strict` and `_keep_in_fp32_modules` of the class; a router's bias is written so by those without it, too.
     float32: ClassVar[tuple[str, ...]] = ("e_score_correction_bias",)
@@ -138,7 +138,7 @@ class Sizes(BaseModel):
     # Ends of names of matrices that the reference holds as linear layers, though their component is none that is quantised.
     linear_routers: ClassVar[tuple[str, ...]] = ()
     linear_by_component: ClassVar[bool] = True  # False if components do not tell which matrices are linear layers of the reference
-    either_way: ClassVar[tuple[str, ...]] = ()  # ends of names of matrices that some writers store the other way round, all of them
+    transposable: ClassVar[tuple[str, ...]] = ()  # ends of names of matrices that some writers store the other way round, all of them
     defaults: ClassVar[Mapping[str, Any]] = {}  # what absent keys mean, where an inherited field says otherwise
     # Keys that look like sizes, that the reference's config class has or releases carry, and that no parameter depends on.
     unused_keys: ClassVar[tuple[str, ...]] = ()
@@ -173,7 +173,7 @@ class Sizes(BaseModel):
         """What older released files hold besides, one in every layer: (name, shape, how many). Concrete sizes only."""
         return ()
 
-    def idle(c) -> tuple[str, ...]:
+    def unused_fields(c) -> tuple[str, ...]:
         """Fields that no layer of this config reads: they contradict nothing."""
         return ()
 

@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paramcount.errors import ParamcountError, near, shown
+from paramcount.errors import ParamcountError, describe_value, find_nearest
 from paramcount.sizes import SLIDING, Derivation, per_layer
 
 MLP_TYPES = ("dense", "sparse")
 
 
-def whole(js: Mapping[str, Any], key: str, absent: int) -> int:
+def check_no_types(js: Mapping[str, Any], key: str, absent: int) -> int:
     """A whole number from 0 that no field is read from."""
     value = js.get(key, absent)
     if type(value) is not int or value < 0:
-        raise ParamcountError(f"= {shown(value)}", where=key, expected="a whole number from 0")
+        raise ParamcountError(f"= {describe_value(value)}", where=key, expected="a whole number from 0")
     return value
 
 
 def first_dense(absent: int, key: str = "first_k_dense_replace") -> Derivation:
     """The first layers, as many as `key` says."""
-    return lambda js, c: tuple(per_layer(c)[: whole(js, key, absent)])
+    return lambda js, c: tuple(per_layer(c)[: check_no_types(js, key, absent)])
 
 
 def every_sparse(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     """All but each moe_layer_freq-th layer from first_k_dense_replace on."""
-    first, step = whole(js, "first_k_dense_replace", 1), whole(js, "moe_layer_freq", 1)
+    first, step = check_no_types(js, "first_k_dense_replace", 1), check_no_types(js, "moe_layer_freq", 1)
     return tuple(i for i in per_layer(c) if i < first or i % step)
 
 
@@ -42,12 +42,14 @@ def dense_by_type(otherwise: Derivation, *, checked: bool = True) -> Derivation:
             return dense
         strict = checked or js.get("layer_types") is not None
         if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
-            raise ParamcountError(f"= {shown(words)}", where="mlp_layer_types", expected="one word a layer")
+            raise ParamcountError(f"= {describe_value(words)}", where="mlp_layer_types", expected="one word a layer")
         if len(words) < c["n_layers"] or (strict and len(words) > c["n_layers"]):
             raise ParamcountError(f"names {len(words)} layers of {c['n_layers']}", where="mlp_layer_types", expected="one word a layer")
         for i, word in enumerate(words):
             if strict and word not in MLP_TYPES:
-                raise ParamcountError(f"= {shown(word)}", where=f"mlp_layer_types.{i}", expected=", ".join(MLP_TYPES), nearest=near(word, MLP_TYPES))
+                raise ParamcountError(
+                    f"= {describe_value(word)}", where=f"mlp_layer_types.{i}", expected=", ".join(MLP_TYPES), nearest=find_nearest(word, MLP_TYPES)
+                )
         return tuple(i for i in per_layer(c) if words[i] != "sparse")
 
     return found
@@ -69,7 +71,7 @@ def full_every_key(key: str, absent: int) -> Derivation:
     """Words of layer_types where every layer looks back over a window but the last of each group, as long as `key` says."""
 
     def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
-        period = whole(js, key, absent)
+        period = check_no_types(js, key, absent)
         return tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
 
     return found

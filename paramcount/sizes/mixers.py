@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.sizes import Condition, Derivation, part_of
-from paramcount.sizes.layer_types import whole
+from paramcount.sizes.layer_types import check_no_types
 
 
 def dt_rank(key: str) -> Derivation:
@@ -20,11 +20,11 @@ def dt_rank(key: str) -> Derivation:
     return found
 
 
-def expanded(key: str, absent: int = 2) -> Derivation:
+def expand_d_model(key: str, absent: int = 2) -> Derivation:
     """d_model as many times as `key` says."""
 
     def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-        n: int = whole(js, key, absent) * c["d_model"]
+        n: int = check_no_types(js, key, absent) * c["d_model"]
         return n
 
     return found
@@ -36,7 +36,7 @@ def no_key(*keys: str) -> Condition:
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         for key in keys:
             if key in js:
-                raise ParamcountError(f"= {shown(js[key])}", where=key, expected="nothing: it follows from other keys")
+                raise ParamcountError(f"= {describe_value(js[key])}", where=key, expected="nothing: it follows from other keys")
 
     return condition
 
@@ -49,15 +49,15 @@ def mamba_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
 
 def inner_width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """What the heads of Mamba 2 fill: mamba_d_ssm, which only Falcon-H1 reads, or d_model as many times as mamba_expand says."""
-    width: int = expanded("mamba_expand")(js, c) if c.get("d_ssm") is None else c["d_ssm"]
+    width: int = expand_d_model("mamba_expand")(js, c) if c.get("d_ssm") is None else c["d_ssm"]
     return width
 
 
-def mamba_heads_fill(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
-    fills(c, inner_width(js, c))
+def check_mamba_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    check_mixer_fills(c, inner_width(js, c))
 
 
-def fills(c: Mapping[str, Any], inner: int) -> None:
+def check_mixer_fills(c: Mapping[str, Any], inner: int) -> None:
     n, width = c["n_mamba_heads"], c["d_mamba_head"]
     if n * width != inner:
         raise ParamcountError(f"= {n} × {width} = {n * width} is not the expanded width {inner}", where="n_mamba_heads × d_mamba_head", expected=f"{inner}")
@@ -79,7 +79,7 @@ def rotated_share(absent: float, *, key: bool = True) -> Derivation:
 ATTENTION, MIXER = ("attention", "full_attention", "sliding_attention"), ("mamba", "linear_attention")
 
 
-def hybrid_idle(words: Sequence[str]) -> tuple[str, ...]:
+def list_unused_fields(words: Sequence[str]) -> tuple[str, ...]:
     """What contradicts nothing where a hybrid has no layer of attention, or none of the other kind."""
     attention = () if set(words) & set(ATTENTION) else ("n_kv_heads", "d_head", "d_rope")
     return attention if set(words) & set(MIXER) else (*attention, "n_groups", "n_linear_k_heads")

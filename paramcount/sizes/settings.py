@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError, near, shown
+from paramcount.errors import ParamcountError, describe_value, find_nearest
 
 TABLE = Path(__file__).with_name("settings.json")
 NAMES = {"i": "an integer", "f": "a number with a decimal point", "b": "true or false", "s": "a string", "l": "a list", "d": "a mapping", "n": "null"}
@@ -37,15 +37,15 @@ class Settings(NamedTuple):
 
 
 @cache
-def load() -> dict[str, Any]:
+def load_table() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
     return found
 
 
 @cache
-def settings_of(name: str) -> Settings:
+def get_settings(name: str) -> Settings:
     """What the config class of that name asks."""
-    table = load()
+    table = load_table()
     letters = {key: types for types, keys in table["keys"].get(name, {}).items() for key in keys.split()}
     return Settings(
         {key: frozenset(TYPES[letter] for letter in word.rstrip("ax")) for key, word in letters.items()},
@@ -58,9 +58,9 @@ def settings_of(name: str) -> Settings:
 
 def check_settings(document: Mapping[str, Any], model_type: str) -> None:
     """Raises for a config.json with a value that the reference refuses, or cannot build or run a model with."""
-    name = load()["types"].get(model_type)
+    name = load_table()["types"].get(model_type)
     if name is not None:  # else the config class is not the reference's own
-        check_class(document, settings_of(name))
+        check_class(document, get_settings(name))
 
 
 def check_class(config: Mapping[str, Any], settings: Settings) -> None:
@@ -71,7 +71,9 @@ def check_class(config: Mapping[str, Any], settings: Settings) -> None:
     for key, known in settings.activations.items():
         value = config.get(key)
         if isinstance(value, str) and value not in known:
-            raise ParamcountError(f"= {shown(value)}", where=key, expected="an activation of transformers without weights", nearest=near(value, known))
+            raise ParamcountError(
+                f"= {describe_value(value)}", where=key, expected="an activation of transformers without weights", nearest=find_nearest(value, known)
+            )
     if settings.rope is not None and (rope := config.get("rope_scaling") or config.get("rope_parameters")):
         check_rope(rope, settings.rope, "rope_scaling" if config.get("rope_scaling") else "rope_parameters")
     for key, name in settings.sections.items():
@@ -84,9 +86,9 @@ def check_section(section: object, key: str, name: str) -> None:
         return
     if name.startswith(AUTO):
         model_type = section.get("model_type", name.removeprefix(AUTO))
-        name = load()["types"].get(model_type, "") if isinstance(model_type, str) else ""
+        name = load_table()["types"].get(model_type, "") if isinstance(model_type, str) else ""
     try:
-        check_class(section, settings_of(name))
+        check_class(section, get_settings(name))
     except ParamcountError as error:
         raise error.inside(key) from None
 
@@ -96,20 +98,20 @@ def check_type(value: object, key: str, letters: str) -> None:
     special = isinstance(value, Mapping) and "__float__" in value and "f" in letters
     if special or (isinstance(value, tuple) and "l" in letters) or (isinstance(value, Mapping) and "d" in letters):
         return
-    raise ParamcountError(f"= {shown(value)}", where=key, expected=" or ".join(NAMES[letter] for letter in letters.rstrip("ax")))
+    raise ParamcountError(f"= {describe_value(value)}", where=key, expected=" or ".join(NAMES[letter] for letter in letters.rstrip("ax")))
 
 
 def check_rope(rope: object, kinds: tuple[str, ...], key: str) -> None:
     """The kind of rotary positions, of all layers or of each kind of layer, and the numbers that the kind needs."""
     if not isinstance(rope, Mapping):
-        raise ParamcountError(f"= {shown(rope)}", where=key, expected="a mapping")
+        raise ParamcountError(f"= {describe_value(rope)}", where=key, expected="a mapping")
     if blocks := {name: block for name, block in rope.items() if isinstance(block, Mapping)}:
         for name, block in blocks.items():
             check_rope(block, kinds, f"{key}.{name}")
         return
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind not in kinds:
-        raise ParamcountError(f"= {shown(kind)}", where=f"{key}.rope_type", expected=", ".join(kinds), nearest=near(kind, kinds))
+        raise ParamcountError(f"= {describe_value(kind)}", where=f"{key}.rope_type", expected=", ".join(kinds), nearest=find_nearest(kind, kinds))
     for needed in ROPE_KEYS.get(str(kind), ()):
         if needed not in rope:
             raise ParamcountError(

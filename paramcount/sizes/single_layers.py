@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError, printable, shown
+from paramcount.errors import ParamcountError, describe_value, make_printable
 
 PER_LAYER = "per_layer_config"
 
@@ -32,14 +32,14 @@ def of_single_layers(js: Mapping[str, Any], n_layers: int) -> dict[int, Own]:
     """
     given = js.get(PER_LAYER)
     if given is not None and not isinstance(given, Mapping):
-        raise ParamcountError(f"= {shown(given)}", where=PER_LAYER, expected="a mapping of layers")
+        raise ParamcountError(f"= {describe_value(given)}", where=PER_LAYER, expected="a mapping of layers")
     found = {}
     for layer, sizes in (given or {}).items():
         written = str(layer)
         if not (written.isascii() and written.isdecimal() and len(written) < 10 and int(written) < n_layers):
-            raise ParamcountError(f"names layer {printable(written, 20)}", where=PER_LAYER, expected=f"layers from 0 to {n_layers - 1}")
+            raise ParamcountError(f"names layer {make_printable(written, 20)}", where=PER_LAYER, expected=f"layers from 0 to {n_layers - 1}")
         if not isinstance(sizes, Mapping):
-            raise ParamcountError(f"= {shown(sizes)}", where=f"{PER_LAYER}.{written}", expected="a mapping")
+            raise ParamcountError(f"= {describe_value(sizes)}", where=f"{PER_LAYER}.{written}", expected="a mapping")
         found[int(written)] = Own(f"{PER_LAYER}.{written}", sizes)
     return found
 
@@ -61,7 +61,7 @@ def by_kind(
     for i, word in enumerate(values["layer_types"]):
         one, fields = own.get(i, NOTHING), layered.get(word, {})
         if unknown := [key for key in one.sizes if key not in fields]:
-            raise not_declared(f"{one.where}.{printable(unknown[0], 40)}")
+            raise not_declared(f"{one.where}.{make_printable(unknown[0], 40)}")
         for key, field in fields.items():
             if field:
                 value, place = (one.sizes[key], f"{one.where}.{key}") if key in one.sizes else (values[common[key]], "")

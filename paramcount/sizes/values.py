@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
-from paramcount.errors import ParamcountError, printable, quoted, shown
-from paramcount.formats.strict_yaml import loads
-from paramcount.output.ranges import joined, spelled
+from paramcount.errors import ParamcountError, describe_value, make_printable, quote
+from paramcount.formats.strict_yaml import parse_yaml
+from paramcount.output.ranges import format_ranges, join_ranges
 from paramcount.sizes import Sizes
 
 MOST_PIECES = 6  # of a list that is told piece by piece
@@ -16,10 +16,10 @@ SETTING = "a size and its value, such as n_layers=40"
 VALUE = "a whole number, true, false, null, a word or a list [a, b]"
 
 
-def parsed(settings: Iterable[str]) -> dict[str, object]:
+def parse_settings(settings: Iterable[str]) -> dict[str, object]:
     """{size: value} of settings as they are typed. A value is YAML, so that lists, null, true and false are.
 
-    >>> parsed(["n_layers=2", "layer_types=[full_attention, sliding_attention]", "window=null"])
+    >>> parse_settings(["n_layers=2", "layer_types=[full_attention, sliding_attention]", "window=null"])
     {'n_layers': 2, 'layer_types': ['full_attention', 'sliding_attention'], 'window': None}
 
     Raises: ParamcountError for what is no setting, and for a size that is set twice.
@@ -27,7 +27,7 @@ def parsed(settings: Iterable[str]) -> dict[str, object]:
     found: dict[str, object] = {}
     for setting in settings:
         name, _, text = (piece.strip() for piece in setting.partition("="))
-        where = f"--set {printable(name, 60)}".strip()
+        where = f"--set {make_printable(name, 60)}".strip()
         if not name:
             raise ParamcountError("names no size", where=where, expected=SETTING)
         if not text:
@@ -35,62 +35,64 @@ def parsed(settings: Iterable[str]) -> dict[str, object]:
         if name in found:
             raise ParamcountError("is given twice", where=where, expected="every size once")
         if not text.isprintable():
-            raise ParamcountError(f"= {quoted(text)}", where=where, expected="printable text")
+            raise ParamcountError(f"= {quote(text)}", where=where, expected="printable text")
         try:
-            found[name] = loads(f"value: {text}")["value"]
+            found[name] = parse_yaml(f"value: {text}")["value"]
         except ParamcountError as error:
-            raise ParamcountError(f"= {quoted(text)}: {error.found}", where=where, expected=VALUE) from None
+            raise ParamcountError(f"= {quote(text)}: {error.found}", where=where, expected=VALUE) from None
     return found
 
 
-def typed(value: object) -> str:
+def format_input(value: object) -> str:
     """A value as it is typed, a long list only begun.
 
-    >>> typed(True), typed((0, 1, 2))
+    >>> format_input(True), format_input((0, 1, 2))
     ('true', '[0, 1, …]')
     """
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join([*map(typed, value[:2]), *(['…'] if len(value) > 2 else [])])}]"
-    return printable(value, 40) if isinstance(value, str) else shown(value)
+        return f"[{', '.join([*map(format_input, value[:2]), *(['…'] if len(value) > 2 else [])])}]"
+    return make_printable(value, 40) if isinstance(value, str) else describe_value(value)
 
 
-def written(value: object) -> str:
+def format_size(value: object) -> str:
     """A value as people read it; of a long list what recurs in it.
 
-    >>> written(128256), written(None), written((0, 1, 2, 7))
+    >>> format_size(128256), format_size(None), format_size((0, 1, 2, 7))
     ('128,256', 'null', '0–2, 7')
-    >>> written(("sliding", "full") * 12), written(("linear", "linear", "full") * 4 + ("linear",))
+    >>> format_size(("sliding", "full") * 12), format_size(("linear", "linear", "full") * 4 + ("linear",))
     ('12 × (sliding, full)', '4 × (2 × linear, full), linear')
     """
     if isinstance(value, (list, tuple)):
         rising = all(type(i) is int for i in value) and all(a < b for a, b in pairwise(value))
-        return (", ".join(cut(spelled(joined((i, 1) for i in value)))) if rising else recurring([written(item) for item in value])) or "none"
+        return (
+            ", ".join(shorten_list(format_ranges(join_ranges((i, 1) for i in value)))) if rising else format_pattern([format_size(item) for item in value])
+        ) or "none"
     if isinstance(value, Sizes):
         return "given"
-    return printable(value, 40) if isinstance(value, str) else f"{value:,}" if type(value) is int else shown(value)
+    return make_printable(value, 40) if isinstance(value, str) else f"{value:,}" if type(value) is int else describe_value(value)
 
 
-def recurring(words: Sequence[str]) -> str:
+def format_pattern(words: Sequence[str]) -> str:
     """A list as a pattern so many times over; where none recurs and it is long, how often each word stands in it."""
     n = len(words)
     for period in range(2, n // 2 + 1):
-        if words[period:] == words[:-period] and len(runs(words[:period])) in range(2, MOST_PIECES + 1):
-            return ", ".join([f"{n // period} × ({', '.join(runs(words[:period]))})", *runs(words[n - n % period :])])
-    if len(runs(words)) <= MOST_PIECES:
-        return ", ".join(runs(words))
-    return f"{', '.join(cut([f'{words.count(word)} × {word}' for word in dict.fromkeys(words)]))} in turns"
+        if words[period:] == words[:-period] and len(group_runs(words[:period])) in range(2, MOST_PIECES + 1):
+            return ", ".join([f"{n // period} × ({', '.join(group_runs(words[:period]))})", *group_runs(words[n - n % period :])])
+    if len(group_runs(words)) <= MOST_PIECES:
+        return ", ".join(group_runs(words))
+    return f"{', '.join(shorten_list([f'{words.count(word)} × {word}' for word in dict.fromkeys(words)]))} in turns"
 
 
-def runs(words: Iterable[str]) -> list[str]:
+def group_runs(words: Iterable[str]) -> list[str]:
     """Equal words behind one another together: 2 × linear, full."""
     lengths = [(word, len(list(alike))) for word, alike in groupby(words)]
     return [f"{n} × {word}" if n > 1 else word for word, n in lengths]
 
 
-def cut(pieces: list[str]) -> list[str]:
+def shorten_list(pieces: list[str]) -> list[str]:
     return [*pieces[: MOST_PIECES - 1], "…", pieces[-1]] if len(pieces) > MOST_PIECES else pieces
 
 
-def in_json(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """A value as JSON has it."""
     return value.model_dump(mode="json") if isinstance(value, Sizes) else list(value) if isinstance(value, tuple) else value

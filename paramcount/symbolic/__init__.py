@@ -3,6 +3,6 @@
 A declaration whose sizes are symbols yields the formula itself; with arrays it yields a sweep, and overflow is an error.
 """
 
-from paramcount.symbolic.polynomials import Polynomial, symbols
+from paramcount.symbolic.polynomials import Polynomial, make_symbols
 
-__all__ = ["Polynomial", "symbols"]
+__all__ = ["Polynomial", "make_symbols"]

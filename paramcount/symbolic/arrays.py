@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 
 LARGEST_INT64 = 2**63 - 1
 
 
-def checked(sizes: Mapping[str, Any], symbol: type, *, least: int | None = 1, optional: Container[str] = ()) -> dict[str, Any]:
+def check_sizes(sizes: Mapping[str, Any], symbol: type, *, least: int | None = 1, optional: Container[str] = ()) -> dict[str, Any]:
     """The same sizes, small integer arrays widened to int64. `symbol`: the type of symbols, which are not looked into.
     `optional`: of these there may be none.
 
@@ -31,7 +31,7 @@ def _together(sizes: Mapping[str, Any], arrays: list[str], symbol: type) -> None
         if isinstance(value, symbol):
             raise ParamcountError(f"an array and {name} a symbol", where=arrays[0], expected="arrays or symbols, not both at once")
         if isinstance(value, int) and abs(value) > LARGEST_INT64:
-            raise ParamcountError(f"{name} = {shown(value)} beside an array", expected=f"at most {LARGEST_INT64:,}; ints alone have no limit")
+            raise ParamcountError(f"{name} = {describe_value(value)} beside an array", expected=f"at most {LARGEST_INT64:,}; ints alone have no limit")
     shapes = {name: sizes[name].shape for name in arrays}
     try:
         broadcast_shapes(*shapes.values())
@@ -62,7 +62,7 @@ def _whole(name: str, value: Any, least: int | None) -> Any:
         return value.astype("int64") if value.ndim else int(value)
     if isinstance(value, int) and not isinstance(value, bool) and (least is None or value >= least):
         return value
-    raise ParamcountError(f"{name} = {shown(value)}", expected=expected)
+    raise ParamcountError(f"{name} = {describe_value(value)}", expected=expected)
 
 
 def refuse_where(wrong: Callable[[Any, Any], Any], problem: str, expected: str, sizes: Mapping[str, Any], small: str, large: str) -> None:

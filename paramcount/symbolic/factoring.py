@@ -31,7 +31,7 @@ class Sum(NamedTuple):
 # ---- the tree
 
 
-def factored(terms: Terms) -> Sum:
+def factor(terms: Terms) -> Sum:
     """The terms with what they share taken out, and so on within what remains. Nothing is guessed: what is taken out divides every term."""
     left = {monomial: n for monomial, n in terms.items() if n}
     if not left:
@@ -96,7 +96,7 @@ def _bracket(terms: Terms) -> Sum:
     name = min(often, key=lambda name: (place(name) != LAYERS, -held[name], rank(name)))
     holding = {monomial: n for monomial, n in terms.items() if name in dict(monomial)}
     others = {monomial: n for monomial, n in terms.items() if monomial not in holding}
-    products = [*factored(holding).products, *(factored(others).products if others else ())]
+    products = [*factor(holding).products, *(factor(others).products if others else ())]
     return Sum(tuple(sorted(products, key=_order)))
 
 
@@ -148,18 +148,18 @@ class Style(NamedTuple):
 SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def grouped(number: int) -> str:
+def group_digits(number: int) -> str:
     return f"{number:,}"
 
 
-TEXT = Style(grouped, str, lambda words: " " + words, lambda base, power: base + str(power).translate(SUPERSCRIPT), " · ", "·", "−", ("(", ")"))
+TEXT = Style(group_digits, str, lambda words: " " + words, lambda base, power: base + str(power).translate(SUPERSCRIPT), " · ", "·", "−", ("(", ")"))
 
 
 def latex_number(number: int) -> str:
     return f"{number:,}".replace(",", "{,}")
 
 
-def escaped(text: str) -> str:
+def escape_name(text: str) -> str:
     """Plain text inside LaTeX. What LaTeX has no letter for is left out."""
     return re.sub(r"[^A-Za-z0-9.,:+\-/()' ]", lambda match: "\\" + match[0] if match[0] in "_&%$#{}" else " ", text)
 
@@ -168,14 +168,14 @@ def latex_name(name: str) -> str:
     """A size as mathematics: n_kv_heads is n with what it counts below it, what is no such name stands upright."""
     first, _, rest = name.partition("_")
     if len(first) == 1 and rest and "." not in name:
-        return rf"{first}_{{\mathrm{{{escaped(rest)}}}}}"
-    return rf"\mathrm{{{escaped(name)}}}"
+        return rf"{first}_{{\mathrm{{{escape_name(rest)}}}}}"
+    return rf"\mathrm{{{escape_name(name)}}}"
 
 
 LATEX = Style(
     latex_number,
     latex_name,
-    lambda words: rf"\ \text{{{escaped(words)}}}",
+    lambda words: rf"\ \text{{{escape_name(words)}}}",
     lambda base, power: f"{{{base}}}^{{{power}}}",
     r" \cdot ",
     r" \cdot ",
@@ -184,12 +184,12 @@ LATEX = Style(
 )
 
 
-def in_numbers(style: Style, values: Mapping[str, int]) -> Style:
+def substitute(style: Style, values: Mapping[str, int]) -> Style:
     """The same style with what the names stand for in their place."""
     return style._replace(name=lambda name: style.number(values[name]), words=lambda words: "")
 
 
-def written(tree: Sum, style: Style = TEXT) -> str:
+def format_formula(tree: Sum, style: Style = TEXT) -> str:
     """The tree as text. A product that stands alone has room around its factors; those inside a sum have none."""
     if not tree.products:
         return style.number(0)
@@ -205,7 +205,7 @@ def written(tree: Sum, style: Style = TEXT) -> str:
 def _product(product: Product, style: Style, alone: bool) -> str:
     """Layers and experts, the number, all else; inside a sum the number first."""
     factors = [((*rank(name), 0), _named(name, power, style, alone)) for name, power in product.names]
-    factors += [((_place(sum_), "", 1), style.brackets[0] + written(sum_, style) + style.brackets[1]) for sum_ in product.sums]
+    factors += [((_place(sum_), "", 1), style.brackets[0] + format_formula(sum_, style) + style.brackets[1]) for sum_ in product.sums]
     if abs(product.number) != 1 or not factors:
         factors.append(((EXPERTS if alone else -1, "~", 0), style.number(abs(product.number))))
     return (style.times if alone else style.tight).join(text for _, text in sorted(factors, key=lambda factor: factor[0]))

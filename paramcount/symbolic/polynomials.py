@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from paramcount.errors import ParamcountError, near, printable
+from paramcount.errors import ParamcountError, find_nearest, make_printable
 from paramcount.symbolic import arrays as sweeps
-from paramcount.symbolic.factoring import LATEX, Monomial, factored, written
+from paramcount.symbolic.factoring import LATEX, Monomial, factor, format_formula
 
 
 class Polynomial:
     """A polynomial with whole coefficients.
 
-    >>> n, d = symbols("n_layers d_model")
+    >>> n, d = make_symbols("n_layers d_model")
     >>> p = n * (4 * d * d + 2 * d)
     >>> print(p)
     n_layers · 2 · d_model · (2·d_model + 1)
@@ -86,8 +86,8 @@ class Polynomial:
                 raise ParamcountError(f"{name} is missing", where="evaluate", expected=", ".join(self.names))
         for name in sizes:
             if name not in self.names:
-                raise ParamcountError(f"unknown size {name}", where="evaluate", expected=", ".join(self.names), nearest=near(name, self.names))
-        values = sweeps.checked(sizes, Polynomial, least=None)
+                raise ParamcountError(f"unknown size {name}", where="evaluate", expected=", ".join(self.names), nearest=find_nearest(name, self.names))
+        values = sweeps.check_sizes(sizes, Polynomial, least=None)
         sweeps.refuse_overflow(Polynomial({monomial: abs(c) for monomial, c in self.terms.items()})._at, values)
         return self._at(values)
 
@@ -104,31 +104,33 @@ class Polynomial:
     def difference(self, size: str, by: Any = 1) -> Polynomial:
         """What it grows by where one size grows, in named sizes.
 
-        >>> n, d = symbols("n_layers d_model")
+        >>> n, d = make_symbols("n_layers d_model")
         >>> (n * (4 * d * d + 2 * d)).difference("n_layers")
         2 · d_model · (2·d_model + 1)
 
         Raises: ParamcountError for a size it does not depend on.
         """
         if size not in self.names:
-            raise ParamcountError(f"unknown size {printable(size)}", where="difference", expected=", ".join(self.names), nearest=near(size, self.names))
-        grown = {name: symbols(name)[0] for name in self.names}
+            raise ParamcountError(
+                f"unknown size {make_printable(size)}", where="difference", expected=", ".join(self.names), nearest=find_nearest(size, self.names)
+            )
+        grown = {name: make_symbols(name)[0] for name in self.names}
         grown[size] = grown[size] + by
         return _polynomial(self._at(grown)) - self
 
     def __str__(self) -> str:
-        return written(factored(self.terms))
+        return format_formula(factor(self.terms))
 
     __repr__ = __str__
 
     def latex(self) -> str:
         """The same in LaTeX's mathematics: the common factor first, then the bracket.
 
-        >>> n, d = symbols("n_layers d_model")
+        >>> n, d = make_symbols("n_layers d_model")
         >>> print((3 * n * d + n).latex())
         n_{\\mathrm{layers}} \\cdot (3 \\cdot d_{\\mathrm{model}} + 1)
         """
-        return written(factored(self.terms), LATEX)
+        return format_formula(factor(self.terms), LATEX)
 
 
 def _polynomial(value: object) -> Polynomial:
@@ -141,10 +143,10 @@ def _polynomial(value: object) -> Polynomial:
     raise TypeError(f"{value!r} is not a whole number or a symbol")
 
 
-def symbols(names: str) -> tuple[Polynomial, ...]:
+def make_symbols(names: str) -> tuple[Polynomial, ...]:
     """One symbol for each of the names.
 
-    >>> symbols("d_model n_heads")
+    >>> make_symbols("d_model n_heads")
     (d_model, n_heads)
     """
     return tuple(Polynomial({((name, 1),): 1}) for name in names.split())

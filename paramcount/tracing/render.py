@@ -7,9 +7,9 @@ from itertools import groupby
 from math import prod
 
 from paramcount.counting.count import SCHEMA_VERSION
-from paramcount.errors import ParamcountError, printable
-from paramcount.output.numbers import short_bytes
-from paramcount.output.ranges import spelled
+from paramcount.errors import ParamcountError, make_printable
+from paramcount.output.numbers import format_bytes
+from paramcount.output.ranges import format_ranges
 from paramcount.output.tables import Column, Table
 from paramcount.tracing.trace import ROUTED, Kept, Product, Shape, Step, Trace, Under
 
@@ -24,7 +24,7 @@ def written(shape: Shape, marked: int | None = None) -> str:
     >>> written((1024, 768)), written((1024, 768), -1)
     ('[1024, 768]', '[1024, ‹768›]')
     """
-    axes = [printable(n, 40) for n in shape]
+    axes = [make_printable(n, 40) for n in shape]
     if marked is not None:
         axes[marked] = f"‹{axes[marked]}›"
     return f"[{', '.join(axes)}]"
@@ -61,8 +61,8 @@ def heading(under: Under) -> tuple[str, str]:
     if under.axis == "expert":
         return f"{under.active:,} of {under.copies:,} experts", f"{under.name}; {ROUTED}: the tokens that the router sends to it"
     kind = under.kind or "layer"
-    runs = ", ".join(spelled(under.runs[:6])) + (", …" if len(under.runs) > 6 else "")
-    return f"{under.copies:,} × {printable(kind, 60)}" if under.copies > 1 else printable(kind, 60), f"{under.name}   {runs}"
+    runs = ", ".join(format_ranges(under.runs[:6])) + (", …" if len(under.runs) > 6 else "")
+    return f"{under.copies:,} × {make_printable(kind, 60)}" if under.copies > 1 else make_printable(kind, 60), f"{under.name}   {runs}"
 
 
 def rows(steps: Sequence[Step]) -> Iterator[tuple[str, str, Step | None]]:
@@ -140,7 +140,7 @@ def headline(trace: Trace) -> str:
         what += f", padded to {trace.pad:,} tokens"
     if trace.batch is not None:
         what += f", batch size {trace.batch:,}"
-    return f"{printable(trace.name)}   {what}"
+    return f"{make_printable(trace.name)}   {what}"
 
 
 def ending(trace: Trace) -> list[str]:
@@ -155,7 +155,7 @@ def ending(trace: Trace) -> list[str]:
         lines.append(f"attention scores: {trace.pattern:,} elements = {' + '.join(f'{n:,} × {written(shape)}' for shape, n in patterns.items())}")
     for kept in merged(trace.cache):
         shapes = " + ".join(written(shape) for shape in kept.shapes)
-        size = "" if kept.elements is None else f" = {kept.elements:,} elements, {short_bytes(BYTES * kept.elements)} in BF16"
+        size = "" if kept.elements is None else f" = {kept.elements:,} elements, {format_bytes(BYTES * kept.elements)} in BF16"
         label = RECURRENT.get(kept.what, "KV cache")
         suffix = "" if kept.what in RECURRENT else f" {kept.what}"
         lines.append(f"{label}: {kept.layers:,} × {shapes if len(kept.shapes) == 1 else f'({shapes})'}{suffix}{size}")

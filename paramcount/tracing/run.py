@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from paramcount.counting.sum_weights import flows
-from paramcount.errors import ParamcountError, shown
+from paramcount.counting.sum_weights import list_flows
+from paramcount.errors import ParamcountError, describe_value
 from paramcount.tracing.trace import Trace
 from paramcount.tracing.walk import Place, TraceOptions, Walk
 from paramcount.zoo import Model
@@ -21,7 +21,7 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
     for name, value in options._asdict().items():
         least = 0 if name == "past" else 1
         if value is not None and (type(value) is not int or not least <= value <= MOST):
-            raise ParamcountError(f"= {shown(value)}", where=name, expected=f"a whole number from {least} to {MOST:,}")
+            raise ParamcountError(f"= {describe_value(value)}", where=name, expected=f"a whole number from {least} to {MOST:,}")
     rows = options.tokens if options.pad is None else options.pad
     if rows < options.tokens:
         raise ParamcountError(f"= {options.pad} is less than tokens = {options.tokens}", where="pad", expected=f"from {options.tokens}")
@@ -33,7 +33,7 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
     if type(n_positions) is int and reach > n_positions:
         found = f"{reach:,} tokens, but the position embedding has {n_positions:,} positions"
         raise ParamcountError(found, where=model.id, expected=f"at most {n_positions:,}")
-    out, part = next(iter(flows(sizes, model.reading.head)))
+    out, part = next(iter(list_flows(sizes, model.reading.head)))
     walk = Walk(out, options)
     if options.past is not None and not walk.cached and not walk.causal:
         raise ParamcountError("has no KV cache, because it reads all tokens at once", where=model.id, expected="a trace without past")

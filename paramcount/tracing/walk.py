@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from paramcount.flow import AttentionDetail, Body, Data, Repeat, Size, Weight, list_steps, width_of
+from paramcount.flow import AttentionDetail, Body, Data, Repeat, Size, Weight, last_size, list_steps
 from paramcount.flow import multiply as product_of
 from paramcount.flow.walk import locate_weight
 from paramcount.parts.state_space import Recurring
@@ -254,7 +254,7 @@ class Walk:
         """A weight of an operation, turned so that the data's width comes first."""
         record = locate_weight(weight, place.prefix, place.repeats, place.part)
         shape = weight.shape
-        if data.op == "linear" and len(shape) == 2 and shape[0] != width_of(data.inputs[0]):
+        if data.op == "linear" and len(shape) == 2 and shape[0] != last_size(data.inputs[0]):
             shape = shape[::-1]
         return Held(record.name, shape, record.stored_shape, weight.component, record.tied_to, weight.role)
 
@@ -263,7 +263,7 @@ class Walk:
         whole = data.inputs[0] if data.op == "split" and isinstance(data.detail, str) else data
         if whole.op != "linear" or not whole.weights or len(whole.weights[0].shape) != 2 or (whole is not data and len(data.shape) != 3):
             return 1, None
-        d_in: Size = width_of(whole.inputs[0])
+        d_in: Size = last_size(whole.inputs[0])
         rows = self.shape(data, place)[: -(len(data.shape) - 1)]
         return data.shape[1] if len(data.shape) == 3 else 1, Product((*rows, d_in), (d_in, data.shape[-1]), (*rows, data.shape[-1]))
 

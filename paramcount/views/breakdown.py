@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from paramcount.counting.count import SCHEMA_VERSION, Count
-from paramcount.counting.tensors import Tensor, component
-from paramcount.errors import ParamcountError, printable
+from paramcount.counting.tensors import Tensor, qualify_component
+from paramcount.errors import ParamcountError, make_printable
 from paramcount.huggingface.fields import found
 from paramcount.huggingface.reading import Reading
 from paramcount.output.tables import Column, Table
@@ -26,7 +26,7 @@ def by_layer(count: Count) -> Table:
             continue
         layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
         if layer is None:
-            key = (component(tensor.part, tensor.component).partition(".")[0], "", 0, 1)
+            key = (qualify_component(tensor.part, tensor.component).partition(".")[0], "", 0, 1)
             add(rows, key, tensor.parameters, tensor.active)
             continue
         stack = tensor.name.partition("{layer}")[0].rstrip(".")
@@ -90,7 +90,15 @@ def pieces(tensor: Tensor) -> Iterator[tuple[str, int, int]]:
 def by_tensor(count: Count) -> Table:
     """A row for each tensor, those that differ only in layer or expert together."""
     rows = [
-        [tensor.name, " × ".join(map(str, tensor.shape)), tensor.copies, tensor.parameters, tensor.note, component(tensor.part, tensor.component), tensor.part]
+        [
+            tensor.name,
+            " × ".join(map(str, tensor.shape)),
+            tensor.copies,
+            tensor.parameters,
+            tensor.note,
+            qualify_component(tensor.part, tensor.component),
+            tensor.part,
+        ]
         for tensor in count.tensors
     ]
     columns = [
@@ -127,7 +135,7 @@ def keys(model: Model) -> Table:
     data = {"schema_version": SCHEMA_VERSION, "id": model.id, "reference": reading.reference, "keys": [dict(zip(names, row, strict=True)) for row in rows]}
     rows = [[*row[:-1], ", ".join(row[-1])] for row in rows]
     columns = [
-        Column("key", "key", right=False, show=lambda key: printable(key, 40)),
+        Column("key", "key", right=False, show=lambda key: make_printable(key, 40)),
         Column("origin", "origin", right=False),
         Column("size", "size", right=False),
         Column("value", "value", show=plain),
@@ -180,7 +188,7 @@ def without_sections(keys: str) -> str:
     >>> without_sections("vision_config.image_size, vision_config.patch_size")
     'image_size, patch_size'
     """
-    return printable(", ".join(key.rpartition(".")[2] for key in keys.split(", ")), 80)
+    return make_printable(", ".join(key.rpartition(".")[2] for key in keys.split(", ")), 80)
 
 
 def value_at(sizes: Any, path: str) -> Any:
@@ -193,4 +201,4 @@ def plain(value: Any) -> str:
     """A value as config.json has it, cut to what a terminal shows."""
     if hasattr(value, "model_dump"):
         value = value.model_dump()
-    return printable(json.dumps(value, ensure_ascii=False, default=str), LONGEST_VALUE)
+    return make_printable(json.dumps(value, ensure_ascii=False, default=str), LONGEST_VALUE)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from paramcount.counting import COMPONENTS, SCHEMA_VERSION, Count
 from paramcount.errors import ParamcountError
-from paramcount.output.numbers import short_bytes
-from paramcount.output.tables import Column, Table, grouped
+from paramcount.output.numbers import format_bytes
+from paramcount.output.tables import Column, Table, format_value
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.aliases import HEADINGS, find_column
 
@@ -114,7 +114,7 @@ def table(rows: Sequence[dict[str, Any]], *, columns: str | None = None, sort: s
     below = ["~ an estimate: what others claim, never a count"] if any(row["estimate"] for row in rows) else []
     below += ["* unverified: nobody has counted it independently"] if any(unverified(row) for row in rows) else []
     data = {"schema_version": SCHEMA_VERSION, "models": [{name: row[name] for name in picked} | ({"set": row["set"]} if "set" in row else {}) for row in rows]}
-    shown = [Column(name, HEADINGS.get(name, name), name not in LEFT, SHOWN.get(name, grouped)) for name in picked]
+    shown = [Column(name, HEADINGS.get(name, name), name not in LEFT, SHOWN.get(name, format_value)) for name in picked]
     above = settings(rows)
     cell = (lambda row, name: row[name]) if full else _marked
     caption = f"Parameter counts of {', '.join(row['id'] for row in rows) if len(rows) <= MOST_IN_CAPTION else f'{len(rows)} models'}, as counted by paramcount"
@@ -133,9 +133,9 @@ def settings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What is set in what-ifs, each once."""
     if not any(row.get("set") for row in rows):
         return []
-    from paramcount.sizes.values import written
+    from paramcount.sizes.values import format_size
 
-    texts = [", ".join(f"{name} = {written(after)}" for name, (_, after) in row["set"].items()) for row in rows if row.get("set")]
+    texts = [", ".join(f"{name} = {format_size(after)}" for name, (_, after) in row["set"].items()) for row in rows if row.get("set")]
     return [f"what if {text}" for text in dict.fromkeys(texts)]
 
 
@@ -149,7 +149,7 @@ def in_order(rows: Sequence[dict[str, Any]], sort: str | None) -> Sequence[dict[
 
 
 def short_bytes_or_dash(value: int | None) -> str:
-    return "–" if value is None else short_bytes(value)
+    return "–" if value is None else format_bytes(value)
 
 
 def signed_or_dash(value: int | None) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from paramcount.counting.arithmetic import arithmetic
+from paramcount.counting.arithmetic import format_arithmetic
 from paramcount.counting.count import Count
 from paramcount.sizes import Sizes
-from paramcount.sizes.values import in_json
+from paramcount.sizes.values import to_json
 from paramcount.zoo import Model, count_model
 
 BESIDE = ("buffers", "mtp")  # what stands beside the total
@@ -56,7 +56,7 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data for JSON; a size that a model has not is left out."""
-        sizes = [{"name": size.name} | {side: in_json(getattr(size, side)) for side in size.only or "ab"} for size in self.sizes]
+        sizes = [{"name": size.name} | {side: to_json(getattr(size, side)) for side in size.only or "ab"} for size in self.sizes]
         beside = {name: {"a": a, "b": b} for name, a, b, _ in self.beside}
         return {name: getattr(self, name) for name in self.__dataclass_fields__} | {
             "sizes": sizes,
@@ -109,7 +109,7 @@ def differing(a: dict[str, Any], b: dict[str, Any]) -> list[SizeDifference]:
 def components(a: Count, b: Count) -> list[ComponentDifference]:
     """The components of which one has more, or more active ones."""
     names = [name for name in a.components if (a.components[name], a.active_components[name]) != (b.components[name], b.active_components[name])]
-    sums_a, sums_b = (arithmetic(a), arithmetic(b)) if names else ({}, {})
+    sums_a, sums_b = (format_arithmetic(a), format_arithmetic(b)) if names else ({}, {})
     found = []
     for name in names:
         m, n, used_m, used_n = a.components[name], b.components[name], a.active_components[name], b.active_components[name]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from paramcount.counting.arithmetic import arithmetic
+from paramcount.counting.arithmetic import format_arithmetic
 from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.counting.tensors import sum_unreachable
 from paramcount.errors import ParamcountError
-from paramcount.output.numbers import short, short_bytes
+from paramcount.output.numbers import format_bytes, format_count
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model
 from paramcount.zoo.checks import proof
@@ -14,7 +14,7 @@ from paramcount.zoo.checks import proof
 
 def table(model: Model, count: Count) -> Table:
     """The overview: components that are all zero are left out, but for a tied head."""
-    written = arithmetic(count)
+    written = format_arithmetic(count)
     rows = [
         [name, n, count.active_components[name], share(n, count.total), written.get(name, "")] for name, n in count.components.items() if n or name in written
     ]
@@ -27,7 +27,7 @@ def table(model: Model, count: Count) -> Table:
     ]
     proven = proof(model, count)
     what = "parameters of the language model" if count.scope == "language_model" else "parameters"
-    above = [f"{model.name}   {count.total:,} {what} ({short(count.total)}){'' if model.original else f'   {proven}'}"]
+    above = [f"{model.name}   {count.total:,} {what} ({format_count(count.total)}){'' if model.original else f'   {proven}'}"]
     data = count.to_dict() | {"name": model.name, "proof": proven}
     return Table(columns, rows, data, above=above, below=beside(count), headings=False, wraps=True)
 
@@ -51,10 +51,9 @@ def beside(count: Count) -> list[str]:
         experts = dict.fromkeys((r.active, r.count) for t in count.tensors for r in (*t.repeats, *([t.stacked] if t.stacked else [])) if r.axis == "expert")
         visited = " and ".join(f"{active} of {n}" for active, n in experts)
         least = f", at least {count.active_min:,}" if count.active_min != count.active else ""
-        lines.append(
-            f"active {count.active:,} ({short(count.active)}{least}): {visited} experts a token · without the input table {count.active_without_input_table:,}"
-        )
-    lines.append(f"non-embedding {count.non_embedding:,} · FP32 {short_bytes(count.bytes_fp32)} · BF16 {short_bytes(count.bytes_bf16)}{stored(count)}")
+        active = f"active {count.active:,} ({format_count(count.active)}{least}): {visited} experts a token"
+        lines.append(f"{active} · without the input table {count.active_without_input_table:,}")
+    lines.append(f"non-embedding {count.non_embedding:,} · FP32 {format_bytes(count.bytes_fp32)} · BF16 {format_bytes(count.bytes_bf16)}{stored(count)}")
     others = [f"{name} {n:,}" for name, n in (("buffers", count.buffers), ("MTP", count.mtp)) if n]
     if others:
         lines.append(f"beside the total: {' · '.join(others)}")
@@ -76,7 +75,7 @@ def stored(count: Count) -> str:
     if found is None:
         return ""
     about, mtp = "" if found.exact else "about ", ", with MTP" if found.mtp else ""
-    return f" · as stored ({found.scheme}{mtp}) {about}{short_bytes(found.bytes)}"
+    return f" · as stored ({found.scheme}{mtp}) {about}{format_bytes(found.bytes)}"
 
 
 def claims(model: Model) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError, printable, refused_warnings
+from paramcount.errors import ParamcountError, make_printable, make_strict_error
 from paramcount.views.compare import rows_of
 from paramcount.zoo.names import load_path
 
@@ -57,15 +57,15 @@ def scanned(folder: Path, progress: Callable[[list[Path]], Iterable[Path]] = ite
         raise no_config(folder, listing)
     found = Scan([], [], listing.unreadable, listing.skipped, [])
     for path in progress(listing.configs):
-        name = printable(path.parent.relative_to(folder))
+        name = make_printable(path.parent.relative_to(folder))
         try:
             model = load_path(path)
             if model.warnings and strict:
-                raise refused_warnings(model.warnings)
+                raise make_strict_error(model.warnings)
             found.rows.extend(row | {"id": name} for row in rows_of([model]))
             found.warnings.extend(Problem(name, text) for text in model.warnings)
         except ParamcountError as error:
-            found.errors.append(Problem(name, str(error).removeprefix(f"{printable(path)}: ")))
+            found.errors.append(Problem(name, str(error).removeprefix(f"{make_printable(path)}: ")))
     return found
 
 
@@ -84,7 +84,7 @@ def find_configs(folder: Path) -> Listing:
         except OSError as error:
             problem = f"cannot be read: {error.strerror or type(error).__name__}"
             if place == str(folder):
-                raise ParamcountError(problem, where=printable(folder), expected=EXPECTED) from None
+                raise ParamcountError(problem, where=make_printable(folder), expected=EXPECTED) from None
             listing.unreadable.append(Problem(relative(place, folder), problem))
             continue
         for entry in names:
@@ -103,7 +103,7 @@ def find_configs(folder: Path) -> Listing:
 
 def relative(path: str, folder: Path) -> str:
     """A path below the directory, as a message shows it."""
-    return printable(Path(path).relative_to(folder))
+    return make_printable(Path(path).relative_to(folder))
 
 
 def no_config(folder: Path, listing: Listing) -> ParamcountError:
@@ -115,4 +115,4 @@ def no_config(folder: Path, listing: Listing) -> ParamcountError:
     elif listing.skipped:
         first = listing.skipped[0]
         problem = f"holds no config.json; skipped: {first.path} {first.problem}" + (f", and {n:,} more" if (n := len(listing.skipped) - 1) else "")
-    return ParamcountError(problem, where=printable(folder), expected="a cache or a model store")
+    return ParamcountError(problem, where=make_printable(folder), expected="a cache or a model store")

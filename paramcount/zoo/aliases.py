@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Sequence
 from functools import cache
 
-from paramcount.errors import ParamcountError, few, near, printable
-from paramcount.sizes import USUAL, inner_configs, key_of
+from paramcount.errors import ParamcountError, find_nearest, list_names, make_printable
+from paramcount.sizes import USUAL, get_key, inner_configs
 
 # The headings of columns that are not called as they are named.
 HEADINGS = {
@@ -40,7 +40,7 @@ def fields_by_key() -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {}
     for declared in dict.fromkeys(architecture(name) for name in ARCHITECTURES):
         for field in declared.model_fields.keys() - inner_configs(declared):
-            for key in key_of(declared, field).spellings(field):
+            for key in get_key(declared, field).spellings(field):
                 found.setdefault(re.split(r"[./]", key)[-1], {})[field] = None
     return {key: tuple(sorted(fields)) for key, fields in found.items()}
 
@@ -60,4 +60,4 @@ def find_column(name: str, known: Sequence[str]) -> str:
     found = found or [field for field in fields_by_key().get(name, ()) if field in known]
     if len(found) == 1:
         return found[0]
-    raise ParamcountError(f"unknown column {printable(name, 40)!r}", expected=few(known, name), nearest=found or near(name, known))
+    raise ParamcountError(f"unknown column {make_printable(name, 40)!r}", expected=list_names(known, name), nearest=found or find_nearest(name, known))

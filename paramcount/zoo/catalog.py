@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 
-from paramcount.errors import ParamcountError, printable, quoted
-from paramcount.formats.strict_yaml import load_file
+from paramcount.errors import ParamcountError, make_printable, quote
+from paramcount.formats.strict_yaml import read_yaml
 from paramcount.zoo.entries import read_entry
 from paramcount.zoo.model import Model, model_of_entry
 
@@ -43,9 +43,11 @@ def families() -> dict[str, Path]:
     try:
         found = {folder.name: folder for folder in sorted(CONFIGS.iterdir()) if folder.is_dir()}
     except OSError as error:
-        raise ParamcountError(f"the zoo cannot be read: {error.strerror}", where=printable(CONFIGS), expected="a complete installation of paramcount") from None
+        raise ParamcountError(
+            f"the zoo cannot be read: {error.strerror}", where=make_printable(CONFIGS), expected="a complete installation of paramcount"
+        ) from None
     if not found:
-        raise ParamcountError("the zoo is empty", where=printable(CONFIGS), expected="a complete installation of paramcount")
+        raise ParamcountError("the zoo is empty", where=make_printable(CONFIGS), expected="a complete installation of paramcount")
     return found
 
 
@@ -77,13 +79,13 @@ def entry(id: str) -> Model:
     """
     path = path_of(id)
     if path is None:
-        raise ParamcountError(f"no model {quoted(id)} in the zoo")
+        raise ParamcountError(f"no model {quote(id)} in the zoo")
     return _load(id, path)
 
 
 def names_of(id: str) -> list[str]:
     """What an entry is called: id, name, Hugging Face id, aliases. Read from the head of its file alone, as every file is looked at."""
     path = path_of(id)
-    head = load_file(path, until="architecture") if path else {}
+    head = read_yaml(path, until="architecture") if path else {}
     aliases = head.get("aliases")
     return [name for name in (id, head.get("name"), head.get("hf"), *(aliases if isinstance(aliases, list) else [])) if isinstance(name, str)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from paramcount.counting.count import Count
-from paramcount.output.numbers import fits, parse
+from paramcount.output.numbers import match_figure, parse_figure
 from paramcount.zoo import Model
 
 
@@ -40,8 +40,8 @@ def checks(model: Model, count: Count) -> list[Check]:
     for figure in model.published:
         printed = None if isinstance(figure.value, int) else figure.value
         value = _value(figure.what, model, count)
-        said = parse(figure.value)
-        verdict = "not checkable" if value is None else fits(value, said) or "differs"
+        said = parse_figure(figure.value)
+        verdict = "not checkable" if value is None else match_figure(value, said) or "differs"
         found.append(Check(figure.what, said.value, value, verdict, refs[figure.source], figure.source, printed))
     return found
 

@@ -11,17 +11,17 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, ValidationError
 
 from paramcount.architectures import architecture
-from paramcount.errors import ParamcountError, near, printable, shown
-from paramcount.formats.schema_errors import from_pydantic
-from paramcount.formats.strict_yaml import load_file
-from paramcount.output.numbers import parse
+from paramcount.errors import ParamcountError, describe_value, find_nearest, make_printable
+from paramcount.formats.schema_errors import convert_validation_error
+from paramcount.formats.strict_yaml import read_yaml
+from paramcount.output.numbers import parse_figure
 from paramcount.sizes import Flag, Positive, Sizes
-from paramcount.sizes.rules import validated
+from paramcount.sizes.rules import validate_sizes
 
 
 def one_line(text: str) -> str:
     if not text.isprintable():
-        raise ParamcountError(f"= {shown(text)}", expected="a text of printable characters")
+        raise ParamcountError(f"= {describe_value(text)}", expected="a text of printable characters")
     return text
 
 
@@ -34,7 +34,7 @@ def day(value: object) -> datetime.date:
         pass
     if type(value) is datetime.date:
         return value
-    raise ParamcountError(f"= {shown(value)}", expected="a date such as 2024-07-23")
+    raise ParamcountError(f"= {describe_value(value)}", expected="a date such as 2024-07-23")
 
 
 DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -132,9 +132,9 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
         except ParamcountError as error:
             raise error.inside("architecture") from None
         if not isinstance(fields["config"], Mapping):
-            raise ParamcountError(f"= {shown(fields['config'])}", where="config", expected="a mapping of sizes")
+            raise ParamcountError(f"= {describe_value(fields['config'])}", where="config", expected="a mapping of sizes")
         try:
-            fields["config"] = validated(found, dict(fields["config"]))
+            fields["config"] = validate_sizes(found, dict(fields["config"]))
         except ParamcountError as error:
             raise error.inside("config") from None
     elif fields.get("config") is not None:
@@ -142,21 +142,23 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
     try:
         entry = Entry.model_validate(fields)
     except ValidationError as error:
-        raise from_pydantic(error, Entry) from None
+        raise convert_validation_error(error, Entry) from None
     known: set[str] = set()
     for i, source in enumerate(entry.sources):
         if source.id in known:
-            raise ParamcountError(f"= {shown(source.id)} a second time", where=f"sources.{i}.id", expected="every id once")
+            raise ParamcountError(f"= {describe_value(source.id)} a second time", where=f"sources.{i}.id", expected="every id once")
         known.add(source.id)
     cited: dict[str, tuple[Published | Claim, ...]] = {"published": entry.published, "claims": entry.claims}
     for place, items in cited.items():
         for i, item in enumerate(items):
             if item.source not in known:
                 expected = ", ".join(sorted(known)) or "an id of sources"
-                raise ParamcountError(f"= {shown(item.source)}", where=f"{place}.{i}.source", expected=expected, nearest=near(item.source, known))
+                raise ParamcountError(
+                    f"= {describe_value(item.source)}", where=f"{place}.{i}.source", expected=expected, nearest=find_nearest(item.source, known)
+                )
     for i, figure in enumerate(entry.published):
         try:
-            parse(figure.value)
+            parse_figure(figure.value)
         except ParamcountError as error:
             raise error.at(f"published.{i}.value") from None
     return entry
@@ -164,8 +166,8 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
 
 def read_entry(path: Path) -> Entry:
     """A zoo entry from a YAML file; without an `id` the file's name is it."""
-    document = load_file(path)
+    document = read_yaml(path)
     try:
         return parse_entry(document, path.stem)
     except ParamcountError as error:
-        raise error.at(printable(path)) from None
+        raise error.at(make_printable(path)) from None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from paramcount.counting.count import Count
-from paramcount.errors import printable
+from paramcount.errors import make_printable
 from paramcount.flow import given, list_steps, multiply
 from paramcount.gpt2.forward_pass import Array, forward, initial
 from paramcount.zoo.checks import Check
@@ -107,4 +107,4 @@ def _same(what: str, expected: set[Any], found: set[Any], source: str) -> Check:
     if expected == found:
         return check
     place = "not in the pass" if (first := min(expected ^ found)) in expected else "not declared"
-    return check._replace(verdict="differs", source=f"{source}; {place}: {printable(first, 80)}")
+    return check._replace(verdict="differs", source=f"{source}; {place}: {make_printable(first, 80)}")

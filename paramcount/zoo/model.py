@@ -151,8 +151,8 @@ def list_released(count: Count, release: Release) -> dict[str, int]:
     if "lm_head" in release.copies:
         items["copy_of_lm_head"] = count.embedding if count.tied else 0
     if release.quantisation:
-        from paramcount.counting.quantisation.scales import SCHEMES, scales_in
+        from paramcount.counting.quantisation.scales import SCHEMES, count_scales
 
-        scales = scales_in(count.tensors, SCHEMES[release.quantisation])
+        scales = count_scales(count.tensors, SCHEMES[release.quantisation])
         items |= scales if release.mtp else {"scales": scales["scales"]}
     return items

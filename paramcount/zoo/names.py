@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paramcount import zoo
-from paramcount.errors import LONGEST, ParamcountError, few, near, printable, quoted, refused_warnings, show_warnings, shown
-from paramcount.formats.files import expanded
+from paramcount.errors import LONGEST, ParamcountError, describe_value, find_nearest, list_names, make_printable, make_strict_error, quote, show_warnings
+from paramcount.formats.files import expand_home
 from paramcount.huggingface.urls import hub_address, is_url
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ def find(name: str) -> str:
     if name and (id := known.get(folded(name[:LONGEST]))):
         return id
     if name in zoo.families():
-        raise ParamcountError(f"{name} is a family of {len(list(zoo.ids(name)))} models", expected=f"one of them: {few(zoo.ids(name))}")
-    raise ParamcountError(f"unknown model {quoted(name)}", expected="what `paramcount list` names, or a path such as ./model.yaml", nearest=nearest_to(name))
+        raise ParamcountError(f"{name} is a family of {len(list(zoo.ids(name)))} models", expected=f"one of them: {list_names(zoo.ids(name))}")
+    raise ParamcountError(f"unknown model {quote(name)}", expected="what `paramcount list` names, or a path such as ./model.yaml", nearest=nearest_to(name))
 
 
 def nearest_to(name: str) -> list[str]:
@@ -108,7 +108,7 @@ def nearest_to(name: str) -> list[str]:
     typed = folded(name[:LONGEST])
     beginning = [word for word in by_spelling if typed and word.startswith(typed)]
     holding = [word for word in by_spelling if len(typed) > 1 and typed in word]
-    return list(dict.fromkeys(by_spelling[word] for word in (*beginning, *holding, *near(typed, by_spelling, most=8))))[:3]
+    return list(dict.fromkeys(by_spelling[word] for word in (*beginning, *holding, *find_nearest(typed, by_spelling, most=8))))[:3]
 
 
 def other_entry(name: str) -> str | None:
@@ -149,7 +149,7 @@ def load(spec: object, *, download: bool = False, strict: bool = False) -> zoo.M
     model = spec if isinstance(spec, zoo.Model) else _found(spec, download)
     if warnings := model.warnings:
         if strict:
-            raise refused_warnings(warnings)
+            raise make_strict_error(warnings)
         if model is not spec:
             show_warnings(warnings)
     return model
@@ -179,7 +179,7 @@ def _from_object(config: Any) -> zoo.Model:
     if not isinstance(document, dict):
         raise ParamcountError(f"to_dict() of {type(config).__name__} returns no mapping", expected=SPEC_HELP)
     name = getattr(config, "name_or_path", None)
-    return load_document(document, printable(name, 100) if isinstance(name, str) and name else "unnamed")
+    return load_document(document, make_printable(name, 100) if isinstance(name, str) and name else "unnamed")
 
 
 def _from_url(url: str, download: bool) -> zoo.Model:
@@ -192,7 +192,7 @@ def _from_url(url: str, download: bool) -> zoo.Model:
     path = _in_cache(repo, revision, download) if config_files.REPO.fullmatch(repo) else None
     if path is None and not download:
         expected = f"--download, or https://huggingface.co/{repo} for the main revision"
-        raise ParamcountError(f"revision {quoted(revision)} of {quoted(repo)} is not in the local Hugging Face cache", expected=expected)
+        raise ParamcountError(f"revision {quote(revision)} of {quote(repo)} is not in the local Hugging Face cache", expected=expected)
     return load_path(path or config_files.download(repo, revision))
 
 
@@ -208,7 +208,7 @@ def _by_name(name: str, download: bool) -> zoo.Model:
         path = _in_cache(name, "main", download)
         if path is None and not download:
             expected = "what `paramcount list` names, a repository of the local Hugging Face cache, or --download"
-            raise ParamcountError(f"unknown model {quoted(name)}", expected=expected, nearest=nearest_to(name)) from None
+            raise ParamcountError(f"unknown model {quote(name)}", expected=expected, nearest=nearest_to(name)) from None
         return load_path(path or config_files.download(name))
 
 
@@ -226,9 +226,9 @@ def _in_cache(repo: str, revision: str, download: bool) -> Path | None:
 
 def _from_path(path: str) -> zoo.Model:
     if path.lower().endswith(YAML_ENDS):
-        return zoo.model_of_entry(zoo.read_entry(expanded(path)))
+        return zoo.model_of_entry(zoo.read_entry(expand_home(path)))
     if path != "-":
-        return load_path(expanded(path))
+        return load_path(expand_home(path))
     from paramcount.huggingface.locate import read_stdin
 
     return load_found(read_stdin())
@@ -259,7 +259,7 @@ def load_document(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Mo
         raise ParamcountError("model_type beside architecture and config", expected="a config.json or a zoo entry, not both")
     if is_hub:
         if wrong := [key for key in content if not isinstance(key, str)]:
-            raise ParamcountError(f"the key {shown(wrong[0])} is not a string", expected="the keys of a config.json")
+            raise ParamcountError(f"the key {describe_value(wrong[0])} is not a string", expected="the keys of a config.json")
         return _from_config(content, id, name)
     if is_entry or content.get("estimate") is True or "architecture" in content or isinstance(content.get("config"), Mapping):
         return zoo.model_of_entry(zoo.parse_entry(content, id))
@@ -314,5 +314,5 @@ def expand(word: object) -> list[str] | None:
     exact, loose = word[:LONGEST].casefold(), folded(word[:LONGEST])
     matching = [id for id in zoo.ids() if fnmatchcase(id, exact)] or [id for id in zoo.ids() if fnmatchcase(folded(id), loose)]
     if not matching:
-        raise ParamcountError(f"no model matches {quoted(word)}", expected="a pattern over the ids of `paramcount list`: 'qwen3-*'")
+        raise ParamcountError(f"no model matches {quote(word)}", expected="a pattern over the ids of `paramcount list`: 'qwen3-*'")
     return matching

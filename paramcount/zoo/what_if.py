@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from paramcount.errors import LONGEST, ParamcountError, few, near, quoted, shown
-from paramcount.sizes import SET, USUAL, Origin, Sizes, inner_configs, key_of
-from paramcount.sizes.rules import validated
-from paramcount.sizes.values import in_json, typed, written
+from paramcount.errors import LONGEST, ParamcountError, describe_value, find_nearest, list_names, quote
+from paramcount.sizes import SET, USUAL, Origin, Sizes, get_key, inner_configs
+from paramcount.sizes.rules import validate_sizes
+from paramcount.sizes.values import format_input, format_size, to_json
 from paramcount.zoo.aliases import with_heading
 from paramcount.zoo.model import Model, count_model
 
@@ -25,8 +25,8 @@ def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
         for name, value in flat(changes):
             path = known(sizes, name)
             if path in wanted:
-                raise ParamcountError(f"is given twice, as {names[path]} and as {quoted(name)}", where=path, expected="every size once")
-            wanted[path], names[path] = value, quoted(name)
+                raise ParamcountError(f"is given twice, as {names[path]} and as {quote(name)}", where=path, expected="every size once")
+            wanted[path], names[path] = value, quote(name)
         config = changed(sizes, wanted)
     except ParamcountError as error:
         raise helped(error, sizes, wanted).at(model.id) from None
@@ -54,14 +54,14 @@ def staying(before: Sizes, after: Sizes, origins: Mapping[str, Origin]) -> Itera
         block, _, field = path.rpartition(".")
         old, new = (at(sizes, block) if block else sizes for sizes in (before, after))
         if origin.kind == "derived" and old is not None and new is not None:
-            derivation, would_be = key_of(type(old), field).absent, derived.setdefault(block, dict(new.__dict__))
+            derivation, would_be = get_key(type(old), field).absent, derived.setdefault(block, dict(new.__dict__))
             try:
                 then, now = derivation({}, old.__dict__), derivation({}, would_be)
             except (ParamcountError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
                 continue  # it cannot do without keys of the config.json
             if then == getattr(old, field) != now:
                 would_be[field] = now
-                yield f"{path} stays {written(then)}; derived from the changed sizes it would be {written(now)}"
+                yield f"{path} stays {format_size(then)}; derived from the changed sizes it would be {format_size(now)}"
 
 
 def flat(changes: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
@@ -80,14 +80,14 @@ def known(sizes: Sizes, path: str) -> str:
     """
     name, _, rest = path.partition(".")
     if rest and name in inner_configs(type(sizes)) and getattr(sizes, name) is None:
-        raise ParamcountError(f"is null: there is no {quoted(rest)} to set", where=name)
+        raise ParamcountError(f"is null: there is no {quote(rest)} to set", where=name)
     paths = named(sizes)
     if path in paths or path in inner_configs(type(sizes)):
         return path
     found = also_called(path, sizes)
     if len(found) == 1:
         return found[0]
-    raise ParamcountError(f"has no size {quoted(path)}", expected=few(paths, path[:LONGEST]), nearest=found or meant(path, sizes))
+    raise ParamcountError(f"has no size {quote(path)}", expected=list_names(paths, path[:LONGEST]), nearest=found or meant(path, sizes))
 
 
 def also_called(path: str, sizes: Sizes) -> list[str]:
@@ -101,7 +101,7 @@ def also_called(path: str, sizes: Sizes) -> list[str]:
 def changed(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:
     """The sizes with other values under these paths.
 
-    Raises: ParamcountError as `validated` does.
+    Raises: ParamcountError as `validate_sizes` does.
     """
     values: dict[str, Any] = dict(sizes.__dict__)
     below: dict[str, dict[str, object]] = {}
@@ -110,7 +110,7 @@ def changed(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:
         if rest:
             below.setdefault(name, {})[rest] = value
         elif name in inner_configs(type(sizes)) and value is not None and not isinstance(value, Sizes):
-            raise ParamcountError(f"= {shown(value)}", where=name, expected=f"its sizes one by one, such as {next(iter(named(sizes, name)), 'none')}")
+            raise ParamcountError(f"= {describe_value(value)}", where=name, expected=f"its sizes one by one, such as {next(iter(named(sizes, name)), 'none')}")
         else:
             values[name] = value
     for name, settings in below.items():
@@ -120,7 +120,7 @@ def changed(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:
             values[name] = changed(values[name], settings)
         except ParamcountError as error:
             raise error.inside(name) from None
-    return validated(type(sizes), values)
+    return validate_sizes(type(sizes), values)
 
 
 def named(sizes: Sizes, within: str = "") -> list[str]:
@@ -137,7 +137,7 @@ def named(sizes: Sizes, within: str = "") -> list[str]:
 def meant(path: str, sizes: Sizes) -> Sequence[str]:
     """The sizes that a wrong path may mean: those that config.json calls so, those that an inner config has, else the nearest words."""
     last = path.rpartition(".")[2]
-    return [name for name in named(sizes) if last in (name.rpartition(".")[2], *keys(sizes, name))] or near(path[:LONGEST], named(sizes))
+    return [name for name in named(sizes) if last in (name.rpartition(".")[2], *keys(sizes, name))] or find_nearest(path[:LONGEST], named(sizes))
 
 
 def keys(sizes: Sizes, path: str) -> list[str]:
@@ -145,7 +145,7 @@ def keys(sizes: Sizes, path: str) -> list[str]:
     name, _, rest = path.partition(".")
     if rest:
         return keys(getattr(sizes, name), rest)
-    return [re.split(r"[./]", key)[-1] for key in key_of(type(sizes), name).spellings(name)]
+    return [re.split(r"[./]", key)[-1] for key in get_key(type(sizes), name).spellings(name)]
 
 
 def at(sizes: Sizes, path: str) -> Any:
@@ -166,7 +166,7 @@ def helped(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object]) -
     hint = ""
     for path in others:
         if example := example_of(error, sizes, wanted, path):
-            hint = f", as with {' and '.join([*(f'{name}={typed(value)}' for name, value in list(wanted.items())[:3]), example])}"
+            hint = f", as with {' and '.join([*(f'{name}={format_input(value)}' for name, value in list(wanted.items())[:3]), example])}"
             break
     else:
         for path, value in wanted.items() if others else ():
@@ -192,7 +192,7 @@ def example_of(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object
         divisors = {n // d for n in numbers for d in range(1, 257) if n % d == 0}
         candidates = sorted(divisors | numbers, key=lambda n: (abs(n - value), n))[:MOST_TRIED]
     elif isinstance(value, tuple) and value and isinstance(value[0], str):
-        return f"{path}=[{', '.join([*map(typed, list(dict.fromkeys(value))[:2]), '…'])}]"
+        return f"{path}=[{', '.join([*map(format_input, list(dict.fromkeys(value))[:2]), '…'])}]"
     elif isinstance(value, tuple):
         candidates = [tuple(i for i in value if i < n) for n in sorted(numbers, reverse=True)]
     return first_that_fits(sizes, wanted, path, candidates)
@@ -205,7 +205,7 @@ def first_that_fits(sizes: Sizes, wanted: Mapping[str, object], path: str, candi
             changed(sizes, {**wanted, path: candidate})
         except ParamcountError:
             continue
-        return f"{path}={typed(candidate)}"
+        return f"{path}={format_input(candidate)}"
     return ""
 
 
@@ -227,7 +227,7 @@ def said(model: Model) -> list[str]:
 
 def phrase(model: Model) -> str:
     """What was changed: "what if n_layers 32 → 40"."""
-    return f"what if {', '.join(f'{name} {written(before)} → {written(after)}' for name, (before, after) in model.changes.items())}"
+    return f"what if {', '.join(f'{name} {format_size(before)} → {format_size(after)}' for name, (before, after) in model.changes.items())}"
 
 
 def as_sum(before: int, after: int) -> str:
@@ -244,5 +244,5 @@ def recorded(model: Model) -> dict[str, Any]:
     if model.original is None:
         return {}
     count = count_model(model.original)
-    both = {name: [in_json(value) for value in values] for name, values in model.changes.items()}
+    both = {name: [to_json(value) for value in values] for name, values in model.changes.items()}
     return {"set": both, "original_total": count.total, "original_active": count.active}

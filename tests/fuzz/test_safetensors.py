@@ -9,7 +9,7 @@ import pytest
 
 from paramcount.errors import ParamcountError
 from paramcount.formats import safetensors as safetensors_files
-from paramcount.formats.safetensors import NUMPY, bits, read_header, tensors_of
+from paramcount.formats.safetensors import NUMPY, map_bits, parse_tensors, read_header
 from tests.fuzz.frame import EXAMPLES, fuzz
 from tests.refusing import unless_refused
 from tests.test_safetensors_files import WRONG, entry, file, made, second_opinion
@@ -60,7 +60,7 @@ def spoilt(rng: random.Random) -> bytes:
 def found_in(data: bytes) -> object:
     """What a header says, or how it is refused."""
     try:
-        return tensors_of(data[8:].decode("utf-8", "replace"))
+        return parse_tensors(data[8:].decode("utf-8", "replace"))
     except ParamcountError as error:
         return str(error)
 
@@ -84,7 +84,7 @@ def compared(data: bytes, file: Path) -> str:
     assert found == second_opinion(data), data
     for name, (dtype, _, stored) in found.items():
         if dtype in NUMPY:
-            assert bits(header, name).tobytes() == stored
+            assert map_bits(header, name).tobytes() == stored
     return "read"
 
 
@@ -97,7 +97,7 @@ def test_spoilt_texts_of_headers_are_tensors_or_refused() -> None:
         return "{" + "".join(rng.choice(SCRAPS[:40]).decode("utf-8", "replace") for _ in range(rng.randint(1, 12)))
 
     def verdict_of(text: str) -> str:
-        found = unless_refused(tensors_of, text)
+        found = unless_refused(parse_tensors, text)
         if found is None:
             return "refused"
         tensors, metadata, end = found

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paramcount.formats.tokenizer import bytes_shown, tokenized
+from paramcount.formats.tokenizer import decode_token, tokenize_text
 from tests.fuzz.frame import EXAMPLES, fuzz, spoilt_text
 from tests.fuzz.values import SCRAPS
 from tests.refusing import unless_refused
@@ -36,7 +36,7 @@ def test_a_spoilt_tokenizer_gives_tokens_or_is_refused(tmp_path: Path) -> None:
 
     def verdict_of(given: tuple[str, str]) -> str:
         path.write_text(given[0], encoding="utf-8", errors="replace")
-        found = unless_refused(lambda text: tokenized(path, text, most=20), given[1])
+        found = unless_refused(lambda text: tokenize_text(path, text, most=20), given[1])
         if found is None:
             return "refused"
         assert 1 <= len(found.ids) == len(found.tokens) <= 20
@@ -49,4 +49,4 @@ def test_any_token_is_shown() -> None:
     def token(rng: random.Random) -> str:
         return "".join(chr(rng.choice((rng.randrange(0x150), rng.randrange(0x3000)))) for _ in range(rng.randint(0, 6)))
 
-    assert fuzz(token, lambda text: type(bytes_shown(text)).__name__) == {"str"}
+    assert fuzz(token, lambda text: type(decode_token(text)).__name__) == {"str"}

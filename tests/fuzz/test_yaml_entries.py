@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import paramcount as pc
 from paramcount import zoo
-from paramcount.formats.strict_yaml import loads
+from paramcount.formats.strict_yaml import parse_yaml
 from tests.fuzz.frame import answered, check, often
 from tests.fuzz.values import LEAVES, SCRAPS, SIZES, VALUES
 
@@ -50,7 +50,7 @@ def spoilt(draw: st.DrawFn) -> str:
 @often
 @given(spoilt())
 def test_a_spoilt_entry_is_counted_or_refused(text: str) -> None:
-    check(answered(lambda: pc.count(loads(text))))
+    check(answered(lambda: pc.count(parse_yaml(text))))
 
 
 @often
@@ -60,7 +60,7 @@ def test_a_spoilt_entry_is_counted_or_refused(text: str) -> None:
     | st.lists(st.sampled_from(SCRAPS)).map("".join)
 )
 def test_any_text_is_a_mapping_or_refused(text: str) -> None:
-    found = answered(lambda: loads(text))
+    found = answered(lambda: parse_yaml(text))
     assert found is None or isinstance(found, dict)
 
 
@@ -75,7 +75,7 @@ def test_any_bytes_in_a_file_are_refused(data: bytes, tmp_path: Path) -> None:
 @often
 @given(st.data())
 def test_any_mapping_is_counted_or_refused(data: st.DataObject) -> None:
-    document: dict[Any, Any] = data.draw(st.sampled_from(TEXTS).map(loads))
+    document: dict[Any, Any] = data.draw(st.sampled_from(TEXTS).map(parse_yaml))
     config = document.get("config", {})
     for _ in range(data.draw(st.integers(1, 3))):
         if config and data.draw(st.booleans()):

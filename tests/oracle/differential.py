@@ -18,7 +18,7 @@ from typing import Any
 
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import Count, count_sizes
-from paramcount.counting.tensors import Tensor, list_tensors, unreachable_tensors
+from paramcount.counting.tensors import Tensor, list_tensors, list_unreachable
 from paramcount.errors import ParamcountError
 from paramcount.huggingface.config import from_config
 from paramcount.huggingface.fields import fields
@@ -177,7 +177,7 @@ def ours(document: dict[str, Any]) -> tuple[Count, Named, Named]:
 def unreachable(document: dict[str, Any]) -> Named:
     """Every tensor that no forward pass reads, by its own name."""
     model = from_config(document)
-    return {name: tensor.shape for tensor, name in one_by_one(tensor for tensor, _ in unreachable_tensors(model.sizes, model.reading.head))}
+    return {name: tensor.shape for tensor, name in one_by_one(tensor for tensor, _ in list_unreachable(model.sizes, model.reading.head))}
 
 
 def config_of(document: dict[str, Any], cls_name: str) -> Any:

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from paramcount.sizes import Sizes, key_of
+from paramcount.sizes import Sizes, get_key
 
 FROZEN = Path(__file__).parent.parent / "data" / "reference.json"
 NAMED = FROZEN.with_name("named_shapes.json")
@@ -25,7 +25,7 @@ def config_json(sizes: Sizes) -> dict[str, Any]:
     config: dict[str, Any] = {}
     for field in type(sizes).model_fields:
         value = getattr(sizes, field)
-        if not isinstance(value, Sizes) and (names := key_of(type(sizes), field).spellings(field)):
+        if not isinstance(value, Sizes) and (names := get_key(type(sizes), field).spellings(field)):
             config[names[0]] = list(value) if isinstance(value, tuple) else value
     if sizes.reference == "JambaForCausalLM":
         config |= jamba_keys(sizes)

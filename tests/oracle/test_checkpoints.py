@@ -167,7 +167,7 @@ def test_the_tables_that_the_writer_leaves_out_may_be_absent_and_no_others(tmp_p
     for name, of in MODEL_TYPES.items():
         written = getattr(getattr(transformers, of.cls), "_keys_to_ignore_on_save", None) or ()
         declared = count(min((case for case in cases()[name] if "refused" not in case), key=lambda case: case["total"])["config"])
-        left_out = {tensor.name for tensor in declared.tensors if tensor.name.endswith(declared.sizes.unsaved)}
+        left_out = {tensor.name for tensor in declared.tensors if tensor.name.endswith(declared.sizes.not_saved)}
         assert left_out == set(written) or name == "pegasus", name  # whose earlier writer did
     case = next(case for case in cases()["marian"] if "refused" not in case)
     folder = saved(differential.build(case["config"], "MarianMTModel", "cpu"), tmp_path)
@@ -186,7 +186,7 @@ def test_only_what_the_reference_reads_either_way_round_may_stand_so(tmp_path: P
     for name, steps in mappings.items():
         free = {step.target_patterns[0] for step in steps for op in getattr(step, "operations", ()) if isinstance(op, Transpose) and op.check_dims}
         config = min((case for case in cases()[name] if "refused" not in case), key=lambda case: case["total"])["config"]
-        assert {end.removeprefix(".") for end in count(config).sizes.either_way} == free or name in ("gpt2", "gpt-sw3")  # as nanoGPT and MLX write them
+        assert {end.removeprefix(".") for end in count(config).sizes.transposable} == free or name in ("gpt2", "gpt-sw3")  # as nanoGPT and MLX write them
     case = min((case for case in cases()["qwen3_vl_moe"] if "refused" not in case), key=lambda case: case["total"])
     model = differential.build(case["config"], "Qwen3VLMoeForConditionalGeneration", "cpu")
     folder = saved(model, tmp_path)

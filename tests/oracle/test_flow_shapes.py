@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paramcount.counting.sum_weights import flows
+from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, list_steps
 from paramcount.huggingface.config import from_config
@@ -51,7 +51,7 @@ def size(shape: tuple[Any, ...]) -> int:
 
 def declared(document: dict[str, Any]) -> Shapes:
     found: Shapes = {}
-    for out, part in flows(from_config(document).sizes):
+    for out, part in list_flows(from_config(document).sizes):
         for data, prefix, repeats, _ in list_steps(out, part):
             for weight in data.weights:
                 name = weight.name[1:] if weight.name[0] == "/" else prefix + weight.name

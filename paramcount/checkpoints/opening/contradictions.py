@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 from paramcount.checkpoints.checkpoint import Held
 from paramcount.checkpoints.folding import folded
 from paramcount.checkpoints.opening.indices import Index
-from paramcount.errors import printable
+from paramcount.errors import make_printable
 from paramcount.formats.gguf import Split
 
 MOST_LINES = 20  # of one kind
@@ -42,7 +42,7 @@ def place_of(name: str) -> Place | None:
 
 def incomplete(names: Sequence[str], gone: Mapping[str, str], index: Index | None) -> Iterator[str]:
     """The numbered files that the names of others speak of and that are not among them; without an index also those that are not there."""
-    found = [] if index else [f"{printable(name)} {how}" for name, how in gone.items()]
+    found = [] if index else [f"{make_printable(name)} {how}" for name, how in gone.items()]
     for n, others in lacking(index.files if index else names):
         found.append(f"{listed(others, n)} {'is' if n == 1 else 'are'} {'not in the index' if index else 'missing'}")
     return shortened(found)
@@ -83,7 +83,7 @@ def against(index: Index, tensors: Mapping[str, Held], gone: Mapping[str, str]) 
         elif found.file != file:
             moved.setdefault((found.file, file), []).append(tensor)
     if len(gone) < len(index.files):
-        yield from shortened([f"{printable(file)} {how}: {several(left.get(file, 0))} of it" for file, how in gone.items()])
+        yield from shortened([f"{make_printable(file)} {how}: {several(left.get(file, 0))} of it" for file, how in gone.items()])
     yield from lines(moved, "in {}, by the index in {}")
     yield from lines(nowhere, "in no file, by the index in {}")
     yield from lines(unnamed, "in {}, but not in the index")
@@ -105,9 +105,9 @@ def of_splits(splits: Mapping[str, Split | None], tensors: int) -> Iterator[str]
         says = _part(split.no + 1, split.files) if split else _part(1, 1)
         named = _part(place.number, place.of) if place else _part(1, 1)
         if says != named:
-            found.append(f"{printable(name)} is {says} by its header and {named} by its name")
+            found.append(f"{make_printable(name)} is {says} by its header and {named} by its name")
         if split and split.files == len(splits) and split.tensors != tensors:
-            found.append(f"{printable(name)}: its header says that all files hold {several(split.tensors)}, they hold {tensors:,}")
+            found.append(f"{make_printable(name)}: its header says that all files hold {several(split.tensors)}, they hold {tensors:,}")
     return shortened(found)
 
 
@@ -119,7 +119,7 @@ def lines(names: Names, wording: str) -> Iterator[str]:
     """A line for each pair of files, the names of their tensors folded."""
     found = []
     for files, tensors in islice(names.items(), MOST_LINES + 1):
-        where = wording.format(*(printable(file, 100) for file in files))
+        where = wording.format(*(make_printable(file, 100) for file in files))
         patterns = [pattern for pattern, _ in folded(tensors[:MOST_FOLDED])] + ["…"] * (len(tensors) > MOST_FOLDED)
         found.append(f"{several(len(tensors))} {'is' if len(tensors) == 1 else 'are'} {where}: {listed(patterns, len(patterns))}")
     return shortened(found, len(names))
@@ -134,7 +134,7 @@ def shortened(found: Sequence[str], n: int | None = None) -> Iterator[str]:
 
 def listed(names: Iterable[str], n: int) -> str:
     """The first of n names on a line."""
-    shown = [printable(name, 120) for name in islice(names, MOST_PATTERNS)]
+    shown = [make_printable(name, 120) for name in islice(names, MOST_PATTERNS)]
     return ", ".join(shown) + (f" and {n - len(shown):,} more" if n > len(shown) else "")
 
 

@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from paramcount.errors import ParamcountError, printable, quoted, shown
-from paramcount.formats.piecewise_json import DECODER, ended, members, string
-from paramcount.formats.strict_json import loads
-from paramcount.formats.tensor_entries import LARGEST_HEADER, of_tensor
+from paramcount.errors import ParamcountError, describe_value, make_printable, quote
+from paramcount.formats.piecewise_json import DECODER, expect_end, parse_members, parse_string
+from paramcount.formats.strict_json import parse_json
+from paramcount.formats.tensor_entries import LARGEST_HEADER, name_tensor
 
 WHAT = "the index of a checkpoint"
 LARGEST_INDEX = LARGEST_HEADER  # bytes
@@ -63,12 +63,12 @@ def index_of(text: str) -> Index:
         return (match[1], file_of(match[1], match[2]), match.end()) if match else None
 
     def placed(tensor: str, at: int) -> tuple[str, int]:
-        file, at = string(text, at)
+        file, at = parse_string(text, at)
         return file_of(tensor, file), at
 
     def block(key: str, at: int) -> tuple[None, int]:
         if key == "weight_map":
-            tensors, at = members(text, at, placed, usual)
+            tensors, at = parse_members(text, at, placed, usual)
             found.update(tensors)
         else:
             others.append(key)
@@ -77,8 +77,8 @@ def index_of(text: str) -> Index:
             at = _other(key, text, at, total)
         return None, at
 
-    _, at = members(text, 0, block)
-    ended(text, at)
+    _, at = parse_members(text, 0, block)
+    expect_end(text, at)
     if not found:
         raise ParamcountError("names no tensor", where="weight_map", expected=f"{WHAT}, with a file for each tensor")
     pickled = {file.lower().endswith(PICKLES) for file in files}
@@ -93,10 +93,10 @@ def _other(key: str, text: str, at: int, total: list[int]) -> int:
     try:
         _, end = DECODER.raw_decode(piece)
     except (ValueError, RecursionError):
-        raise ParamcountError(f"is not JSON, or longer than {LARGEST_METADATA:,} characters", where=printable(key, 60), expected=WHAT) from None
+        raise ParamcountError(f"is not JSON, or longer than {LARGEST_METADATA:,} characters", where=make_printable(key, 60), expected=WHAT) from None
     if key == "metadata" and piece[:end] != "null":
         try:
-            said = loads(piece[:end]).get("total_size")
+            said = parse_json(piece[:end]).get("total_size")
         except ParamcountError as error:
             raise error.at(key) from None
         if said is not None:
@@ -109,7 +109,7 @@ def _bytes(said: object) -> int:
     if isinstance(said, float) and said.is_integer():
         said = int(said)
     if type(said) is not int or not 0 <= said < 2**63:
-        raise ParamcountError(f"= {shown(said)}", where="metadata.total_size", expected="a whole number of bytes")
+        raise ParamcountError(f"= {describe_value(said)}", where="metadata.total_size", expected="a whole number of bytes")
     return said
 
 
@@ -122,5 +122,5 @@ def below(file: str, tensor: str) -> str:
     inside = file.isprintable() and "\\" not in file and not DRIVE.match(file) and not {"", ".", ".."} & set(parts)
     if not inside or not file.lower().endswith((".safetensors", *PICKLES)):
         expected = "a .safetensors or .bin file beside the index or below it"
-        raise ParamcountError(f"is in the file {quoted(file)}", where=f"weight_map: {of_tensor(tensor)}", expected=expected)
+        raise ParamcountError(f"is in the file {quote(file)}", where=f"weight_map: {name_tensor(tensor)}", expected=expected)
     return file

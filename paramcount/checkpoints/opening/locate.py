@@ -14,9 +14,9 @@ from paramcount.checkpoints.opening.contradictions import lacking, place_of
 from paramcount.checkpoints.opening.indices import LARGEST_INDEX, MOST_FILES, PICKLES, Index, index_of
 from paramcount.checkpoints.opening.shards import Watch, gathered, only_names
 from paramcount.checkpoints.packed.configs import quantization_config
-from paramcount.errors import ParamcountError, printable
-from paramcount.formats.files import KNOWN, expanded, read_text, regular
-from paramcount.formats.safetensors import tensors_of
+from paramcount.errors import ParamcountError, make_printable
+from paramcount.formats.files import KNOWN, expand_home, open_regular, read_text
+from paramcount.formats.safetensors import parse_tensors
 
 ACCEPTED = "a .safetensors or .gguf file, the index of several, a saved header, or a folder with one of them"
 REFUSED = (*PICKLES, ".zip")
@@ -48,7 +48,7 @@ def opened(path: str | Path, watch: Watch | None = None) -> Checkpoint:
 
     Raises: ParamcountError where it is no checkpoint, a folder holds several, or a file is damaged.
     """
-    path = expanded(str(path))
+    path = expand_home(str(path))
     try:
         if os.path.isdir(path):
             return _read(path, in_folder(path), watch)
@@ -57,7 +57,7 @@ def opened(path: str | Path, watch: Watch | None = None) -> Checkpoint:
         text = read_text(path, ACCEPTED, LARGEST_INDEX)
         return _saved(path, text) if HOLDING.search(text) else _read(path, _of_index(path, text), watch)
     except ParamcountError as error:
-        raise error if error.where else error.at(printable(path)) from None
+        raise error if error.where else error.at(make_printable(path)) from None
 
 
 def is_checkpoint(path: str | Path, *, with_config: bool = False) -> bool:
@@ -68,7 +68,7 @@ def is_checkpoint(path: str | Path, *, with_config: bool = False) -> bool:
     (True, False)
     """
     try:
-        path = expanded(str(path))
+        path = expand_home(str(path))
         if os.path.isdir(path):
             names = listing(path)
             if "config.json" in names and not with_config:
@@ -78,7 +78,7 @@ def is_checkpoint(path: str | Path, *, with_config: bool = False) -> bool:
         ending = path.suffix.lower()
         if ending != ".json" or INDEX.fullmatch(path.name):
             return ending in (".json", ".safetensors", ".gguf", *REFUSED)
-        with regular(path, ACCEPTED) as file:
+        with open_regular(path, ACCEPTED) as file:
             text = file.read(SNIFFED).decode("utf-8", "replace")
         return bool(HOLDING.search(text) or PLACING.search(text))
     except ParamcountError:
@@ -103,9 +103,9 @@ def _read(path: Path, source: Source, watch: Watch | None) -> Checkpoint:
 def _saved(path: Path, text: str) -> Checkpoint:
     """The checkpoint whose header was saved alone."""
     try:
-        tensors, _, _ = tensors_of(text.lstrip(" \t\r\n"))
+        tensors, _, _ = parse_tensors(text.lstrip(" \t\r\n"))
     except ParamcountError as error:
-        raise error.at(printable(path)) from None
+        raise error.at(make_printable(path)) from None
     held = {name: Held(path.name, at.dtype, at.shape, at.stop - at.start, at.start) for name, at in tensors.items()}
     said, wrong = quantization_config(path.parent)
     return Checkpoint(path, "safetensors", held, (File(path.name, path, None),), wrong, quantization_config=said)
@@ -118,7 +118,7 @@ def _of_index(path: Path, text: str) -> Source:
             raise ParamcountError("is neither an index of several files nor a saved header", expected=ACCEPTED)
         index = index_of(text)
     except ParamcountError as error:
-        raise error.at(printable(path)) from None
+        raise error.at(make_printable(path)) from None
     if index.pickled:
         return Source(path.name, path.parent, "pytorch", index.files, index)
     lacked = islice((name for _, names in lacking(index.files) for name in names), MOST_FILES)
@@ -145,17 +145,17 @@ def _of_file(path: Path) -> Source:
         source = Source(path.name, path.parent, format, tuple(name for name in names if family(name) == family(path.name)))
     if place.of == 1:
         return source
-    by = f", as {printable(source.named)} names them" if source.index else ""
+    by = f", as {make_printable(source.named)} names them" if source.index else ""
     n = len(source.index.files) if source.index else place.of
     here = sum(os.path.isfile(path.parent / name) for name in source.names)
     read = f"all of them are read{by}" if here >= n else f"the {here:,} that are present are read" if here > 1 else "the others are missing"
-    remark = f"{printable(path.name)} is one of {n:,} files: {read}"
+    remark = f"{make_printable(path.name)} is one of {n:,} files: {read}"
     return replace(source, remarks=(remark,))
 
 
 def _by_content(path: Path) -> str:
     """The format of a file whose name does not tell it, as those in the blobs of a Hugging Face cache."""
-    with regular(path, ACCEPTED) as file:
+    with open_regular(path, ACCEPTED) as file:
         data = file.read(32)
     if data.startswith(b"GGUF"):
         return "gguf"
@@ -183,11 +183,11 @@ def listing(folder: Path) -> list[str]:
         with os.scandir(folder) as entries:
             for i, entry in enumerate(entries):
                 if i == MOST_ENTRIES:
-                    raise ParamcountError(f"holds more than {MOST_ENTRIES:,} files", where=printable(folder), expected="the folder of a checkpoint")
+                    raise ParamcountError(f"holds more than {MOST_ENTRIES:,} files", where=make_printable(folder), expected="the folder of a checkpoint")
                 if not os.path.isdir(entry.path):
                     names.append(entry.name)
     except OSError as error:
-        raise ParamcountError(f"cannot be read: {error.strerror}", where=printable(folder)) from None
+        raise ParamcountError(f"cannot be read: {error.strerror}", where=make_printable(folder)) from None
     return sorted(names)
 
 
@@ -235,4 +235,4 @@ def _choices(folder: Path, names: Sequence[str]) -> Iterator[Source]:
 
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
-    return ", ".join(printable(name, 60) for name in names[:LISTED]) + more
+    return ", ".join(make_printable(name, 60) for name in names[:LISTED]) + more

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from paramcount.checkpoints.checkpoint import Checkpoint
-from paramcount.formats.files import regular, unchanged
+from paramcount.formats.files import check_unchanged, open_regular
 
 PIECES = 64
 PIECE = 4096  # bytes
@@ -27,9 +27,9 @@ def same_values(checkpoint: Checkpoint, a: str, b: str) -> bool | None:
         return None
     if (first.dtype, first.shape, first.size) != (second.dtype, second.shape, second.size):
         return False
-    with regular(left.path, "a checkpoint") as one, regular(right.path, "a checkpoint") as other:
-        unchanged(left.path, one, left.state)
-        unchanged(right.path, other, right.state)
+    with open_regular(left.path, "a checkpoint") as one, open_regular(right.path, "a checkpoint") as other:
+        check_unchanged(left.path, one, left.state)
+        check_unchanged(right.path, other, right.state)
         return all(_read(one, first.start + at, n) == _read(other, second.start + at, n) for at, n in pieces(first.size))
 
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 from paramcount.checkpoints.checkpoint import File, Held
 from paramcount.checkpoints.opening.contradictions import Names, against, incomplete, of_splits, tensors_twice
 from paramcount.checkpoints.opening.indices import Index
-from paramcount.errors import ParamcountError, printable
-from paramcount.formats.files import LFS, regular
+from paramcount.errors import ParamcountError, make_printable
+from paramcount.formats.files import LFS, open_regular
 from paramcount.formats.gguf import GgufHeader, Split, read_gguf
 from paramcount.formats.safetensors import WHAT, Header, read_header
 from paramcount.formats.tensor_entries import LARGEST_HEADER, MOST_TENSORS
@@ -69,7 +69,7 @@ def gathered(folder: Path, names: Sequence[str], format: str, index: Index | Non
                     metadata.setdefault(key, value)
         watch(len(files), len(names))
     if len(gone) == len(names) and not index:
-        raise ParamcountError(f"none of its {len(names):,} files can be read: {printable(names[0])} {gone[names[0]]}", expected="files that are there")
+        raise ParamcountError(f"none of its {len(names):,} files can be read: {make_printable(names[0])} {gone[names[0]]}", expected="files that are there")
     faults = [*incomplete(names, gone, index), *of_splits(splits, len(tensors))]
     if index:
         tensors |= {tensor: Held(file) for tensor, file in placed.items() if file in gone and tensor not in tensors}
@@ -95,7 +95,7 @@ def absent(path: Path) -> str | None:
         return None  # for whoever reads it to tell
     if not S_ISREG(found.st_mode) or found.st_size > LARGEST_POINTER:
         return None
-    with regular(path, WHAT) as file:
+    with open_regular(path, WHAT) as file:
         return "is a Git LFS pointer, the file itself was not fetched" if file.read(len(LFS)) == LFS else None
 
 

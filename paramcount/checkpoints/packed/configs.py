@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from paramcount.checkpoints.checkpoint import Checkpoint
-from paramcount.counting.quantisation.configs import Said, read
-from paramcount.errors import ParamcountError, printable, shown
+from paramcount.counting.quantisation.configs import QuantizationScheme, read_scheme
+from paramcount.errors import ParamcountError, describe_value, make_printable
 from paramcount.formats.files import read_text
-from paramcount.formats.strict_json import loads
+from paramcount.formats.strict_json import parse_json
 
 LARGEST_CONFIG = 4 << 20  # bytes
 
@@ -33,13 +33,13 @@ def quantization_config(folder: Path) -> tuple[Mapping[str, Any] | None, tuple[s
         if not os.path.isfile(folder / name):
             continue
         try:
-            said = loads(read_text(folder / name, "a config", LARGEST_CONFIG))
+            said = parse_json(read_text(folder / name, "a config", LARGEST_CONFIG))
             for keys in ways:
                 found = _at(said, keys)
                 if found is not None:
                     return {**({"quant_method": method} if method else {}), **found}, tuple(wrong)
         except ParamcountError as error:
-            wrong.append(str(error if error.where.startswith(printable(folder)) else error.at(name)))
+            wrong.append(str(error if error.where.startswith(make_printable(folder)) else error.at(name)))
     return None, tuple(wrong)
 
 
@@ -49,16 +49,16 @@ def _at(said: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, Any] | N
     for key in keys:
         found = found.get(key) if isinstance(found, Mapping) else None
     if found is not None and not isinstance(found, Mapping):
-        raise ParamcountError(f"= {shown(found)}", where=".".join(keys), expected="a mapping")
+        raise ParamcountError(f"= {describe_value(found)}", where=".".join(keys), expected="a mapping")
     return found
 
 
-def said_of(checkpoint: Checkpoint) -> Said:
+def said_of(checkpoint: Checkpoint) -> QuantizationScheme:
     """What the configuration beside a checkpoint says.
 
     Raises: ParamcountError where it names a scheme that is not read.
     """
     config = checkpoint.quantization_config
     if config is None or checkpoint.format == "gguf":
-        return Said()
-    return read(config)
+        return QuantizationScheme()
+    return read_scheme(config)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from paramcount.checkpoints.checkpoint import Held
-from paramcount.counting.quantisation.configs import refused
-from paramcount.formats.tensor_entries import of_tensor
+from paramcount.counting.quantisation.configs import make_unsupported_error
+from paramcount.formats.tensor_entries import name_tensor
 
 UNKNOWN = (None,)  # names alone are known
 INTEGERS = ("I8", "U8", "I16", "I32", "U32")
@@ -55,7 +55,7 @@ def refuse_foreign(tensors: Mapping[str, Held]) -> None:
         stem, dot, last = name.rpartition(".")
         for scheme, ends in MARKED.get(last, ()):
             if all(_is_there(tensors, f"{stem}{dot}{end}", dtypes) for end, dtypes in ends):
-                raise refused(scheme).at(of_tensor(name))
+                raise make_unsupported_error(scheme).at(name_tensor(name))
 
 
 def _is_there(tensors: Mapping[str, Held], name: str, dtypes: tuple[str | None, ...]) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from paramcount.checkpoints.checkpoint import Held
 from paramcount.checkpoints.packed.shapes import SCALES, is_float, is_four_bit
-from paramcount.counting.quantisation.configs import Said
+from paramcount.counting.quantisation.configs import QuantizationScheme
 from paramcount.counting.quantisation.packing import FP8, Piece
 
 WORD_TYPES = (None, "I32", "U32", "I16")
@@ -46,7 +46,7 @@ class Grouping(NamedTuple):
     faults: tuple[tuple[str, str], ...]  # (name, what is wrong)
 
 
-def grouped(tensors: Mapping[str, Held], said: Said) -> Grouping:
+def grouped(tensors: Mapping[str, Held], said: QuantizationScheme) -> Grouping:
     """The packed tensors of a checkpoint."""
     groups: list[Group] = []
     beside: dict[str, str] = {}
@@ -68,7 +68,7 @@ def grouped(tensors: Mapping[str, Held], said: Said) -> Grouping:
     return Grouping(tuple(groups), beside, tuple(faults))
 
 
-def group_of(name: str, held: Held, tensors: Mapping[str, Held], said: Said, activations: Collection[str]) -> Group | None:
+def group_of(name: str, held: Held, tensors: Mapping[str, Held], said: QuantizationScheme, activations: Collection[str]) -> Group | None:
     """The packed tensor whose values these are; None where they are not packed. `activations`: names that may be scales of activations."""
     stem, dot, last = name.rpartition(".")
     if last == "qweight" and held.dtype in WORD_TYPES:
@@ -85,7 +85,7 @@ def group_of(name: str, held: Held, tensors: Mapping[str, Held], said: Said, act
     return None
 
 
-def _with_scales(name: str, held: Held, tensors: Mapping[str, Held], said: Said, activations: Collection[str]) -> Group | None:
+def _with_scales(name: str, held: Held, tensors: Mapping[str, Held], said: QuantizationScheme, activations: Collection[str]) -> Group | None:
     """Values of eight or four bits whose scales stand beside them."""
     of_module = name.endswith(".weight") or name == "weight"
     stem = name[: -len("weight")]
@@ -106,7 +106,7 @@ def _with_scales(name: str, held: Held, tensors: Mapping[str, Held], said: Said,
     return None
 
 
-def _family(values: str | None, scales: str | None, ending: str, said: Said) -> str | None:
+def _family(values: str | None, scales: str | None, ending: str, said: QuantizationScheme) -> str | None:
     """What values and scales of these types are together; None where they are strangers."""
     if values is None or scales is None:  # by its name alone, only one ending says enough
         return "fp8" if ending == ENDINGS[0] or said.method == "fp8" else None
@@ -138,14 +138,14 @@ def _pieces(found: tuple[tuple[str, str | None, tuple[int, ...] | None], ...]) -
     return tuple(pieces) if len(pieces) == len(found) else ()
 
 
-def _words_method(there: list[tuple[str, str]], said: Said) -> str:
+def _words_method(there: list[tuple[str, str]], said: QuantizationScheme) -> str:
     """GPTQ or AWQ, as far as names and the configuration tell."""
     if any(what == "group index" for _, what in there):
         return "GPTQ"
     return said.name if said.method == "words" else "GPTQ or AWQ"
 
 
-def _stray(name: str, last: str, held: Held, families: set[str], said: Said, tensors: Mapping[str, Held]) -> str | None:
+def _stray(name: str, last: str, held: Held, families: set[str], said: QuantizationScheme, tensors: Mapping[str, Held]) -> str | None:
     """What is wrong with a tensor that belongs to no group; None where nothing is."""
     floats = bool(families & {"fp8", FOUR_BITS}) or said.method == "fp8"
     if last in ("qzeros", "g_idx") and held.dtype in (None, "I32"):

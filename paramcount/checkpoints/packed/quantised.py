@@ -22,9 +22,9 @@ from paramcount.checkpoints.packed.configs import said_of
 from paramcount.checkpoints.packed.foreign import refuse_foreign
 from paramcount.checkpoints.packed.groups import Group, grouped
 from paramcount.checkpoints.packed.shapes import Fit, blocks_fit, float_block, float_fit, four_bit_fit, misfits, words_fit, words_read
-from paramcount.counting.quantisation.configs import Said
-from paramcount.counting.quantisation.packing import FP8_BLOCK, WORDS, Packing, Piece, size_of
-from paramcount.errors import ParamcountError, printable
+from paramcount.counting.quantisation.configs import QuantizationScheme
+from paramcount.counting.quantisation.packing import FP8_BLOCK, WORDS, Packing, Piece, compute_bytes
+from paramcount.errors import ParamcountError, make_printable
 from paramcount.formats.gguf import BLOCKS
 
 MOST_FAULTS = 100  # lines
@@ -53,8 +53,8 @@ class Logical(NamedTuple):
         if self.packing is None:
             return None
         if len(shape) < 2 and self.packing.scale:  # no matrix: vectors are not packed
-            return size_of(shape, Packing("plain", self.packing.scale))
-        return size_of(_other_way(shape) if self._stands_turned(shape) else shape, self.packing)
+            return compute_bytes(shape, Packing("plain", self.packing.scale))
+        return compute_bytes(_other_way(shape) if self._stands_turned(shape) else shape, self.packing)
 
     def _stands_turned(self, shape: tuple[int, ...]) -> bool:
         return self.turned is True or (self.turned is None and shape != self.shape and self.fits(shape))
@@ -105,7 +105,7 @@ def unpacked(checkpoint: Checkpoint) -> Unpacked:
     try:
         return _unpacked(checkpoint)
     except ParamcountError as error:
-        raise error.at(printable(checkpoint.path)) from None
+        raise error.at(make_printable(checkpoint.path)) from None
 
 
 def _unpacked(checkpoint: Checkpoint) -> Unpacked:
@@ -124,7 +124,7 @@ def _unpacked(checkpoint: Checkpoint) -> Unpacked:
             faults += [(group.names[i], text) for i, text in fit.faults]
             free = group.name == name or not (group.name in checkpoint.tensors or group.name in tensors)
             if not free:
-                faults.append((name, f"stands beside {printable(group.name)}, which has its name"))
+                faults.append((name, f"stands beside {make_printable(group.name)}, which has its name"))
             tensors[group.name if free else name] = logical(group, fit)
         elif name not in found.beside:
             tensors[name] = plain(name, held)
@@ -155,7 +155,7 @@ def logical(group: Group, fit: Fit) -> Logical:
     return Logical(shape, fit.packing.format if fit.packing else group.format, group.names, fit.packing, turned)
 
 
-def fits(groups: Iterable[Group], said: Said) -> list[Fit]:
+def fits(groups: Iterable[Group], said: QuantizationScheme) -> list[Fit]:
     """Each group as it is understood; those that make no sense alone, as the others of the file are packed.
 
     Raises: ParamcountError where they are of more shapes than any model's.
@@ -181,7 +181,7 @@ def _usual(packing: Packing) -> Packing:
     return packing._replace(others=())
 
 
-def _float_blocks(groups: Iterable[Group], said: Said) -> dict[str, tuple[int, int]]:
+def _float_blocks(groups: Iterable[Group], said: QuantizationScheme) -> dict[str, tuple[int, int]]:
     """The blocks of FP8, for each way of naming the scales."""
     pairs: dict[str, Counter[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
     for group in groups:
@@ -190,7 +190,7 @@ def _float_blocks(groups: Iterable[Group], said: Said) -> dict[str, tuple[int, i
     return {ending: float_block(found, said.block) or said.block or FP8_BLOCK for ending, found in pairs.items()}
 
 
-def _fit(group: Group, said: Said, usual: Packing | None, shared: Mapping[str, tuple[int, int]]) -> Fit:
+def _fit(group: Group, said: QuantizationScheme, usual: Packing | None, shared: Mapping[str, tuple[int, int]]) -> Fit:
     if not group.pieces:
         return Fit(group.shape, None)
     match group.family:
@@ -204,7 +204,7 @@ def _fit(group: Group, said: Said, usual: Packing | None, shared: Mapping[str, t
             return float_fit(group.pieces, shared.get(group.ending, FP8_BLOCK), loose=not group.ending.endswith("inv"))
 
 
-def contradictions(packed: Sequence[tuple[Group, Fit]], said: Said) -> list[tuple[str, str]]:
+def contradictions(packed: Sequence[tuple[Group, Fit]], said: QuantizationScheme) -> list[tuple[str, str]]:
     """Where the packing is another than the configuration says."""
     found = []
     known: dict[tuple[tuple[Piece, ...], Packing], str] = {}
@@ -225,7 +225,7 @@ def without_index(packed: Sequence[tuple[Group, Fit]]) -> list[tuple[str, str]]:
     return [(name, "stands without its group index") for name in lacking] if 2 * len(lacking) < len(words) else []
 
 
-def contradiction(group: Group, shape: tuple[int, ...], packing: Packing, said: Said) -> str:
+def contradiction(group: Group, shape: tuple[int, ...], packing: Packing, said: QuantizationScheme) -> str:
     """What of a packing the configuration says otherwise; "" where nothing."""
     if said.method == "words" and packing.layout in WORDS:
         if said.layout and WORDS[said.layout] != WORDS[packing.layout]:
@@ -252,7 +252,7 @@ def _block(block: tuple[int, int]) -> str:
     return {(1, 0): "output", (0, 0): "tensor"}.get(block) or " × ".join(str(n) if n else "all" for n in block)
 
 
-def scheme_of(packed: Iterable[tuple[Group, Fit]], said: Said) -> str | None:
+def scheme_of(packed: Iterable[tuple[Group, Fit]], said: QuantizationScheme) -> str | None:
     """How a file is quantised, for people."""
     packings = Counter(_usual(fit.packing) for _, fit in packed if fit.packing)
     named = dict.fromkeys(group.format for group, fit in packed if not fit.packing and group.format)
@@ -303,7 +303,7 @@ def _lines(faults: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     texts: dict[str, list[str]] = {}
     for name, text in faults:
         texts.setdefault(text, []).append(name)
-    every = ((f"{printable(pattern)}: {text}", len(alike)) for text, names in texts.items() for pattern, alike in folded(names))
+    every = ((f"{make_printable(pattern)}: {text}", len(alike)) for text, names in texts.items() for pattern, alike in folded(names))
     lines = list(islice(every, MOST_FAULTS))
     more = sum(map(len, texts.values())) - sum(n for _, n in lines)
     return (*(line for line, _ in lines), *([f"{more:,} tensors more that do not fit"] if more else []))

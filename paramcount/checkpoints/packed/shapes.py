@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from paramcount.counting.quantisation.configs import Said
-from paramcount.counting.quantisation.packing import FP8, FP8_BLOCK, INTERLEAVED, MXFP4_BLOCK, WORD, WORDS, Packing, Piece, pieces
-from paramcount.counting.quantisation.scales import blocks
-from paramcount.errors import as_list
+from paramcount.counting.quantisation.configs import QuantizationScheme
+from paramcount.counting.quantisation.packing import FP8, FP8_BLOCK, INTERLEAVED, MXFP4_BLOCK, WORD, WORDS, Packing, Piece, list_pieces
+from paramcount.counting.quantisation.scales import count_blocks
+from paramcount.errors import format_shape
 
 Shape: TypeAlias = "tuple[int, ...]"
 Found: TypeAlias = "tuple[Piece, ...]"  # what stands for a tensor, its values first
@@ -30,14 +30,14 @@ class Fit(NamedTuple):
 
 def misfits(found: Found, shape: Shape, packing: Packing) -> list[tuple[int, str]]:
     """The pieces that have another shape or type than they should."""
-    expected = {piece.what: piece for piece in pieces(shape, packing)}
+    expected = {piece.what: piece for piece in list_pieces(shape, packing)}
     faults = []
     for i, piece in enumerate(found):
         if piece.what == "activation scale":
             continue
         wanted = expected.get(piece.what, piece)
         if piece.shape != wanted.shape:
-            faults.append((i, f"{as_list(piece.shape)} where {_told(packing)} of {as_list(shape)} takes {as_list(wanted.shape)}"))
+            faults.append((i, f"{format_shape(piece.shape)} where {_told(packing)} of {format_shape(shape)} takes {format_shape(wanted.shape)}"))
     return faults
 
 
@@ -51,7 +51,7 @@ def _told(packing: Packing) -> str:
 # ---- GPTQ and AWQ
 
 
-def words_fit(found: Found, said: Said, usual: Packing | None) -> Fit:
+def words_fit(found: Found, said: QuantizationScheme, usual: Packing | None) -> Fit:
     """A matrix in words of 32 bits. `usual`: how others of the file are packed."""
     if whole := words_read(found, said, usual):
         return whole
@@ -60,7 +60,7 @@ def words_fit(found: Found, said: Said, usual: Packing | None) -> Fit:
     return min((_least_wrong(found, packing) for packing in likely), key=lambda fit: len(fit.faults))
 
 
-def words_read(found: Found, said: Said, usual: Packing | None = None) -> Fit | None:
+def words_read(found: Found, said: QuantizationScheme, usual: Packing | None = None) -> Fit | None:
     """A matrix all of whose pieces fit each other; None where they do not."""
     held = {piece.what: piece for piece in found}
     values, scales = held["packed weights"], held.get("scale")
@@ -83,7 +83,7 @@ def words_read(found: Found, said: Said, usual: Packing | None = None) -> Fit | 
     return None
 
 
-def _bits(layout: str, values: Shape, scales: Shape, held: Mapping[str, Piece], said: Said) -> int | None:
+def _bits(layout: str, values: Shape, scales: Shape, held: Mapping[str, Piece], said: QuantizationScheme) -> int | None:
     """Bits of a value, by what stands beside it."""
     zeros, index = (held[what].shape if what in held and held[what].shape else None for what in ("zero point", "group index"))
     match layout:
@@ -122,8 +122,8 @@ def _groups(layout: str, shape: Shape, scales: Shape, hints: Sequence[int]) -> l
     n, inputs = scales[-2], shape[-1]
     if n == 1:
         return [0]
-    fitting = [group for group in hints if group and blocks(inputs, group) == n]
-    return fitting[:1] or [inputs // n if inputs % n == 0 else blocks(inputs, n)]
+    fitting = [group for group in hints if group and count_blocks(inputs, group) == n]
+    return fitting[:1] or [inputs // n if inputs % n == 0 else count_blocks(inputs, n)]
 
 
 def _least_wrong(found: Found, usual: Packing) -> Fit:
@@ -140,7 +140,7 @@ def _least_wrong(found: Found, usual: Packing) -> Fit:
     wrong = [(shape, misfits(found, shape, packing)) for shape in shapes if shape]
     missing = [(0, f"stands without its {what}") for what, piece in (("scales", scales), ("zero points", zeros)) if piece is None]
     if not wrong:
-        return Fit(None, None, (*missing, (0, f"{as_list(values.shape)} is no matrix in words")))
+        return Fit(None, None, (*missing, (0, f"{format_shape(values.shape)} is no matrix in words")))
     shape, faults = min(wrong, key=lambda item: len(item[1]))
     return Fit(shape, packing, (*missing, *faults))
 
@@ -171,20 +171,20 @@ def _possible(shape: Shape, scales: Shape) -> Iterable[tuple[int, int]]:
         return ()
     found = []
     for size, n in zip(shape[-2:], scales[-2:]):
-        power = 1 << (blocks(size, n) - 1).bit_length()
-        found.append(power if blocks(size, power) == n else blocks(size, n))
+        power = 1 << (count_blocks(size, n) - 1).bit_length()
+        found.append(power if count_blocks(size, power) == n else count_blocks(size, n))
     return ((found[0], found[1]),)
 
 
 def _fits(shape: Shape, scales: Shape, block: tuple[int, int]) -> bool:
-    return pieces(shape, Packing("fp8", "F8_E4M3", 8, block, "F32", len(scales)))[1].shape == scales
+    return list_pieces(shape, Packing("fp8", "F8_E4M3", 8, block, "F32", len(scales)))[1].shape == scales
 
 
 def float_fit(found: Found, block: tuple[int, int], loose: bool) -> Fit:
     """A matrix of FP8. `loose`: one scale for each output or for all is right, too."""
     values, scales = found[0], found[1]
     if len(values.shape) < 2:
-        return Fit(values.shape, Packing("plain", values.dtype), ((0, f"{as_list(values.shape)} is no matrix"),))
+        return Fit(values.shape, Packing("plain", values.dtype), ((0, f"{format_shape(values.shape)} is no matrix"),))
     for candidate in (block, *FP8_BLOCKS[1:3]) if loose else (block,):
         packing = Packing("fp8", values.dtype, 8, candidate, scales.dtype, len(scales.shape), others=_others(found))
         if not misfits(found, values.shape, packing):
@@ -197,7 +197,7 @@ def four_bit_fit(found: Found) -> Fit:
     """A matrix of FP4 whose bytes hold two values each, with a scale of 32: the experts of DeepSeek-V4."""
     values, scales = found[0], found[1]
     if len(values.shape) < 2:
-        return Fit(None, None, ((0, f"{as_list(values.shape)} is no matrix"),))
+        return Fit(None, None, ((0, f"{format_shape(values.shape)} is no matrix"),))
     *before, outputs, held = values.shape
     shape = (*before, outputs, held if values.dtype == "F4" else 2 * held)
     packing = Packing("fp4", values.dtype, 4, MXFP4_BLOCK, scales.dtype, others=_others(found))
@@ -212,7 +212,7 @@ def blocks_fit(found: Found) -> Fit:
     shapes = [(*values.shape[:-2], values.shape[-2] * n)] if len(values.shape) > 2 and values.shape[-1] == size else []
     shapes += [(*scales.shape[:-1], scales.shape[-1] * n)] if len(scales.shape) > 1 else []
     if not shapes:
-        return Fit(None, None, ((0, f"{as_list(values.shape)} is no row of blocks of {size} bytes"),))
+        return Fit(None, None, ((0, f"{format_shape(values.shape)} is no row of blocks of {size} bytes"),))
     shape = min(shapes, key=lambda shape: len(misfits(found, shape, packing)))
     return Fit(shape, packing, tuple(misfits(found, shape, packing)))
 

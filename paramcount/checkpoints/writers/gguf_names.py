@@ -15,7 +15,7 @@ from paramcount.checkpoints.writers import gguf_tables as tables
 from paramcount.checkpoints.writers.gguf_shapes import shaped
 from paramcount.checkpoints.writers.rewriting import apart, fused
 from paramcount.counting.tensors import TOWERS, Tensor
-from paramcount.errors import ParamcountError, near, quoted
+from paramcount.errors import ParamcountError, find_nearest, quote
 
 if TYPE_CHECKING:
     from paramcount.counting.count import Count
@@ -87,9 +87,9 @@ def layout_of(declared: str, architecture: str | None) -> str:
     """
     fitting = tables.LAYOUTS.get(declared, "").split()
     if not fitting:
-        raise ParamcountError(f"llama.cpp's names are not known for the architecture {declared}", nearest=near(declared, tables.LAYOUTS))
+        raise ParamcountError(f"llama.cpp's names are not known for the architecture {declared}", nearest=find_nearest(declared, tables.LAYOUTS))
     if architecture is not None and architecture not in fitting:
-        found = f"= {quoted(architecture)}, which does not hold the declared architecture {declared}"
+        found = f"= {quote(architecture)}, which does not hold the declared architecture {declared}"
         raise ParamcountError(found, where="general.architecture", expected=" or ".join(fitting))
     return architecture or fitting[0]
 

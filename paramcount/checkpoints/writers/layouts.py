@@ -30,10 +30,10 @@ def keys_of(tensors: Sequence[Tensor]) -> set[str]:
     return {key(tensor.name) for tensor in tensors}
 
 
-def laid_out(tensors: Sequence[Tensor], held: Mapping[str, Logical], either_way: Sequence[str] = ()) -> tuple[list[Tensor], list[str]]:
+def laid_out(tensors: Sequence[Tensor], held: Mapping[str, Logical], transposable: Sequence[str] = ()) -> tuple[list[Tensor], list[str]]:
     """The declared tensors as the writer of a file that holds these has named and shaped them, and what is to be said of it.
 
-    What is not found stays as declared. `either_way`: as of `Sizes`.
+    What is not found stays as declared. `transposable`: as of `Sizes`.
     """
     in_file = [key(name) for name in held]
     bare = [unwrapped(name) for name in in_file]
@@ -45,7 +45,7 @@ def laid_out(tensors: Sequence[Tensor], held: Mapping[str, Logical], either_way:
     written = [tensor._replace(tied_to=names_now.get(tensor.tied_to, tensor.tied_to)) if tensor.tied_to else tensor for tensor in written]
     written = taken_apart(joined_up(written, keys), keys)
     written, copies = in_its_place(written, keys)
-    written, other_way = as_they_stand(written, zip(bare, held.values()), tuple(either_way))
+    written, other_way = as_they_stand(written, zip(bare, held.values()), tuple(transposable))
     found = [t._replace(name=_wrapped(t.name, wrapped), tied_to=t.tied_to and _wrapped(t.tied_to, wrapped)) for t in written]
     return found, copies + other_way
 
@@ -295,11 +295,11 @@ def in_its_place(tensors: Sequence[Tensor], held: Keys) -> tuple[list[Tensor], l
     return found, [f"{copy} stands for {original} too, which is not there and to which the config ties it" for original, copy in instead.items()]
 
 
-def as_they_stand(tensors: Sequence[Tensor], held: Iterable[tuple[str, Logical]], either_way: tuple[str, ...]) -> tuple[list[Tensor], list[str]]:
+def as_they_stand(tensors: Sequence[Tensor], held: Iterable[tuple[str, Logical]], transposable: tuple[str, ...]) -> tuple[list[Tensor], list[str]]:
     """Matrices the other way round where most of the file's stand so, of those that some writers store so. `held`: by names without indices."""
     kinds: dict[str, list[Tensor]] = {}
     for tensor in tensors:
-        if tensor.name.endswith(either_way):
+        if tensor.name.endswith(transposable):
             kinds.setdefault(key(tensor.name), []).append(tensor)
     votes = 0
     for name, logical in held if kinds else ():
@@ -307,5 +307,5 @@ def as_they_stand(tensors: Sequence[Tensor], held: Iterable[tuple[str, Logical]]
         votes += any(logical.fits(turned(tensor).shape) for tensor in alike) - any(logical.fits(tensor.shape) for tensor in alike)
     if votes <= 0:
         return list(tensors), []
-    found = [turned(tensor) if tensor.name.endswith(either_way) else tensor for tensor in tensors]
-    return found, [f"matrices stand the other way round than the reference has them, in the whole file: {', '.join(either_way)}"]
+    found = [turned(tensor) if tensor.name.endswith(transposable) else tensor for tensor in tensors]
+    return found, [f"matrices stand the other way round than the reference has them, in the whole file: {', '.join(transposable)}"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from paramcount.counting.quantisation.scales import LARGEST_BLOCK, block_of
-from paramcount.errors import ParamcountError, quoted
+from paramcount.counting.quantisation.scales import LARGEST_BLOCK, read_block
+from paramcount.errors import ParamcountError, quote
 
 AWQ_LAYOUTS = {"gemm": "awq", "gemv": "awq gemv", "gemv_fast": "awq fast", "llm-awq": "awq fast"}
 METHODS = (
@@ -25,7 +25,7 @@ NAMES = {
 }  # fmt: skip
 
 
-class Said(NamedTuple):
+class QuantizationScheme(NamedTuple):
     """What a configuration says of how weights are packed; None where it says nothing."""
 
     method: str | None = None  # words | fp8 | mxfp4
@@ -37,46 +37,46 @@ class Said(NamedTuple):
     various: bool = False  # some modules are packed otherwise
 
 
-def read(config: Mapping[str, Any]) -> Said:
+def read_scheme(config: Mapping[str, Any]) -> QuantizationScheme:
     """What `quantization_config` of a config.json says.
 
-    >>> read({"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": True})
-    Said(method='words', name='GPTQ', layout='gptq', bits=4, group=128, block=None, various=False)
+    >>> read_scheme({"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": True})
+    QuantizationScheme(method='words', name='GPTQ', layout='gptq', bits=4, group=128, block=None, various=False)
     """
     if config.get("load_in_4bit") is True or config.get("load_in_8bit") is True:
-        raise refused("bitsandbytes")
+        raise make_unsupported_error("bitsandbytes")
     method = config.get("quant_method")
     if method is None:
-        return Said()
+        return QuantizationScheme()
     word = method.lower() if isinstance(method, str) else ""
     match word:
         case "gptq" | "awq":
-            return _words(word, config)
+            return _read_words(word, config)
         case "auto-round" if any(name in str(config.get("packing_format")) for name in ("gptq", "awq")):
-            return _words("gptq" if "gptq" in str(config["packing_format"]) else "awq", config)._replace(various=True)
+            return _read_words("gptq" if "gptq" in str(config["packing_format"]) else "awq", config)._replace(various=True)
         case "fp8" | "fbgemm_fp8":
-            return Said("fp8", "FP8", block=block_of(config.get("weight_block_size")))
+            return QuantizationScheme("fp8", "FP8", block=read_block(config.get("weight_block_size")))
         case "mxfp8":
-            return Said("fp8", "MXFP8", block=block_of(config.get("weight_block_size")) or (1, 32))
+            return QuantizationScheme("fp8", "MXFP8", block=read_block(config.get("weight_block_size")) or (1, 32))
         case "mxfp4":
-            return Said("mxfp4", "MXFP4")
-        case "compressed-tensors" if _eight_bit_floats(config):
-            return Said("fp8", "FP8 by compressed-tensors", various=True)
+            return QuantizationScheme("mxfp4", "MXFP4")
+        case "compressed-tensors" if _is_fp8(config):
+            return QuantizationScheme("fp8", "FP8 by compressed-tensors", various=True)
         case "modelopt" if config.get("quant_algo") == "FP8":
-            return Said("fp8", "FP8 by ModelOpt")
-    raise refused(NAMES.get(word) or next((name for start, name in NAMES.items() if word.startswith(start)), quoted(str(method))))
+            return QuantizationScheme("fp8", "FP8 by ModelOpt")
+    raise make_unsupported_error(NAMES.get(word) or next((name for start, name in NAMES.items() if word.startswith(start)), quote(str(method))))
 
 
-def _words(method: str, config: Mapping[str, Any]) -> Said:
+def _read_words(method: str, config: Mapping[str, Any]) -> QuantizationScheme:
     bits, group = (config.get(key, config.get(other)) for key, other in (("bits", "w_bit"), ("group_size", "q_group_size")))
     form = config.get("checkpoint_format") or config.get("format") or config.get("version")
     written = form.lower() if isinstance(form, str) else None
     layout: str | None = "gptq" if method == "gptq" else "awq"
     if config.get("is_marlin_format") is True or written in ("marlin", "bitblas", "qqq"):
-        raise refused(f"{method.upper()} in the layout of {'Marlin' if written is None else quoted(written)}")
+        raise make_unsupported_error(f"{method.upper()} in the layout of {'Marlin' if written is None else quote(written)}")
     if method == "awq" and written is not None:
         layout = AWQ_LAYOUTS.get(written)
-    return Said(
+    return QuantizationScheme(
         "words",
         method.upper(),
         layout,
@@ -86,13 +86,13 @@ def _words(method: str, config: Mapping[str, Any]) -> Said:
     )
 
 
-def _eight_bit_floats(config: Mapping[str, Any]) -> bool:
+def _is_fp8(config: Mapping[str, Any]) -> bool:
     """Whether compressed-tensors holds weights of FP8 and nothing else."""
     groups = config.get("config_groups")
     weights = [group.get("weights") if isinstance(group, dict) else None for group in groups.values()] if isinstance(groups, dict) else []
     return bool(weights) and all(isinstance(w, dict) and w.get("type") == "float" and w.get("num_bits") == 8 for w in weights)
 
 
-def refused(name: str) -> ParamcountError:
+def make_unsupported_error(name: str) -> ParamcountError:
     """What is to be raised of a scheme that is not read."""
     return ParamcountError(f"is quantised by a scheme that is not read: {name}", expected=READ)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from paramcount.counting.quantisation.scales import SCHEMES, blocks, scales_shape
+from paramcount.counting.quantisation.scales import SCHEMES, compute_scales_shape, count_blocks
 from paramcount.formats.gguf import BLOCKS
 from paramcount.formats.safetensors import BITS
 
@@ -57,36 +57,39 @@ class Packing(NamedTuple):
         return {"mxfp4": "MXFP4", "fp4": "FP4"}.get(self.layout, self.dtype)
 
 
-def pieces(shape: tuple[int, ...], packing: Packing) -> tuple[Piece, ...]:
+def list_pieces(shape: tuple[int, ...], packing: Packing) -> tuple[Piece, ...]:
     """What stands in a file for a matrix, its values first. Shapes: [..., outputs, inputs] but where it is stored as it is.
 
-    >>> [piece.shape for piece in pieces((11008, 4096), Packing("gptq", "I32", 4, (1, 128), "F16", indexed=True))]
+    >>> [piece.shape for piece in list_pieces((11008, 4096), Packing("gptq", "I32", 4, (1, 128), "F16", indexed=True))]
     [(512, 11008), (32, 11008), (32, 1376), (4096,)]
     """
     layout, dtype, bits, block, scale = packing[:5]
     if layout in ("plain", "ggml"):
         return (Piece("values", dtype, shape),)
     *before, outputs, inputs = shape
-    groups = blocks(inputs, block[1] or inputs or 1)
+    groups = count_blocks(inputs, block[1] or inputs or 1)
     match layout:
         case "fp8":
-            found = [Piece("values", dtype, shape), Piece("scale", scale, _fewer(shape, block, packing.axes))]
+            found = [Piece("values", dtype, shape), Piece("scale", scale, _shape_scales(shape, block, packing.axes))]
         case "fp4":
             held = inputs if dtype == "F4" else inputs // 2  # a type of four bits is counted by values, bytes hold two
-            found = [Piece("values", dtype, (*before, outputs, held)), Piece("scale", scale, scales_shape(shape, block))]
+            found = [Piece("values", dtype, (*before, outputs, held)), Piece("scale", scale, compute_scales_shape(shape, block))]
         case "mxfp4":
-            scales = scales_shape(shape, MXFP4_BLOCK)
+            scales = compute_scales_shape(shape, MXFP4_BLOCK)
             found = [Piece("packed weights", dtype, (*scales, MXFP4_BLOCK[1] // 2)), Piece("scale", scale, scales)]
         case "gptq":
-            found = [Piece("packed weights", dtype, (*before, words(inputs, bits), outputs)), Piece("scale", scale, (*before, groups, outputs))]
-            found += [Piece("zero point", dtype, (*before, groups, words(outputs, bits)))] * packing.zeros
+            found = [Piece("packed weights", dtype, (*before, count_words(inputs, bits), outputs)), Piece("scale", scale, (*before, groups, outputs))]
+            found += [Piece("zero point", dtype, (*before, groups, count_words(outputs, bits)))] * packing.zeros
             found += [Piece("group index", "I32", (*before, inputs))] * packing.indexed
         case "awq":
-            found = [Piece("packed weights", dtype, (*before, inputs, words(outputs, bits))), Piece("scale", scale, (*before, groups, outputs))]
-            found += [Piece("zero point", dtype, (*before, groups, words(outputs, bits)))] * packing.zeros
+            found = [Piece("packed weights", dtype, (*before, inputs, count_words(outputs, bits))), Piece("scale", scale, (*before, groups, outputs))]
+            found += [Piece("zero point", dtype, (*before, groups, count_words(outputs, bits)))] * packing.zeros
         case "awq gemv":
-            width = padded(inputs, block[1], bits)
-            found = [Piece("packed weights", dtype, (*before, outputs, words(inputs, bits))), Piece("scale", scale, (*before, outputs, width * WORD // bits))]
+            width = pad_words(inputs, block[1], bits)
+            found = [
+                Piece("packed weights", dtype, (*before, outputs, count_words(inputs, bits))),
+                Piece("scale", scale, (*before, outputs, width * WORD // bits)),
+            ]
             found += [Piece("zero point", dtype, (*before, outputs, width))] * packing.zeros
         case "bnb int8":
             found = [Piece("values", dtype, shape), Piece("scale", scale, (*before, outputs)), Piece("description", "U8", ())]
@@ -94,20 +97,20 @@ def pieces(shape: tuple[int, ...], packing: Packing) -> tuple[Piece, ...]:
             found = _four_bit_by_bitsandbytes(shape, packing)
         case "ct words":
             found = [
-                Piece("packed weights", dtype, (*before, outputs, blocks(inputs, WORD // bits))),
-                Piece("scale", scale, _fewer(shape, block, packing.axes)),
+                Piece("packed weights", dtype, (*before, outputs, count_blocks(inputs, WORD // bits))),
+                Piece("scale", scale, _shape_scales(shape, block, packing.axes)),
             ]
-            found += [Piece("zero point", dtype, (*before, blocks(outputs, WORD // bits), groups))] * packing.zeros
+            found += [Piece("zero point", dtype, (*before, count_blocks(outputs, WORD // bits), groups))] * packing.zeros
             found += [Piece("group index", "I32", (*before, inputs))] * packing.indexed
             found.append(Piece("description", "I64", (2,)))
         case "ct bytes":
-            scales = _fewer(shape, block, packing.axes)
+            scales = _shape_scales(shape, block, packing.axes)
             found = [Piece("values", dtype, shape), Piece("scale", scale, scales)]
             found += [Piece("zero point", dtype, scales)] * packing.zeros
         case "nvfp4":
-            found = [Piece("packed weights", dtype, (*before, outputs, blocks(inputs, 2))), Piece("scale", scale, (*before, outputs, groups))]
+            found = [Piece("packed weights", dtype, (*before, outputs, count_blocks(inputs, 2))), Piece("scale", scale, (*before, outputs, groups))]
         case _:  # awq fast
-            width = padded(inputs, block[1], bits) * WORD // bits
+            width = pad_words(inputs, block[1], bits) * WORD // bits
             found = [Piece("packed weights", dtype, (*before, outputs // INTERLEAVED, inputs)), Piece("scale", scale, (*before, width, outputs))]
             found += [Piece("zero point", scale, (*before, width, outputs))] * packing.zeros
     return (*found, *packing.others)
@@ -119,36 +122,36 @@ def _four_bit_by_bitsandbytes(shape: tuple[int, ...], packing: Packing) -> list[
     With nested scales these are bytes with a scale per 256, and the description holds a float, whose digits differ in number.
     """
     outputs, inputs = shape
-    n = blocks(outputs * inputs, BNB_BLOCK)
+    n = count_blocks(outputs * inputs, BNB_BLOCK)
     kind, dtype = packing.scale.split()  # "nf4 bfloat16"
     description = f'{{"quant_type": "{kind}", "blocksize": {BNB_BLOCK}, "dtype": "{dtype}", "shape": [{outputs}, {inputs}]}}'
-    found = [Piece("packed weights", "U8", (blocks(outputs * inputs, 2), 1)), Piece("code book", "F32", (16,))]
+    found = [Piece("packed weights", "U8", (count_blocks(outputs * inputs, 2), 1)), Piece("code book", "F32", (16,))]
     if packing.layout == "bnb 4-bit":
         return [*found, Piece("scale", "F32", (n,)), Piece("description", "U8", (len(description),))]
     nested = ', "nested_blocksize": 256, "nested_dtype": "float32", "nested_offset": 0.01234567890123456'
-    found += [Piece("scale", "U8", (n,)), Piece("scale of scales", "F32", (blocks(n, 256),)), Piece("code book", "F32", (256,))]
+    found += [Piece("scale", "U8", (n,)), Piece("scale of scales", "F32", (count_blocks(n, 256),)), Piece("code book", "F32", (256,))]
     return [*found, Piece("description", "U8", (len(description) + len(nested),))]
 
 
-def words(values: int, bits: int) -> int:
+def count_words(values: int, bits: int) -> int:
     """How many words so many values fill."""
     return values * bits // WORD
 
 
-def padded(inputs: int, group: int, bits: int) -> int:
+def pad_words(inputs: int, group: int, bits: int) -> int:
     """How many words hold the zero points of a row in AWQ's layout for products with vectors.
 
-    >>> padded(4096, 128, 4), padded(11008, 64, 4)
+    >>> pad_words(4096, 128, 4), pad_words(11008, 64, 4)
     (4, 22)
     """
     group = group or inputs or 1
     several = {64: 2, 32: 4}.get(group, 1)  # words that are read at once
-    return blocks(blocks(inputs // group, WORD // bits), several) * several
+    return count_blocks(count_blocks(inputs // group, WORD // bits), several) * several
 
 
-def _fewer(shape: tuple[int, ...], block: tuple[int, int], axes: int) -> tuple[int, ...]:
+def _shape_scales(shape: tuple[int, ...], block: tuple[int, int], axes: int) -> tuple[int, ...]:
     """The scales of a matrix; where one serves all outputs or inputs, axes of 1 may be left out."""
-    found = scales_shape(shape, (block[0] or shape[-2] or 1, block[1] or shape[-1] or 1))
+    found = compute_scales_shape(shape, (block[0] or shape[-2] or 1, block[1] or shape[-1] or 1))
     while len(found) > axes and 0 in block and found[-1] == 1:
         found = found[:-1]
     while len(found) > axes and 0 in block and found[0] == 1:
@@ -157,13 +160,13 @@ def _fewer(shape: tuple[int, ...], block: tuple[int, int], axes: int) -> tuple[i
 
 
 @lru_cache(maxsize=4096)
-def size_of(shape: tuple[int, ...], packing: Packing) -> int:
+def compute_bytes(shape: tuple[int, ...], packing: Packing) -> int:
     """The bytes that a tensor takes, its scales and all that stands beside them with it.
 
-    >>> size_of((11008, 4096), Packing("plain", "BF16")), size_of((11008, 4096), Packing("gptq", "I32", 4, (1, 128), "F16", indexed=True))
+    >>> compute_bytes((11008, 4096), Packing("plain", "BF16")), compute_bytes((11008, 4096), Packing("gptq", "I32", 4, (1, 128), "F16", indexed=True))
     (90177536, 23441408)
     """
     if packing.layout == "ggml":
         block = BLOCKS[packing.dtype]
-        return blocks(prod(shape), block.values) * block.size
-    return sum(blocks(prod(piece.shape) * BITS[piece.dtype], 8) for piece in pieces(shape, packing))
+        return count_blocks(prod(shape), block.values) * block.size
+    return sum(count_blocks(prod(piece.shape) * BITS[piece.dtype], 8) for piece in list_pieces(shape, packing))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from paramcount.errors import ParamcountError, shown
+from paramcount.errors import ParamcountError, describe_value
 
 LONGEST = 500  # characters
 MOST_REPEATS = 2  # that may be tried at several lengths; a last `.*` matches at once
@@ -14,18 +14,18 @@ PLAIN = re.compile(r"(?:\\[.dwDW\-/]|[\w.\-/|]|\[[\w\-^]+\]|\((?:\?:)?|\)|\^|\$|
 
 
 @lru_cache(maxsize=1024)
-def expression(text: str) -> re.Pattern[str]:
+def compile_pattern(text: str) -> re.Pattern[str]:
     r"""A regular expression as compiled.
 
-    >>> bool(expression(r".*mlp\.(gate|up|down)_proj$").match("model.layers.0.mlp.up_proj"))
+    >>> bool(compile_pattern(r".*mlp\.(gate|up|down)_proj$").match("model.layers.0.mlp.up_proj"))
     True
 
     Raises: ParamcountError if it is none, or one whose matching may take long: a repeated group, many repeats, look-arounds.
     """
     head = re.sub(r"(?:\.\*)+\$?$", "", text)
     if len(text) > LONGEST or not PLAIN.fullmatch(text) or re.search(r"\)[*+?{]|[*+?}][*+{]", text) or len(REPEAT.findall(head)) > MOST_REPEATS:
-        raise ParamcountError(f"= {shown(text)} is a regular expression that paramcount does not read", expected="names, with at most two of `.*`")
+        raise ParamcountError(f"= {describe_value(text)} is a regular expression that paramcount does not read", expected="names, with at most two of `.*`")
     try:
         return re.compile(text)
     except re.error:
-        raise ParamcountError(f"= {shown(text)} is no regular expression", expected="names, with `re:` before a regular expression") from None
+        raise ParamcountError(f"= {describe_value(text)} is no regular expression", expected="names, with `re:` before a regular expression") from None

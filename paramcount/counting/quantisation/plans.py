@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from paramcount.counting.quantisation.configs import METHODS, Said, read
+from paramcount.counting.quantisation.configs import METHODS, QuantizationScheme, read_scheme
 from paramcount.counting.quantisation.packing import FP8_BLOCK, MXFP4_BLOCK, Packing, Piece
-from paramcount.counting.quantisation.scales import LARGEST_BLOCK, SCHEMES, Scheme, block_of
-from paramcount.errors import ParamcountError, quoted, shown
+from paramcount.counting.quantisation.scales import LARGEST_BLOCK, SCHEMES, Scheme, read_block
+from paramcount.errors import ParamcountError, describe_value, quote
 
 DTYPES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32", "float64": "F64"}
 PLACES = (("quantization_config",), ("text_config", "quantization_config"), ("compression_config",))
@@ -51,19 +51,19 @@ def quantization_config(document: Mapping[str, Any]) -> Any:
     return None
 
 
-def plan_of(config: object, document: Mapping[str, Any]) -> Plan:
+def make_plan(config: object, document: Mapping[str, Any]) -> Plan:
     """How a config.json with this `quantization_config` stores its model.
 
     Raises: ParamcountError if it is none that is understood, or says no number of bytes.
     """
     if not isinstance(config, Mapping):
-        raise ParamcountError(f"= {shown(config)}", expected="a mapping")
+        raise ParamcountError(f"= {describe_value(config)}", expected="a mapping")
     is_bitsandbytes = config.get("load_in_4bit") or config.get("load_in_8bit")
     method = "bitsandbytes" if is_bitsandbytes else config.get("quant_method")
     if method is None:
         raise ParamcountError("has no quant_method, and transformers refuses to load it")
     if not isinstance(method, str) or method not in METHODS:
-        raise ParamcountError(f"has the quant_method {quoted(str(method))}, which transformers does not know")
+        raise ParamcountError(f"has the quant_method {quote(str(method))}, which transformers does not know")
     dtype = dtype_of(document)
     if dtype is None:
         plan = plan_in(method, config, "BF16")
@@ -78,7 +78,7 @@ def plan_in(method: str, config: Mapping[str, Any], dtype: str) -> Plan:
     if method == "compressed-tensors":
         return compressed_tensors(config, dtype)
     try:
-        said = read(config)
+        said = read_scheme(config)
     except ParamcountError:
         raise unknown_size(method) from None
     kept = names_in(config, "modules_to_not_convert", "ignored_layers")
@@ -108,7 +108,7 @@ def dtype_of(document: Mapping[str, Any]) -> str | None:
         if value is not None:
             name = value.removeprefix("torch.") if isinstance(value, str) else ""
             if name not in DTYPES:
-                raise ParamcountError(f"dtype = {shown(value)}", expected=", ".join(DTYPES))
+                raise ParamcountError(f"dtype = {describe_value(value)}", expected=", ".join(DTYPES))
             return DTYPES[name]
     return None
 
@@ -120,16 +120,16 @@ def names_in(config: Mapping[str, Any], *keys: str) -> tuple[str, ...]:
         if value is None:
             continue
         if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
-            raise ParamcountError(f"{key} = {shown(value)}", expected="a list of names")
+            raise ParamcountError(f"{key} = {describe_value(value)}", expected="a list of names")
         return tuple(name for name in value if name)
     return ()
 
 
-def eight_bit_floats(said: Said, config: Mapping[str, Any], kept: tuple[str, ...], dtype: str) -> Plan:
+def eight_bit_floats(said: QuantizationScheme, config: Mapping[str, Any], kept: tuple[str, ...], dtype: str) -> Plan:
     """FP8 in blocks or with one scale per tensor. Source: FineGrainedFP8Config of the reference."""
     has_block = config.get("weight_block_size", FP8_BLOCK) is not None
     if has_block and said.block is None and "weight_block_size" in config:
-        raise ParamcountError(f"weight_block_size = {shown(config['weight_block_size'])}", expected="two whole numbers from 1")
+        raise ParamcountError(f"weight_block_size = {describe_value(config['weight_block_size'])}", expected="two whole numbers from 1")
     block = (said.block or FP8_BLOCK) if has_block else (0, 0)
     bytes_as_scales = config.get("scale_fmt") == "ue8m0"
     beside = (Piece("activation scale", "F32", ()),) if config.get("activation_scheme") == "static" else ()
@@ -141,7 +141,7 @@ def eight_bit_floats(said: Said, config: Mapping[str, Any], kept: tuple[str, ...
     return Plan(str(config["quant_method"]), text, (Group(Scheme("fp8", block, kept), packing),), dtype, exact)
 
 
-def words(said: Said, config: Mapping[str, Any], kept: tuple[str, ...], dtype: str) -> Plan:
+def words(said: QuantizationScheme, config: Mapping[str, Any], kept: tuple[str, ...], dtype: str) -> Plan:
     """GPTQ and AWQ."""
     bits, group = said.bits or 4, 128 if said.group is None else said.group
     if said.layout is None:
@@ -164,7 +164,7 @@ def bitsandbytes(config: Mapping[str, Any], dtype: str) -> Plan:
         return Plan("bitsandbytes", "bitsandbytes 8-bit", (Group(scheme, Packing("bnb int8", "I8", 8, (1, 0), "F32")),), dtype)
     kind, nested = config.get("bnb_4bit_quant_type", "fp4"), config.get("bnb_4bit_use_double_quant", False)
     if kind not in ("fp4", "nf4"):
-        raise ParamcountError(f"bnb_4bit_quant_type = {shown(kind)}", expected="fp4 or nf4")
+        raise ParamcountError(f"bnb_4bit_quant_type = {describe_value(kind)}", expected="fp4 or nf4")
     written = next(name for name, short in DTYPES.items() if short == dtype)
     packing = Packing("bnb 4-bit nested" if nested else "bnb 4-bit", "U8", 4, (1, 0), f"{kind} {written}")
     text = f"bitsandbytes {kind.upper()}{' with double quantisation' if nested else ''}"
@@ -211,7 +211,7 @@ def compressed(group: Mapping[str, Any], form: str, dtype: str) -> tuple[str, Pa
             one = Piece("scale of scales", "F32", (1,))
             packing = Packing("nvfp4", "U8", 4, block, "F8_E4M3", others=(one, *([one] if inputs else [])))
         case _:
-            raise ParamcountError(f"has a group in the format {quoted(form)} with {quoted(str(kind))} weights of {quoted(str(bits))} bits")
+            raise ParamcountError(f"has a group in the format {quote(form)} with {quote(str(kind))} weights of {quote(str(bits))} bits")
     return f"{text} by compressed-tensors", packing
 
 
@@ -225,6 +225,6 @@ def blocks_of(strategy: object, size: object, structure: object) -> tuple[int, i
         case "group" | "tensor_group" if type(size) is int and 0 < size <= LARGEST_BLOCK:
             return (1, size)
         case "block":
-            if block := block_of(structure):
+            if block := read_block(structure):
                 return block
-    raise ParamcountError(f"has weights with the strategy {quoted(str(strategy))}", expected="tensor, channel, group or block, with its size")
+    raise ParamcountError(f"has weights with the strategy {quote(str(strategy))}", expected="tensor, channel, group or block, with its size")

@@ -49,31 +49,31 @@ class Scheme(NamedTuple):
         """Whether the module of this name is quantised."""
         if self.targets and not is_matched(module, self.targets):
             return False
-        return not is_matched(module, self.ignored) and not is_kept(module, self.kept, frozenset(self.kept))
+        return not is_matched(module, self.ignored) and not is_excluded(module, self.kept, frozenset(self.kept))
 
 
 SCHEMES = {"fp8": Scheme("fp8", (128, 128)), "mxfp4": Scheme("mxfp4", (1, 32))}
 
 
-def scheme_of(quantisation: str | None, document: Mapping[str, Any]) -> Scheme | None:
+def get_scheme(quantisation: str | None, document: Mapping[str, Any]) -> Scheme | None:
     """How released weights are quantised: as the zoo entry says, else the config.json. None if they are not, or in a way whose scales
     are unknown.
 
-    >>> scheme_of("fp8", {})[:3]
+    >>> get_scheme("fp8", {})[:3]
     ('fp8', (128, 128), ())
     """
     if quantisation:
         return SCHEMES.get(quantisation)
     config = document.get("quantization_config")
-    return scheme_from(config) if isinstance(config, Mapping) else None
+    return make_scheme(config) if isinstance(config, Mapping) else None
 
 
-def scheme_from(said: Mapping[str, Any]) -> Scheme | None:
+def make_scheme(said: Mapping[str, Any]) -> Scheme | None:
     """The scheme that `quantization_config` of a config.json describes."""
     method = said.get("quant_method")
     if method == "mxfp4":
         return SCHEMES["mxfp4"]
-    block = block_of(said.get("weight_block_size"))
+    block = read_block(said.get("weight_block_size"))
     if method != "fp8" or block is None:
         return None
     kept = said.get("modules_to_not_convert")
@@ -81,32 +81,32 @@ def scheme_from(said: Mapping[str, Any]) -> Scheme | None:
     return Scheme("fp8", block, tuple(name for name in names if isinstance(name, str) and name))
 
 
-def block_of(value: object) -> tuple[int, int] | None:
+def read_block(value: object) -> tuple[int, int] | None:
     """The outputs and the inputs that a config.json says share a scale; None where it says nothing that can be."""
     if not isinstance(value, (list, tuple)) or len(value) != 2 or any(type(n) is not int or not 1 <= n <= LARGEST_BLOCK for n in value):
         return None
     return value[0], value[1]
 
 
-def scales_of(tensor: Tensor, scheme: Scheme) -> Tensor | None:
+def make_scales(tensor: Tensor, scheme: Scheme) -> Tensor | None:
     """The scales that are stored beside a tensor, as a tensor of its own with role `scale`; None where it is not quantised.
 
     >>> from paramcount.api import count
     >>> weight = next(t for t in count("deepseek-v3").tensors if t.name.endswith("kv_a_proj_with_mqa.weight"))
-    >>> scales = scales_of(weight, SCHEMES["fp8"])
+    >>> scales = make_scales(weight, SCHEMES["fp8"])
     >>> scales.name, weight.shape, scales.shape
     ('model.layers.{layer}.self_attn.kv_a_proj_with_mqa.weight_scale_inv', (576, 7168), (5, 56))
     """
-    packed = packed_copies(tensor, scheme)
+    packed = select_packed(tensor, scheme)
     if packed is None:
         return None
     shape = packed.shape
     if scheme.method == "mxfp4":
-        return tensor._replace(name=tensor.name + "_scales", shape=scales_shape(turned(shape), scheme.block), role="scale", splits=())
-    return packed._replace(name=tensor.name + "_scale_inv", shape=scales_shape(shape, scheme.block), role="scale", splits=())
+        return tensor._replace(name=tensor.name + "_scales", shape=compute_scales_shape(transpose_shape(shape), scheme.block), role="scale", splits=())
+    return packed._replace(name=tensor.name + "_scale_inv", shape=compute_scales_shape(shape, scheme.block), role="scale", splits=())
 
 
-def packed_copies(tensor: Tensor, scheme: Scheme) -> Tensor | None:
+def select_packed(tensor: Tensor, scheme: Scheme) -> Tensor | None:
     """A tensor with only those of its repeats that are quantised; None if it is not quantised at all.
 
     The one answer to which tensors a scheme packs: matrices of attention, MLPs, experts and mixers. Embeddings, norms, routers, biases, the LM
@@ -124,31 +124,31 @@ def packed_copies(tensor: Tensor, scheme: Scheme) -> Tensor | None:
         return None
     if scheme.method == "gptq" and not any(repeat.axis == "layer" for repeat in tensor.repeats):
         return None
-    repeats = converted(tensor, scheme) if scheme.selects else tensor.repeats
+    repeats = select_repeats(tensor, scheme) if scheme.selects else tensor.repeats
     return None if repeats is None else tensor._replace(repeats=repeats)
 
 
-def turned(shape: tuple[int, ...]) -> tuple[int, ...]:
+def transpose_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The same matrices the other way round."""
     return (*shape[:-2], shape[-1], shape[-2])
 
 
-def scales_shape(shape: tuple[int, ...], block: tuple[int, int]) -> tuple[int, ...]:
+def compute_scales_shape(shape: tuple[int, ...], block: tuple[int, int]) -> tuple[int, ...]:
     """The scales of matrices [..., outputs, inputs], one for each block of their last two axes.
 
-    >>> scales_shape((576, 7168), (128, 128))
+    >>> compute_scales_shape((576, 7168), (128, 128))
     (5, 56)
     """
     *before, outputs, inputs = shape
-    return (*before, blocks(outputs, block[0]), blocks(inputs, block[1]))
+    return (*before, count_blocks(outputs, block[0]), count_blocks(inputs, block[1]))
 
 
-def blocks(n: int, size: int) -> int:
+def count_blocks(n: int, size: int) -> int:
     """How many blocks of a size it takes to hold n, the last one as full as it is."""
     return -(-n // size)
 
 
-def converted(tensor: Tensor, scheme: Scheme) -> tuple[Repeat, ...] | None:
+def select_repeats(tensor: Tensor, scheme: Scheme) -> tuple[Repeat, ...] | None:
     """The repeats of a tensor without the layers in which it is kept as it is; None where that is all of them."""
     layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
     module = tensor.name.removesuffix(".weight").replace("{expert}", "0")
@@ -164,7 +164,7 @@ def converted(tensor: Tensor, scheme: Scheme) -> tuple[Repeat, ...] | None:
     return tuple(fewer if repeat is layer else repeat for repeat in tensor.repeats)
 
 
-def is_kept(module: str, kept: tuple[str, ...], alone: frozenset[str]) -> bool:
+def is_excluded(module: str, kept: tuple[str, ...], alone: frozenset[str]) -> bool:
     """Whether a module, one that it stands in or the end of its name is among those kept.
 
     Source: should_convert_module of the reference; its regular expressions are read as plain names with `*`.
@@ -182,20 +182,20 @@ def is_matched(module: str, patterns: tuple[str, ...]) -> bool:
 
     Source: compressed_tensors 0.20, utils/match.py, is_match.
     """
-    from paramcount.counting.quantisation.patterns import expression
+    from paramcount.counting.quantisation.patterns import compile_pattern
 
-    return any(bool(expression(text[3:]).match(module)) if text.startswith("re:") else text in (module, "Linear") for text in patterns)
+    return any(bool(compile_pattern(text[3:]).match(module)) if text.startswith("re:") else text in (module, "Linear") for text in patterns)
 
 
-def scales_in(tensors: Iterable[Tensor], scheme: Scheme) -> dict[str, int]:
+def count_scales(tensors: Iterable[Tensor], scheme: Scheme) -> dict[str, int]:
     """How many scales a release of these tensors holds: {"scales": of the model, "mtp_scales": of its MTP layers}.
 
     >>> from paramcount.api import count
-    >>> scales_in(count("deepseek-v3").tensors, SCHEMES["fp8"])
+    >>> count_scales(count("deepseek-v3").tensors, SCHEMES["fp8"])
     {'scales': 40838232, 'mtp_scales': 702264}
     """
     found = {"scales": 0, "mtp_scales": 0}
     for tensor in tensors:
-        if scales := scales_of(tensor, scheme):
+        if scales := make_scales(tensor, scheme):
             found["mtp_scales" if tensor.part == "mtp" else "scales"] += scales.elements
     return found

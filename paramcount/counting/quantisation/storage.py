@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pydantic import BaseModel
 
-from paramcount.counting.quantisation.packing import WORD, WORDS, Packing, size_of
-from paramcount.counting.quantisation.plans import RELEASED, Plan, plan_of, quantization_config
-from paramcount.counting.quantisation.scales import packed_copies, turned
+from paramcount.counting.quantisation.packing import WORD, WORDS, Packing, compute_bytes
+from paramcount.counting.quantisation.plans import RELEASED, Plan, make_plan, quantization_config
+from paramcount.counting.quantisation.scales import select_packed, transpose_shape
 from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ class Facts(NamedTuple):
 
     float32: tuple[str, ...]
     float32_if_float16: tuple[str, ...]
-    either_way: tuple[str, ...]
+    transposable: tuple[str, ...]
     linear_routers: tuple[str, ...]
     linear_by_component: bool
 
 
-def storage_of(sizes: Sizes, release: Release | None, document: Mapping[str, Any], tensors: Iterable[Tensor]) -> Storage | None:
+def read_storage(sizes: Sizes, release: Release | None, document: Mapping[str, Any], tensors: Iterable[Tensor]) -> Storage | None:
     """How a model is stored; None if nothing says that it is quantised.
 
     Raises: ParamcountError if it is quantised in a way that gives no number of bytes.
@@ -67,45 +67,45 @@ def storage_of(sizes: Sizes, release: Release | None, document: Mapping[str, Any
     if release:
         released = release.quantisation
         plan = released and Plan(released, *RELEASED[released], "BF16")
-        return stored(sizes, release, tensors, plan) if plan else None
+        return measure_storage(sizes, release, tensors, plan) if plan else None
     config = quantization_config(document)
     if config is None:
         return None
-    plan, listed = plan_of(config, document), list(tensors)
+    plan, listed = make_plan(config, document), list(tensors)
     has_experts = any(tensor.component.startswith("experts") for tensor in listed)
     if plan.method == "bitsandbytes" and has_experts and not str(document.get("transformers_version")).startswith("5."):
         raise ParamcountError("was written by an unknown or older version of transformers, and only since version 5 bitsandbytes skips experts")
-    return stored(sizes, release, listed, plan)
+    return measure_storage(sizes, release, listed, plan)
 
 
-def stored(sizes: Sizes, release: Release | None, tensors: Iterable[Tensor], plan: Plan) -> Storage:
+def measure_storage(sizes: Sizes, release: Release | None, tensors: Iterable[Tensor], plan: Plan) -> Storage:
     """The bytes of the tensors that a plan stores."""
     total, quantized, mtp = 0, 0, False
-    facts, linear = facts_of(sizes), plan.method in WHOLE_MODEL
+    facts, linear = merge_facts(sizes), plan.method in WHOLE_MODEL
     if linear and not facts.linear_by_component:
         raise ParamcountError(f"quantises the linear layers of {sizes.reference}, and which of its matrices these are is not known")
     for tensor in tensors:
         if not is_stored(tensor, release) or (tensor.part == "mtp" and plan.method not in WITH_MTP):
             continue
         mtp = mtp or tensor.part == "mtp"
-        plain = dtype_in(tensor, facts, plan.dtype)
+        plain = get_dtype(tensor, facts, plan.dtype)
         left = tensor.copies
         for group in plan.groups if not is_named(tensor, (*facts.float32, *facts.float32_if_float16)) else ():
-            packed = packed_copies(tensor, group.scheme._replace(routers=facts.linear_routers) if linear else group.scheme)
+            packed = select_packed(tensor, group.scheme._replace(routers=facts.linear_routers) if linear else group.scheme)
             if packed is None or not left:
                 continue
-            check(tensor, plan)
+            check_plan(tensor, plan)
             copies = min(left, packed.copies)
             left -= copies
-            total += copies * packed_size(tensor, group.packing, tensor.name.endswith(facts.either_way))
+            total += copies * compute_packed_bytes(tensor, group.packing, tensor.name.endswith(facts.transposable))
             quantized += copies * prod(tensor.shape)
         if left and plan.method in WHOLE_MODEL and tensor.part in TOWERS and may_be_packed(tensor, plan):
             raise ParamcountError(f"does not exclude the {tensor.part} part, and which of its matrices are quantised is not known")
-        total += left * size_of(tensor.shape, Packing("plain", plain))
+        total += left * compute_bytes(tensor.shape, Packing("plain", plain))
     return Storage(plan.method, plan.text, total, quantized, plan.exact, mtp)
 
 
-def facts_of(sizes: Sizes) -> Facts:
+def merge_facts(sizes: Sizes) -> Facts:
     """What the classes of a model, of its language model and its towers say together."""
     inner = [value for name in type(sizes).model_fields if isinstance(value := getattr(sizes, name), BaseModel)]
     every: list[Any] = [sizes, *inner]
@@ -113,7 +113,7 @@ def facts_of(sizes: Sizes) -> Facts:
     return Facts(**words, linear_by_component=all(part.linear_by_component for part in every))
 
 
-def dtype_in(tensor: Tensor, facts: Facts, dtype: str) -> str:
+def get_dtype(tensor: Tensor, facts: Facts, dtype: str) -> str:
     """The type of a tensor that is not quantised, where the rest has this one."""
     if is_named(tensor, facts.float32) or (dtype == "F16" and is_named(tensor, facts.float32_if_float16)):
         return "F32"
@@ -140,7 +140,7 @@ def may_be_packed(tensor: Tensor, plan: Plan) -> bool:
     return len(tensor.shape) == 2 and name != tensor.name and any(group.scheme.takes(name) for group in plan.groups)
 
 
-def check(tensor: Tensor, plan: Plan) -> None:
+def check_plan(tensor: Tensor, plan: Plan) -> None:
     """Nothing if the config alone tells how a tensor is stored."""
     if plan.method in ("fp8", "mxfp8", "mxfp4"):
         return
@@ -148,12 +148,12 @@ def check(tensor: Tensor, plan: Plan) -> None:
         raise ParamcountError(f"how {plan.text} stores experts that share one tensor is not known")
 
 
-def packed_size(tensor: Tensor, packing: Packing, inputs_first: bool) -> int:
+def compute_packed_bytes(tensor: Tensor, packing: Packing, inputs_first: bool) -> int:
     """The bytes of one packed tensor and all that stands beside it."""
     other_way = packing.layout == "mxfp4" or inputs_first
-    shape = turned(tensor.shape) if other_way else tensor.shape
+    shape = transpose_shape(tensor.shape) if other_way else tensor.shape
     outputs, inputs = shape[-2:]
     group = packing.block[1]
     if packing.layout in WORDS and (inputs * packing.bits % WORD or outputs * packing.bits % WORD or (group and inputs % group)):
         raise ParamcountError(f"{packing.format} cannot hold {tensor.name}: {outputs:,} × {inputs:,} in groups of {group or inputs:,}")
-    return size_of(shape, packing)
+    return compute_bytes(shape, packing)
