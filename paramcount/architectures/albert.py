@@ -24,7 +24,7 @@ MOST_INNER = 256  # each is walked
 
 def group_of_each(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     """Which group stands at each place; the reference spreads them evenly."""
-    n_groups = js.get("num_hidden_groups", 1)
+    n_groups = c["n_layer_groups"]
     if type(n_groups) is not int or n_groups < 1:
         raise ParamcountError(f"= {describe_value(n_groups)}", where="num_hidden_groups", expected="a whole number from 1")
     return tuple(int(i / (c["n_layers"] / n_groups)) for i in per_layer(c))
@@ -47,8 +47,8 @@ class Albert(Sizes):
     d_embedding: Positive = hf(absent=128)
     d_model: Positive = hf(absent=4096)
     n_layers: Positive = hf(absent=12)
-    layer_groups: Indices = derived(group_of_each)
     n_layer_groups: Positive = hf("num_hidden_groups", absent=1)
+    layer_groups: Indices = derived(group_of_each)
     inner_layers: Indices = derived(layers_of_a_group)
     n_heads: Positive = hf(absent=64)
     d_head: Positive = derived(d_model_per_head)

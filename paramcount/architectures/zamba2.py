@@ -11,7 +11,6 @@ from paramcount.flow import Data, Size, Unreachable, activate, attend, block, fu
 from paramcount.parts.state_space import mamba2
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf
 from paramcount.sizes.conditions import padding_in_table
-from paramcount.sizes.layer_types import check_no_types
 from paramcount.sizes.mixers import check_mixer_fills, expand_d_model, null_counts
 from paramcount.sizes.rules import check_layer_types
 
@@ -24,10 +23,18 @@ def if_no_hybrid(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
     return None if "hybrid" in c["layer_types"] else 1
 
 
+def block_count(c: Mapping[str, Any]) -> int:
+    """How many shared blocks the hybrid layers use in turn."""
+    n = c["n_blocks"]
+    if type(n) is not int or n < 1:
+        raise ParamcountError(f"= {describe_value(n)}", where="num_mem_blocks", expected="a whole number from 1")
+    return n
+
+
 def owners(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     """For each hybrid layer the layer that owns its block: num_mem_blocks of them in turn."""
     hybrid = [i for i, word in enumerate(c["layer_types"]) if word == "hybrid"]
-    n = check_no_types(js, "num_mem_blocks", 1)
+    n = block_count(c)
     return tuple(hybrid[use % n] for use in range(len(hybrid)))
 
 
@@ -43,7 +50,7 @@ def adapters(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     for use, i in enumerate(i for i, word in enumerate(c["layer_types"]) if word == "hybrid"):
         if not isinstance(ids, list) or i not in ids:
             raise ParamcountError(f"= {describe_value(ids)}, without hybrid layer {i}", where="hybrid_layer_ids", expected="the hybrid layers")
-        place, n = len(ids) - 1 - ids[::-1].index(i), check_no_types(js, "num_mem_blocks", 1)
+        place, n = len(ids) - 1 - ids[::-1].index(i), block_count(c)
         if place % n != use % n:
             raise ParamcountError(
                 f"= {describe_value(ids)}: its block has no adapters for layer {i}", where="hybrid_layer_ids", expected="the hybrid layers, in order"
@@ -70,10 +77,10 @@ class Zamba2(Sizes):
     d_model: Positive = hf(absent=2560)
     n_layers: Positive = hf(absent=54)
     layer_types: Words = hf("layer_types", "layers_block_type", absent=RELEASED, null=ABSENT)
+    n_blocks: Positive = hf("num_mem_blocks", absent=1)
     owners: Indices = derived(owners)
     adapters: Indices = derived(adapters)
     n_adapter_places: Natural = derived(lambda js, c: len(hybrid_ids(js)) if isinstance(hybrid_ids(js), list) else 0)
-    n_blocks: Positive = hf("num_mem_blocks", absent=1)
     n_heads: Positive = hf(absent=32)
     n_kv_heads: Positive = hf(absent=equal_to("n_heads"), null=ABSENT)
     d_head: Positive = hf("head_dim", "attention_head_dim", absent=doubled_per_head, null=if_no_hybrid)

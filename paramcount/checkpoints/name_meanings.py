@@ -29,11 +29,14 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("legacy_buffer", "inv_freq attn.bias attn.masked_bias attention.bias attention.masked_bias causal_mask position_ids token_type_ids"),
     ("legacy_buffer", "attn_rot_embd"),
     # Towers, and what joins them to the language model, which may stand inside them.
+    ("vision", "img_processor.vision_model"),
     ("projector", "multi_modal_projector mm_projector visual.merger deepstack_merger_list visual_projection vision_embed_tokens"),
     ("projector", "projector vision_projector vision_projection connector aligner mlp1 patch_merge_mlp img_projection_up img_projection_down"),
-    ("projector", "sub_img_feature_extensor global_img_feature_extensor"),
+    ("projector", "sub_img_feature_extensor global_img_feature_extensor resampler vit_downsampler vit_downsampler2 vit_large_projector"),
+    ("projector", "^.image_newline ^.view_seperator"),
     ("projector", "up_proj_for_speech down_proj_for_speech up_proj_for_vision_speech down_proj_for_vision_speech ^.mm"),
     ("vision", "vision_model vision_tower vision_encoder visual image_encoder image_tower image_embed video_tower high_res_vision_model"),
+    ("vision", "^.vision ^.vpm"),
     ("vision", "^.v.blk ^.v.patch_embd ^.v.position_embd ^.v.class_embd ^.v.pre_ln ^.v.post_ln"),
     ("audio", "audio_tower audio_encoder audio_embed acoustic_tokenizer_encoder semantic_tokenizer_encoder"),
     ("audio", "^.a.blk ^.a.conv1d ^.a.position_embd ^.a.pre_ln ^.a.post_ln"),
@@ -56,7 +59,10 @@ MEANINGS: tuple[tuple[str, str], ...] = (
         "lm_head",
         "lm_head embed_out generator_lm_head vocab_projector lm_loss unembed pred_layer shared_head.head output_layer ^.head ^.proj_out ^.output_projection",
     ),
-    ("lm_head", "predictions.decoder cls.predictions.bias ^.predictions.bias ^.decoder.weight ^.decoder.bias ^.output.weight ^.output.bias"),
+    (
+        "lm_head",
+        "predictions.decoder cls.predictions.bias ^.predictions.bias ^.decoder.weight ^.decoder.bias ^.output.weight ^.output.bias language_model.output",
+    ),
     ("lm_head", "shared_head_head"),
     # Mixers, which have what elsewhere belongs to attention.
     ("mixer", "linear_attn mamba mlstm_layer rg_lru A_log dt_bias mixer.in_proj mixer.out_proj mixer.x_proj mixer.dt_proj mixer.D blocks.#.attention"),
@@ -65,13 +71,16 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("mixer", "self_attn.b_proj self_attn.f_a_proj self_attn.f_b_proj self_attn.g_a_proj self_attn.g_b_proj attention.b_proj attention.f_proj"),
     ("mixer", "ssm_* shortconv"),
     # Experts before the MLP that they stand in.
-    ("router", "shared_expert_gate router router_mlp mlp.gate block_sparse_moe.gate feed_forward.gate ffn.gate mixer.gate moe_block.gate"),
+    ("router", "shared_expert_gate router router_mlp mlp.gate block_sparse_moe.gate feed_forward.gate ffn.gate mixer.gate moe_block.gate moe.gate"),
     ("router", "ffn_gate_inp ffn_gate_inp_shexp"),
-    ("shared_experts", "shared_expert shared_experts shared_mlp"),
+    ("shared_experts", "share_expert shared_expert shared_experts shared_mlp"),
     ("shared_experts", "*_shexp"),
     ("output_projection", "self_attention.experts.output_linear self_attention.experts.bias"),
     ("qkv", "self_attention.experts.input_linear"),
-    ("experts", "experts block_sparse_moe.input_linear block_sparse_moe.output_linear mlp.input_linear mlp.output_linear mlp.bias"),
+    (
+        "experts",
+        "experts block_sparse_moe.input_linear block_sparse_moe.output_linear mlp.input_linear mlp.output_linear mlp.bias moe.gate_proj moe.up_proj moe.down_proj",
+    ),
     ("experts", "*_exps *_chexps"),
     # Attention and MLP.
     ("other", "sinks attention_sink_bias learnable_sink_param softmax_offset attn_sink attn_sink_proj self_attn.A self_attn.dt_proj"),

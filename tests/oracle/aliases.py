@@ -8,12 +8,10 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
-from math import prod
 from typing import Any, NamedTuple
 
 from tests.model_types import MODEL_TYPES
-from tests.oracle import flaws
-from tests.oracle.differential import build, config_of, named, runs, silence
+from tests.oracle.differential import build, config_of, runs, silence
 from tests.test_aliases import ALIASES, COLUMNS, document
 
 REFUSED = "refused"
@@ -57,7 +55,7 @@ def other_values(value: object) -> list[Any]:
 
 
 def total(row: Alias, value: object) -> int | str:
-    """What the reference builds of the default config with this alias, without what no forward pass reads; or that it refuses it."""
+    """How many parameters the reference allocates for the default config with this alias; or that it refuses it."""
     small = SMALL.get((row.model_type, row.alias))
     if small and runs({"model_type": row.model_type, **small}, MODEL_TYPES[row.model_type].cls):
         return REFUSED
@@ -65,12 +63,7 @@ def total(row: Alias, value: object) -> int | str:
         model = build(document(row.model_type, row.alias, value), MODEL_TYPES[row.model_type].cls)
     except Exception:
         return REFUSED
-    dead = (
-        [prod(shape) for name, shape in named(model)[0].items() if flaws.left_out(model, name.removeprefix(f"{model.base_model_prefix}."))]
-        if flaws.known(model)
-        else []
-    )
-    return sum(int(parameter.numel()) for parameter in model.parameters()) - sum(dead)
+    return sum(int(parameter.numel()) for parameter in model.parameters())
 
 
 def default_value(row: Alias) -> object:
