@@ -79,8 +79,9 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("qkv", "self_attention.experts.input_linear"),
     (
         "experts",
-        "experts block_sparse_moe.input_linear block_sparse_moe.output_linear mlp.input_linear mlp.output_linear mlp.bias moe.gate_proj moe.up_proj moe.down_proj",
+        "experts block_sparse_moe.input_linear block_sparse_moe.output_linear mlp.input_linear mlp.output_linear mlp.bias",
     ),
+    ("experts", "moe.gate_proj moe.up_proj moe.down_proj"),
     ("experts", "*_exps *_chexps"),
     # Attention and MLP.
     ("other", "sinks attention_sink_bias learnable_sink_param softmax_offset attn_sink attn_sink_proj self_attn.A self_attn.dt_proj"),
