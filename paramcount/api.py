@@ -1,13 +1,17 @@
 """The Python API: the only place that joins names, files and counting. `import paramcount` offers all of it.
 
-Every function that takes a model takes the same words for one: a zoo id (`"llama-3.1-8b"`), a Hugging Face id or URL (in the zoo, or in
-the local cache), the path of a config.json, of a directory with one or of a YAML entry, a mapping (a parsed config.json, or
-`architecture` and `config`), a transformers config object, or what `load` and `what_if` returned. It takes the same options, too:
+Every function that takes a model accepts the same things: a zoo id (`"llama-3.1-8b"`), a Hugging Face id or URL (in the
+zoo, or in the local cache), the path of a config.json, of a directory with one or of a YAML entry, a mapping (a parsed
+config.json, or `architecture` and `config`), a transformers config object, or a `Model` from `load` or `what_if`.
+
+They also share their options:
 
 - `download=True` fetches the config.json of a Hugging Face id that is not in the local cache; needs the [hub] extra.
 - `set={"n_layers": 40}` changes sizes first, as `what_if` does.
-- `strict=True` makes every warning about a config an error; otherwise Python's `warnings` shows each as a `ConfigWarning`. `load` and
-  `count` take it.
+- `strict=True` turns every warning about a config into an error. By default Python's `warnings` shows each of them as a
+  `ConfigWarning`.
+
+`what_if` and `formula` take sizes and flags as keywords instead of options; pass them `load(model, download=True)`.
 
 Every error is a `ParamcountError`: one line that says where, what is wrong and what was expected.
 """
@@ -39,27 +43,27 @@ Settings = Mapping[str, object]
 
 
 def load(model: object, *, download: bool = False, strict: bool = False, set: Settings | None = None) -> Model:
-    """The validated sizes of a model, with their sources.
+    """The sizes of a model, with their sources, how its config was read and what its zoo entry says.
 
     Raises: ParamcountError for an unknown model, with the nearest names, and for a config that contradicts itself.
 
-    >>> load("deepseek-v3").config.n_routed_experts
+    >>> load("deepseek-v3").sizes.n_routed_experts
     256
-    >>> load({"model_type": "qwen3", "num_hidden_layers": 36}).config.n_layers
+    >>> load({"model_type": "qwen3", "num_hidden_layers": 36}).sizes.n_layers
     36
     """
     from paramcount.zoo import names
 
-    found = names.load(model, download=download, strict=strict)
+    loaded = names.load(model, download=download, strict=strict)
     if not set:
-        return found
+        return loaded
     from paramcount.zoo.what_if import change_sizes
 
-    return change_sizes(found, set)
+    return change_sizes(loaded, set)
 
 
 def count(model: object, *, download: bool = False, strict: bool = False, set: Settings | None = None) -> Count:
-    """The number of parameters of a model: total, active, per component, per part, tensor by tensor. All are Python ints.
+    """The parameter count of a model: total, active, per component, per part and per tensor. All are Python ints.
 
     Raises: ParamcountError as `load` does, and for a third-party estimate, whose sizes are unpublished.
 
@@ -75,11 +79,18 @@ def count(model: object, *, download: bool = False, strict: bool = False, set: S
     return count_model(load(model, download=download, strict=strict, set=set))
 
 
-def compare(models: Iterable[object], *, estimates: bool = False, download: bool = False, set: Settings | None = None) -> pandas.DataFrame:
-    """A DataFrame with one row per model: exact counts, components and sizes; columns of integers have the dtype Int64.
+def compare(
+    models: Iterable[object],
+    *,
+    estimates: bool = False,
+    download: bool = False,
+    strict: bool = False,
+    set: Settings | None = None,
+) -> pandas.DataFrame:
+    """A DataFrame with one row per model: exact counts, components and sizes; integer columns have the dtype Int64.
 
-    `models` may also hold families ("qwen3") and wildcards ("gpt2-*"). A size that a model does not have is 0, only unknown facts are
-    missing. `estimates` adds a row for each third-party estimate.
+    `models` may also contain families ("qwen3") and wildcards ("gpt2-*"). A size that a model does not have is 0; only
+    unknown facts are missing. `estimates` adds a row for each third-party estimate.
 
     Raises: ParamcountError as `load` does; for a count of 2^63 or more, which does not fit an Int64 column.
 
@@ -88,34 +99,43 @@ def compare(models: Iterable[object], *, estimates: bool = False, download: bool
     """
     from paramcount.views.compare import make_frame
 
-    return make_frame(_select(models, estimates=estimates, download=download, set=set))
+    return make_frame(_select(models, estimates=estimates, download=download, strict=strict, set=set))
 
 
-def diff(a: object, b: object, *, download: bool = False, set: Settings | None = None) -> Difference:
-    """What differs between two models: their sizes, and which components the difference in parameters comes from.
+def diff(
+    a: object,
+    b: object,
+    *,
+    download: bool = False,
+    strict: bool = False,
+    set: Settings | None = None,
+) -> Difference:
+    """The differences between two models: their sizes, and the components that account for the parameters.
 
     `set` changes the second model.
 
     Raises: ParamcountError as `count` does.
 
-    >>> found = diff("llama-2-7b", "llama-3.1-8b")
-    >>> [(size.name, size.a, size.b) for size in found.sizes[:2]]
+    >>> result = diff("llama-2-7b", "llama-3.1-8b")
+    >>> [(size.name, size.a, size.b) for size in result.sizes[:2]]
     [('vocab_size', 32000, 128256), ('n_kv_heads', 32, 8)]
-    >>> found.difference, [(component.component, component.difference) for component in found.components[:2]]
+    >>> result.difference, [(component.component, component.difference) for component in result.components[:2]]
     (1291845632, [('mlp', 1308622848), ('qkv', -805306368)])
     """
     from paramcount.views.diff import diff_models
 
-    return diff_models(load(a, download=download), load(b, download=download, set=set))
+    first = load(a, download=download, strict=strict)
+    return diff_models(first, load(b, download=download, strict=strict, set=set))
 
 
 def what_if(model: object, /, **changes: object) -> Model:
-    """The same model with other sizes or flags. Every other size keeps its value, including those that a config.json leaves to be derived.
+    """The same model with other sizes or flags. Every other size keeps its value, even if its config.json derives it.
 
-    A size of an inner config is given in a mapping, `vision={"n_layers": 24}`, or with a dot, `**{"vision.n_layers": 24}`. The result
-    knows its `original` and its `changes`; it has no sources and no published figures.
+    A size of an inner config is given in a mapping, `vision={"n_layers": 24}`, or with a dot,
+    `**{"vision.n_layers": 24}`. The result has `original` and `changes`; it has no sources and no published figures.
 
-    Raises: ParamcountError for a size that the model does not have, and for sizes that contradict each other, with a value that works.
+    Raises: ParamcountError for a size that the model does not have, and for sizes that contradict each other, with a
+    value that works.
 
     >>> count(what_if("llama-3.1-8b", n_layers=40)).total - count("llama-3.1-8b").total == 8 * 218_112_000
     True
@@ -123,11 +143,19 @@ def what_if(model: object, /, **changes: object) -> Model:
     return load(model, set=changes)
 
 
-def explain(model: object, *, layer: int | str | None = None, head: bool = False, download: bool = False, set: Settings | None = None) -> Explanation:
-    """Where the parameters of a model come from: per component the formula in named sizes, the same with numbers, and its value.
+def explain(
+    model: object,
+    *,
+    layer: int | str | None = None,
+    head: bool = False,
+    download: bool = False,
+    strict: bool = False,
+    set: Settings | None = None,
+) -> Explanation:
+    """The arithmetic of a count: per component the formula in named sizes, the same in numbers, and its value.
 
-    `layer` explains one layer: an index into the decoder's layers, or a stack of the checkpoint with an index, such as
-    "model.encoder.layers.3". `head` explains one attention head of that layer, or of the first layer that has any.
+    `layer` explains one layer: an index into the decoder's layers, or the name of a stack with an index, such as
+    "model.encoder.layers.3". `head` explains one attention head of that layer, or of the first layer with attention.
 
     Raises: ParamcountError as `count` does; for a layer that does not exist, or that has no attention heads.
 
@@ -137,15 +165,15 @@ def explain(model: object, *, layer: int | str | None = None, head: bool = False
     """
     from paramcount.explaining.explain import explain_model
 
-    return explain_model(load(model, download=download, set=set), layer=layer, head=head)
+    return explain_model(load(model, download=download, strict=strict, set=set), layer=layer, head=head)
 
 
 def formula(model: object, of: str = "total", **structure: object) -> Polynomial:
     """A count of a model or of an architecture as a polynomial in its named sizes.
 
-    `model` may be the name of an architecture ("llama"), whose flags `structure` gives; a name that is both means the model, and
-    `{"architecture": "gpt2"}` the architecture. `of` is a field of a count ("total", "active", "mtp"), a component ("qkv"), a detail
-    ("qkv.q") or a part ("encoder"). Sizes in `structure` are replaced by their values.
+    `model` may be the name of an architecture ("llama"), whose flags `structure` gives; a name that is both means the
+    model, and `{"architecture": "gpt2"}` the architecture. `of` is a field of a count ("total", "active", "mtp"), a
+    component ("qkv"), a detail ("qkv.q") or a part ("encoder"). Sizes in `structure` are replaced by their values.
 
     Raises: ParamcountError for an unknown name, with the nearest; for missing flags of an architecture, naming each.
 
@@ -157,25 +185,37 @@ def formula(model: object, of: str = "total", **structure: object) -> Polynomial
     >>> print(total.difference("n_layers"))
     d_model · (2·d_head·(n_heads + n_kv_heads) + 3·d_ff + 2)
     """
-    from paramcount.explaining.formulas import architecture_formula, model_formula, names_architecture, with_architectures
+    from paramcount.explaining.formulas import (
+        architecture_formula,
+        model_formula,
+        names_architecture,
+        with_architectures,
+    )
 
     name = names_architecture(model)
     if name is not None:
         return architecture_formula(name, of, structure)
     try:
-        found = load(model)
+        loaded = load(model)
     except ParamcountError as error:
         raise with_architectures(error, model) from None
-    return model_formula(found, of, structure)
+    return model_formula(loaded, of, structure)
 
 
-def why(model: object, number: str | int | None = None, *, download: bool = False, set: Settings | None = None) -> tuple[Why, ...]:
-    """What published figures count: one answer for `number`, or one for each figure that the model's zoo entry lists.
+def why(
+    model: object,
+    number: str | int | None = None,
+    *,
+    download: bool = False,
+    strict: bool = False,
+    set: Settings | None = None,
+) -> tuple[Why, ...]:
+    """What a published figure counts: one answer for `number`, or one for each figure in the model's zoo entry.
 
-    `number` is a figure as printed ("3.6B", "~1.04T"), which matches when rounded or truncated, or an integer (137022720 or
-    "137,022,720"), which has to match exactly. Every answer is a count plus named causes.
+    `number` is a figure as printed ("3.6B", "~1.04T"), which matches when rounded or truncated, or an integer
+    (137022720 or "137,022,720"), which has to match exactly. Every answer is a count plus named causes.
 
-    Raises: ParamcountError as `count` does, and for something that is not a number.
+    Raises: ParamcountError as `count` does, and if `number` is not a number.
 
     >>> (answer,) = why("gpt-oss-20b", "3.6B")
     >>> answer.base, answer.true, answer.verdict
@@ -187,7 +227,8 @@ def why(model: object, number: str | int | None = None, *, download: bool = Fals
     """
     from paramcount.explaining.why import explain_figures
 
-    return explain_figures(load(model, download=download, set=set), () if number is None else (number,))
+    loaded = load(model, download=download, strict=strict, set=set)
+    return explain_figures(loaded, () if number is None else (number,))
 
 
 def trace(
@@ -199,14 +240,16 @@ def trace(
     past: int | None = None,
     source: int | None = None,
     download: bool = False,
+    strict: bool = False,
     set: Settings | None = None,
 ) -> Trace:
     """Every operation of the forward pass in order, with the shapes of its inputs, weights and output.
 
-    `tokens` is the input length (5, or 1 when decoding), `pad` pads it to so many tokens, `batch` adds a batch axis. `past` makes it
-    one decoding step with so many tokens in the KV cache. `source` is the encoder input length.
+    `tokens` is the input length: 5 by default, 1 when decoding. `pad` pads the input to that many tokens. `batch` adds
+    a batch axis. `past` traces one decoding step with that many tokens in the KV cache. `source` is the encoder input
+    length.
 
-    Shapes: weights both as multiplied [in, out] and as stored in the checkpoint.
+    Shapes: weights both as multiplied, [in, out], and as stored in the checkpoint.
     Raises: ParamcountError as `count` does, and for inputs that the model cannot take.
 
     >>> [step.out for step in trace("gpt2-small", tokens=5).steps][-3:]
@@ -217,14 +260,23 @@ def trace(
 
     usual = 5 if past is None else 1
     options = TraceOptions(usual if tokens is None else tokens, pad, batch, past, source)
-    return trace_model(load(model, download=download, set=set), options)
+    return trace_model(load(model, download=download, strict=strict, set=set), options)
 
 
-def draw(model: object, *, tokens: int | None = None, layer: int | None = None, download: bool = False, set: Settings | None = None) -> Drawing:
+def draw(
+    model: object,
+    *,
+    tokens: int | None = None,
+    layer: int | None = None,
+    download: bool = False,
+    strict: bool = False,
+    set: Settings | None = None,
+) -> Drawing:
     """A drawing of the forward pass to scale: every matrix is a rectangle, data blue and weights grey.
 
-    `tokens` is the input length: 1,024, or the longest that the model takes. `layer` draws one layer of the decoder, counted from 0;
-    otherwise equal layers are drawn once.
+    `tokens` is the input length: 1,024 by default, or the longest input that the model takes. `layer` draws one layer
+    of the decoder, counted from 0; by default identical layers are drawn once. A notebook shows the drawing;
+    `drawing.save("gpt2.svg")` writes it to a file.
 
     Units: pixels; `scale` is the number of elements per pixel.
     Raises: ParamcountError as `trace` does, and for a layer that does not exist.
@@ -235,7 +287,7 @@ def draw(model: object, *, tokens: int | None = None, layer: int | None = None, 
     """
     from paramcount.drawing.pictures import draw_model
 
-    return draw_model(load(model, download=download, set=set), tokens=tokens, layer=layer)
+    return draw_model(load(model, download=download, strict=strict, set=set), tokens=tokens, layer=layer)
 
 
 def plot(
@@ -245,12 +297,13 @@ def plot(
     scale: Literal["linear", "log"] = "linear",
     estimates: bool = False,
     download: bool = False,
+    strict: bool = False,
     set: Settings | None = None,
 ) -> bytes:
     """A bar chart of the components of several models: the bytes of an SVG, PNG or PDF file. Needs the [plot] extra.
 
-    A model that uses fewer parameters per token than it has gets a second, thinner bar for its active parameters. With `scale="log"`
-    the length of a bar is the logarithm of its sum, and its components divide that length in proportion.
+    A model that uses fewer parameters per token than it has gets a second, thinner bar for its active parameters. With
+    `scale="log"` the length of a bar is the logarithm of its sum, and its components divide that length in proportion.
 
     Raises: ParamcountError as `compare` does; for an unknown format or scale; if the extra is missing.
 
@@ -260,11 +313,21 @@ def plot(
     from paramcount.drawing.bars import plot_rows
     from paramcount.views.compare import rows_of
 
-    return plot_rows(rows_of(_select(models, estimates=estimates, download=download, set=set)), format=format, scale=scale)
+    selected = _select(models, estimates=estimates, download=download, strict=strict, set=set)
+    return plot_rows(rows_of(selected), format=format, scale=scale)
 
 
-def report(models: Iterable[object], *, estimates: bool = False, download: bool = False, set: Settings | None = None) -> str:
-    """One HTML page about one or several models: counts, formulas, the forward pass, drawings and sources. Needs the [plot] extra.
+def report(
+    models: Iterable[object],
+    *,
+    estimates: bool = False,
+    download: bool = False,
+    strict: bool = False,
+    set: Settings | None = None,
+) -> str:
+    """An HTML page about one or several models: counts, formulas, the forward pass, drawings and sources.
+
+    Needs the [plot] extra.
 
     Raises: ParamcountError as `compare` does; for too many models; if the extra is missing.
 
@@ -274,31 +337,53 @@ def report(models: Iterable[object], *, estimates: bool = False, download: bool 
     """
     from paramcount.drawing.report import render_page
 
-    return render_page(_select(models, estimates=estimates, download=download, set=set))
+    return render_page(_select(models, estimates=estimates, download=download, strict=strict, set=set))
 
 
 def verify(
-    model: object, checkpoint: str | Path, *, watch: Callable[[int, int], object] | None = None, download: bool = False, set: Settings | None = None
+    model: object,
+    checkpoint: str | Path,
+    *,
+    watch: Callable[[int, int], object] | None = None,
+    download: bool = False,
+    strict: bool = False,
+    set: Settings | None = None,
 ) -> Verification:
-    """Whether a checkpoint holds the tensors that the model's config promises. Reads headers, and samples of possibly tied tensors.
+    """Whether a checkpoint contains the tensors that the model's config implies.
 
-    `checkpoint` is the path of a .safetensors or .gguf file, of an index, of a directory of shards, or of a saved header. `watch` is
-    called with (files read, files in all).
+    Reads headers, and samples of tensors that may be tied. `checkpoint` is the path of a .safetensors or .gguf file, of
+    an index, of a directory of shards, or of a saved header. `watch` is called with (files read, number of files).
 
     Raises: ParamcountError as `load` does, and for a checkpoint that cannot be read.
+
+    >>> import json, tempfile
+    >>> embedding = {"dtype": "F32", "shape": [50257, 768], "data_offsets": [0, 154389504]}
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".json") as header:
+    ...     json.dump({"wte.weight": embedding}, header)
+    ...     header.flush()
+    ...     verify("gpt2-small", header.name).ok
+    False
     """
     from paramcount.checkpoints.opening.locate import opened
     from paramcount.checkpoints.verify import verified
 
-    return verified(load(model, download=download, set=set), opened(checkpoint, watch))
+    return verified(load(model, download=download, strict=strict, set=set), opened(checkpoint, watch))
 
 
 def stored_in(path: str | Path, *, watch: Callable[[int, int], object] | None = None) -> StoredCount:
-    """What a checkpoint stores, per component, and which models of the zoo it holds. Reads headers, and samples of possibly tied tensors.
+    """What a checkpoint stores, per component, and which zoo models have these tensors.
 
-    `path` and `watch` as for `verify`.
+    Reads headers, and samples of tensors that may be tied. `path` and `watch` as for `verify`.
 
     Raises: ParamcountError for a checkpoint that cannot be read.
+
+    >>> import json, tempfile
+    >>> embedding = {"dtype": "F32", "shape": [50257, 768], "data_offsets": [0, 154389504]}
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".json") as header:
+    ...     json.dump({"wte.weight": embedding}, header)
+    ...     header.flush()
+    ...     stored_in(header.name).total
+    38597376
     """
     from paramcount.checkpoints.contents import stored
     from paramcount.checkpoints.opening.locate import opened
@@ -307,12 +392,12 @@ def stored_in(path: str | Path, *, watch: Callable[[int, int], object] | None = 
 
 
 def audit(source: object) -> Audit:
-    """Whether a table of claims about models is right, cell by cell.
+    """The verdict on a table of figures about models, cell by cell.
 
-    `source` is the path of a CSV or Markdown file ("-" is standard input), a DataFrame, or rows as mappings of column to value. Columns
-    go by their common names. Parameters may be rounded; sizes have to be exact.
+    `source` is the path of a CSV or Markdown file ("-" is standard input), a DataFrame, or rows as mappings of column
+    to value. Columns may have any of their common names. Parameters may be rounded; sizes have to be exact.
 
-    Raises: ParamcountError for a table that cannot be read or that claims nothing.
+    Raises: ParamcountError for a table that cannot be read or that has no column to check.
 
     >>> found = audit([{"model": "GPT-2 Large", "params": "774M", "layers": 36, "d_model": 1536}])
     >>> found.ok, [(cell.column, cell.verdict, cell.true) for cell in found.cells]
@@ -323,9 +408,9 @@ def audit(source: object) -> Audit:
     return audited([tables(source)])
 
 
-def _select(models: object, *, estimates: bool, download: bool, set: Settings | None) -> list[Model]:
+def _select(models: object, *, estimates: bool, download: bool, strict: bool, set: Settings | None) -> list[Model]:
     """The models that words stand for, each once, with the same sizes changed in all."""
     from paramcount.zoo.names import select
 
-    found = select(models, estimates=estimates, download=download)
-    return [load(model, set=set) for model in found] if set else found
+    selected = select(models, estimates=estimates, download=download, strict=strict)
+    return [load(model, set=set) for model in selected] if set else selected

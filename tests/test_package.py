@@ -148,6 +148,9 @@ def test_the_program_that_is_type_checked_runs(program: Any, tmp_path: Path) -> 
     answers = program.main(tmp_path)
     assert (answers["total"], answers["layer"], answers["stored"], answers["verified"]) == (124_439_808, 7_087_872, 50257 * 768, False)
     assert (answers["deeper"], answers["difference"]) == (124_439_808 + 12 * 7_087_872, 354_823_168 - 124_439_808)
+    assert answers["shorter"] == 124_439_808 - 11 * 7_087_872
+    assert answers["figure"] == 124_439_808 - 50_257 * 768
+    assert (answers["saved"], answers["id"], answers["stacked"]) == (True, "gpt2-small", True)
 
 
 def test_the_package_says_that_it_is_typed() -> None:

@@ -272,7 +272,7 @@ def test_published_figures_stand_with_their_verdict_source_and_reason(one: Node)
     rows = table_of(one, "Published figures")
     assert ["reference", "671,026,404,352", "671,026,404,352", "exact", "", "transformers 5.23.0 DeepseekV3ForCausalLM"] in rows
     assert ["active", "36.7B", "37,552,282,624", "differs", "not reproducible, −852,282,624 left over", "card-2"] in rows
-    (without,) = [row for row in rows if row[0] == "active without input table"]
+    (without,) = [row for row in rows if row[0] == "active without input embedding"]
     assert without[1:4] == ["36.6B", "36,625,603,584", "rounded"]
     assert re.fullmatch("active 37,552,282,624 − .* 926,679,040 .* = 36,625,603,584", without[4])
     sources = table_of(one, "Where the numbers come from")

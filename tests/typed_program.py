@@ -26,6 +26,11 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
     why = pc.why("gpt2-small", "124M")
     trace = pc.trace("gpt2-small", tokens=3)
     rows: int = len(pc.compare(["gpt2-small", "gpt2-medium"]))
+    drawing.save(folder / "layer.svg")
+    shorter: int = pc.count("gpt2-small", strict=True, set={"n_layers": 1}).total
+    stacked: object = tensors[0].to_dict()["stacked"]
+    ids: dict[pc.Count, str] = {count: count.id}
+    figure: int = count.active_without_input_embedding
     try:
         pc.count("no-such-model")
     except pc.ParamcountError as error:
@@ -44,6 +49,11 @@ def main(folder: Path) -> dict[str, int | str | bool | None]:
         "steps": len(trace.steps),
         "rows": rows,
         "formula": str(pc.formula("gpt2-small").difference("n_positions")),
+        "shorter": shorter,
+        "stacked": stacked is None,
+        "saved": (folder / "layer.svg").is_file(),
+        "id": ids[pc.count("gpt2-small")],
+        "figure": figure,
         "message": message,
     }
 

@@ -85,7 +85,7 @@ def against_figures(model: Model, output: Output, messages: Messages) -> None:
 def table(title: str, made: list[Check], *, what_if: bool = False) -> Table:
     rows = [[check.what, check.text, check.expected, check.published, check.found, check.verdict, check.source, check.by or check.source] for check in made]
     columns = [
-        Column("what", "what", right=False, show=lambda what: what.replace("_without_input_table", " − input table")),
+        Column("what", "what", right=False, show=lambda what: what.replace("_without_input_embedding", " − input embedding")),
         Column("text", "expected", only="people"),
         Column("expected", "expected", only="csv"),
         Column("published", "published", only="csv"),

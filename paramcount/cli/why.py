@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FIGURE_LIKE = re.compile(r"\s*[~≈+]?\s*\d[^/]*")  # no name of a model begins so
 MOST_SHOWN = 5  # explanations of one figure, none of them claimed; findings in a file
 WHAT = {  # what a source counts, where its word says it shortly
-    "active_without_input_table": "active without the input table",
+    "active_without_input_embedding": "active without the input embedding",
     "active_non_embedding": "active without the tables",
     "non_embedding": "total without the tables",
     "checkpoint": "what the released files hold",

@@ -61,6 +61,10 @@ class Count:
     head: bool = field(default=True, repr=False, compare=False)
     quantised_by: tuple[Release | None, Mapping[str, Any]] | None = field(default=None, repr=False, compare=False)  # a zoo entry, a config.json
 
+    def __hash__(self) -> int:
+        """A hash that agrees with equality, which compares every count."""
+        return hash((self.id, self.architecture, self.reference, self.scope, self.total, self.active))
+
     @property
     def remarks(self) -> tuple[str, ...]:
         """Warnings and notes together. Deprecated: use `warnings` and `notes`; it goes away in 0.3."""
@@ -85,9 +89,14 @@ class Count:
         return self.active - sum(self.components[name] for name in TABLES)
 
     @property
-    def active_without_input_table(self) -> int:
-        """Active less the token table: the convention of DeepSeek-V3's and gpt-oss's published figures."""
+    def active_without_input_embedding(self) -> int:
+        """`active` minus the token embedding: the convention of DeepSeek-V3's and gpt-oss's published figures."""
         return self.active - self.embedding
+
+    @property
+    def active_without_input_table(self) -> int:
+        """Deprecated alias of `active_without_input_embedding`, until 0.3."""
+        return self.active_without_input_embedding
 
     @property
     def language_model(self) -> int:
@@ -156,11 +165,26 @@ class Count:
         found = list_unreachable(self.sizes, self.head) if self.sizes is not None else ()
         return {tensor.name: (tensor.parameters, reason) for tensor, reason in found}
 
+    def _repr_html_(self) -> str:
+        """The components as a table, for notebooks."""
+        from paramcount.output.numbers import format_count
+        from paramcount.output.tables import Column, Table, html_fragment
+
+        columns = [Column("component", "component", right=False), Column("parameters", "parameters")]
+        rows: list[list[Any]] = [[name, n] for name, n in self.components.items() if n]
+        if self.active != self.total:
+            columns.append(Column("active", "active"))
+            rows = [[name, n, self.active_components[name]] for name, n in rows]
+        rows.append(["total", self.total, self.active][: len(columns)])
+        heading = f"{self.id}: {self.total:,} parameters ({format_count(self.total)})"
+        return html_fragment(Table(columns, rows, None, above=[heading]))
+
     def to_dict(self) -> dict[str, Any]:
         """All counts as plain data for JSON."""
         names = (
-            "id", "total", "active", "active_min", "active_non_embedding", "active_without_input_table", "embedding", "non_embedding", "lm_head",
-            "language_model", "buffers", "legacy_buffers", "mtp", "mtp_buffers", "checkpoint", "bytes_fp32", "bytes_bf16", "tied", "scope",
+            "id", "total", "active", "active_min", "active_non_embedding", "active_without_input_embedding",
+            "active_without_input_table", "embedding", "non_embedding", "lm_head", "language_model", "buffers",
+            "legacy_buffers", "mtp", "mtp_buffers", "checkpoint", "bytes_fp32", "bytes_bf16", "tied", "scope",
             "architecture", "reference",
         )  # fmt: skip
         nested = ("components", "active_components", "details", "parts", "unreachable", "unreachable_reasons", "release")

@@ -61,6 +61,7 @@ class Tensor(NamedTuple):
         return "tied" if self.tied_to else "MTP" if self.part == "mtp" else "" if self.role == "parameter" else self.role.replace("_", " ")
 
     def to_dict(self) -> dict[str, Any]:
+        """All fields as plain data for JSON."""
         return {
             "name": self.name,
             "shape": list(self.shape),
@@ -71,7 +72,16 @@ class Tensor(NamedTuple):
             "parameters": self.parameters,
             "active": self.active,
             "tied_to": self.tied_to,
+            "repeats": [repeat_to_dict(repeat) for repeat in self.repeats],
+            "splits": [{"component": component, "size": size} for component, size in self.splits],
+            "stacked": repeat_to_dict(self.stacked) if self.stacked else None,
         }
+
+
+def repeat_to_dict(repeat: Repeat) -> dict[str, Any]:
+    """A repeat as plain data for JSON: `runs` are [first index, number] pairs."""
+    runs = [list(run) for run in repeat.runs]
+    return {"axis": repeat.axis, "count": repeat.count, "active": repeat.active, "kind": repeat.label, "runs": runs}
 
 
 def qualify_component(part: str, name: str) -> str:

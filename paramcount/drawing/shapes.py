@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 GRID = 64  # parts of a pixel
@@ -144,6 +145,21 @@ class Drawing(NamedTuple):
         from paramcount.drawing.render import html
 
         return html(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the drawing to a file; the extension selects the format: .svg, .html or .png (which needs the [plot] extra).
+
+        Raises: ParamcountError for another extension, and if the file cannot be written.
+        """
+        from paramcount.drawing.render import ENDINGS, file_of
+        from paramcount.output.tables import by_ending, write_whole
+
+        format = by_ending(str(path), ENDINGS, "drawing", where="save")
+        write_whole(str(path), file_of(self, format), "save")
+
+    def _repr_svg_(self) -> str:
+        """The drawing, for notebooks. Its id is made of what it shows, so that several fit on one page."""
+        return self.svg(f"drawing-{self.id}-{self.tokens}-{'all' if self.layer is None else self.layer}")
 
 
 class Group(NamedTuple):

@@ -83,6 +83,13 @@ class Explanation:
         """All lines that sum to the total."""
         return tuple(line for component in self.components for line in component.lines)
 
+    def _repr_html_(self) -> str:
+        """The formulas as a table, for notebooks."""
+        from paramcount.explaining.render_tables import table
+        from paramcount.output.tables import html_fragment
+
+        return html_fragment(table(self))
+
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data for JSON."""
         return {"schema_version": SCHEMA_VERSION, **{name: plain(value) for name, value in self.__dict__.items()}}

@@ -22,7 +22,8 @@ from paramcount.zoo.what_if import change_sizes, flat
 
 # What of a count is a number of parameters or of bytes, besides its components, details and parts.
 COUNTS = (
-    "total", "active", "active_min", "non_embedding", "active_non_embedding", "active_without_input_table", "language_model",
+    "total", "active", "active_min", "non_embedding", "active_non_embedding", "active_without_input_embedding",
+    "active_without_input_table", "language_model",
     "buffers", "legacy_buffers", "mtp", "mtp_buffers", "mtp_copies", "bytes_fp32", "bytes_bf16",
 )  # fmt: skip
 

@@ -157,7 +157,14 @@ def _render_html(table: Table) -> str:
 
     title = escape(table.above[0].partition("   ")[0] if table.above else "paramcount")
     lines = ["<!doctype html>", '<meta charset="utf-8">', f"<title>{title}</title>", f"<style>{STYLE}</style>"]
-    lines += [f"<p>{escape(line)}</p>" for line in table.above]
+    return "\n".join([*lines, html_fragment(table)])
+
+
+def html_fragment(table: Table) -> str:
+    """The table and the lines above and below it as HTML without a page around them, as notebooks show it."""
+    from html import escape
+
+    lines = [f"<p>{escape(line)}</p>" for line in table.above]
     lines.append(_tabulate(*format_cells(table), "html"))
     return "\n".join([*lines, *(f"<p>{escape(line)}</p>" for line in table.below)]) + "\n"
 

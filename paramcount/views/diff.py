@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from paramcount.counting.arithmetic import format_arithmetic
 from paramcount.counting.count import Count
 from paramcount.sizes import Sizes
-from paramcount.sizes.values import to_json
+from paramcount.sizes.values import format_size, to_json
 from paramcount.zoo import Model, count_model
 
 BESIDE = ("buffers", "mtp")  # what stands beside the total
@@ -53,6 +53,20 @@ class Difference:
     sizes: tuple[SizeDifference, ...]  # of the configs, in their order
     components: tuple[ComponentDifference, ...]  # the largest difference first, whatever its sign
     beside: tuple[SizeDifference, ...]  # what differs beside the total: buffers, MTP layers
+
+    def _repr_html_(self) -> str:
+        """The sizes and components that differ as a table, for notebooks."""
+        from paramcount.output.tables import Column, Table, html_fragment
+
+        columns = [
+            Column("name", "", right=False),
+            *(Column(name, name, show=format_size) for name in (self.a, self.b)),
+            Column("difference", "difference", show=lambda n: "" if n is None else f"{n:+,}"),
+        ]
+        sizes = [[size.name, "–" if size.only == "b" else size.a, "–" if size.only == "a" else size.b, None] for size in self.sizes]
+        components = [[part.component, part.a, part.b, part.difference] for part in self.components]
+        total = ["total", self.total_a, self.total_b, self.difference]
+        return html_fragment(Table(columns, [*sizes, *components, total], None, above=[f"{self.a} → {self.b}"]))
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data for JSON; a size that a model has not is left out."""

@@ -52,7 +52,7 @@ def beside(count: Count) -> list[str]:
         visited = " and ".join(f"{active} of {n}" for active, n in experts)
         least = f", at least {count.active_min:,}" if count.active_min != count.active else ""
         active = f"active {count.active:,} ({format_count(count.active)}{least}): {visited} experts a token"
-        lines.append(f"{active} · without the input table {count.active_without_input_table:,}")
+        lines.append(f"{active} · without the input embedding {count.active_without_input_embedding:,}")
     lines.append(f"non-embedding {count.non_embedding:,} · FP32 {format_bytes(count.bytes_fp32)} · BF16 {format_bytes(count.bytes_bf16)}{stored(count)}")
     others = [f"{name} {n:,}" for name, n in (("buffers", count.buffers), ("MTP", count.mtp)) if n]
     if others:

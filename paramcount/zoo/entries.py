@@ -42,7 +42,19 @@ Day = Annotated[datetime.date, BeforeValidator(day)]
 Text = Annotated[str, Field(strict=True, min_length=1, max_length=2000), AfterValidator(one_line)]
 Total = Annotated[int, Field(strict=True, ge=1, le=10**30)]
 SourceKind = Literal["config_json", "mirror", "paper", "model_card", "reference_default", "safetensors_index", "publisher", "secondary"]
-Counted = Literal["total", "active", "non_embedding", "active_non_embedding", "active_without_input_table", "checkpoint", "unspecified"]
+OLD_NAMES = {"active_without_input_table": "active_without_input_embedding"}  # accepted until 0.3
+Counted = Annotated[
+    Literal[
+        "total",
+        "active",
+        "non_embedding",
+        "active_non_embedding",
+        "active_without_input_embedding",
+        "checkpoint",
+        "unspecified",
+    ],
+    BeforeValidator(lambda what: OLD_NAMES.get(what, what) if isinstance(what, str) else what),
+]
 
 
 class Record(BaseModel):

@@ -276,10 +276,10 @@ def _from_config(content: Mapping[str, Any], id: str, name: str) -> zoo.Model:
     return zoo.Model(found.id, found.name, found.sizes, found.architecture, found.reading, found.context_length)
 
 
-def select(words: object, *, estimates: bool = False, download: bool = False) -> list[zoo.Model]:
+def select(words: object, *, estimates: bool = False, download: bool = False, strict: bool = False) -> list[zoo.Model]:
     """The models that words stand for, in the order given, each once: a family for all its models, `*` and `?` for any text.
 
-    Estimates come only with `estimates`; `download` is as for `load`.
+    Estimates come only with `estimates`; `download` and `strict` as for `load`.
 
     Raises: ParamcountError for a word that means nothing, or an estimate without `estimates`.
     """
@@ -290,7 +290,7 @@ def select(words: object, *, estimates: bool = False, download: bool = False) ->
     found: dict[zoo.Model, None] = {}
     for word in words:
         many = expand(word)
-        for model in [load(word, download=download)] if many is None else [zoo.entry(id) for id in many]:
+        for model in [load(word, download=download, strict=strict)] if many is None else [zoo.entry(id) for id in many]:
             if model.estimate and not estimates:
                 if many is None:
                     _ = model.sizes  # raises: there is nothing to count

@@ -1,0 +1,85 @@
+"""What a Jupyter kernel shows of the objects that the API returns."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paramcount as pc
+
+nbclient = pytest.importorskip("nbclient")
+nbformat = pytest.importorskip("nbformat")
+CELLS = (
+    'import paramcount as pc; pc.count("deepseek-v3")',
+    'pc.explain("gpt2-small")',
+    'pc.diff("llama-2-7b", "llama-3.1-8b")',
+    'pc.draw("gpt2-small", layer=0)',
+    'pc.compare(["gpt2-small"])',
+)
+
+
+@pytest.fixture(scope="module")
+def outputs() -> list[dict[str, str]]:
+    """The result of each cell in a real kernel: {MIME type: text}."""
+    cells = [nbformat.v4.new_code_cell(cell) for cell in CELLS]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    resources = {"metadata": {"path": str(Path(pc.__file__).parents[1])}}
+    executed: Any = nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", resources=resources).execute()
+    return [dict(cell.outputs[-1]["data"]) for cell in executed.cells]
+
+
+def test_a_notebook_shows_a_count_as_a_table(outputs: list[dict[str, str]]) -> None:
+    html = outputs[0]["text/html"]
+    assert "deepseek-v3: 671,026,404,352 parameters" in html
+    numbers = [int(n.replace(",", "")) for n in re.findall(r">\s*([\d,]+)</td>", html)]
+    assert numbers[-2:] == [671_026_404_352, 37_552_282_624]
+    assert sum(numbers[:-2:2]) == 671_026_404_352
+    assert sum(numbers[1:-2:2]) == 37_552_282_624
+
+
+def test_a_notebook_shows_an_explanation_as_a_table(outputs: list[dict[str, str]]) -> None:
+    assert re.search(r">50,257 · 768 *<", outputs[1]["text/html"])
+    assert "total 124,439,808" in outputs[1]["text/html"]
+
+
+def test_a_notebook_shows_a_difference_as_a_table(outputs: list[dict[str, str]]) -> None:
+    html = re.sub(r"\s+<", "<", outputs[2]["text/html"])
+    assert "llama-2-7b → llama-3.1-8b" in html
+    assert re.findall(r">\s*([^<>]+)</td>", html)[-4:] == ["total", "6,738,415,616", "8,030,261,248", "+1,291,845,632"]
+
+
+def test_a_notebook_shows_a_drawing_as_svg(outputs: list[dict[str, str]]) -> None:
+    svg = outputs[3]["image/svg+xml"]
+    assert svg.startswith("<svg ")
+    assert svg.count("<g>") == len(pc.draw("gpt2-small", layer=0).rectangles)
+
+
+def test_a_notebook_shows_a_comparison_as_a_data_frame(outputs: list[dict[str, str]]) -> None:
+    assert "124439808" in outputs[4]["text/html"]
+
+
+def test_two_drawings_on_one_page_have_different_ids() -> None:
+    first, second = (pc.draw("gpt2-small", layer=layer)._repr_svg_() for layer in (0, None))
+    ids = [set(re.findall(r' id="([^"]+)"', svg)) for svg in (first, second)]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+
+
+@pytest.mark.parametrize(("name", "start"), [("a.svg", b"<svg "), ("a.html", b"<!doctype html>"), ("a.png", b"\x89PNG")])
+def test_the_extension_selects_the_format_of_a_saved_drawing(tmp_path: Path, name: str, start: bytes) -> None:
+    pc.draw("gpt2-small", layer=0).save(tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(start)
+
+
+def test_a_drawing_is_not_saved_under_an_unknown_extension(tmp_path: Path) -> None:
+    with pytest.raises(pc.ParamcountError, match=r"no drawing has the ending '.gif'"):
+        pc.draw("gpt2-small", layer=0).save(tmp_path / "a.gif")
+
+
+def test_equal_counts_have_equal_hashes() -> None:
+    one, other = pc.count("mixtral-8x7b"), pc.count("mixtral-8x7b")
+    assert one == other
+    assert len({one, other, pc.count("gpt2-small")}) == 2
