@@ -152,10 +152,10 @@ class Drawing(NamedTuple):
         Raises: ParamcountError for another extension, and if the file cannot be written.
         """
         from paramcount.drawing.render import ENDINGS, file_of
-        from paramcount.output.tables import by_ending, write_whole
+        from paramcount.output.tables import choose_by_extension, write_atomically
 
-        format = by_ending(str(path), ENDINGS, "drawing", where="save")
-        write_whole(str(path), file_of(self, format), "save")
+        format = choose_by_extension(str(path), ENDINGS, "drawing", where="save")
+        write_atomically(str(path), file_of(self, format), "save")
 
     def _repr_svg_(self) -> str:
         """The drawing, for notebooks. Its id is made of what it shows, so that several fit on one page."""
