@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,19 @@ def _no_cache_of_this_machine(tmp_path_factory: pytest.TempPathFactory, monkeypa
     monkeypatch.setenv("HF_HOME", str(Path(tmp_path_factory.getbasetemp()) / "no-cache"))
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+
+
+@pytest.fixture(autouse=True)
+def _no_device_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect, or a mutant of the writer, must not put a file in the place of /dev/null: root may do that."""
+    replace = os.replace
+
+    def guarded(source: str, target: str | Path) -> None:
+        assert not Path(target).exists() or Path(target).is_file(), f"{target} is not a regular file"
+        assert not Path(target).is_relative_to("/dev")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", guarded)
 
 
 @pytest.fixture

@@ -196,6 +196,42 @@ def test_nowhere_is_a_place_to_write_to(capsys: pytest.CaptureFixture[str]) -> N
     assert listing() == {}
 
 
+@pytest.mark.skipif(not hasattr(os, "mknod"), reason="the system has no device nodes")
+def test_a_device_stays_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it is missing when paramcount looks for it first, and comes back before the file takes its name."""
+    null = os.stat("/dev/null")
+    try:
+        os.mknod("null.csv", null.st_mode, null.st_rdev)
+    except PermissionError:
+        pytest.skip("only root may make device nodes")
+    Path("link.csv").symlink_to("null.csv")
+    for name in ("null.csv", "link.csv"):
+        write_atomically(name, "text")
+        assert os.stat("null.csv").st_rdev == null.st_rdev
+    look, looks = Path.stat, []
+
+    def miss_once(path: Path, **options: bool) -> os.stat_result:
+        if path.name == "null.csv" and not looks:
+            looks.append(path)
+            raise FileNotFoundError(2, "No such file or directory", str(path))
+        return look(path, **options)
+
+    monkeypatch.setattr(Path, "stat", miss_once)
+    with pytest.raises(pc.ParamcountError, match=r"^-o null.csv: cannot be written: it is not a regular file$"):
+        write_atomically("null.csv", "text")
+    assert looks
+    assert {path.name for path in Path().iterdir()} == {"null.csv", "link.csv"}
+    assert os.stat("null.csv").st_rdev == null.st_rdev
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no directory of devices")
+@pytest.mark.parametrize("name", ["/dev/paramcount-test.csv", "/dev/../dev/paramcount-test.csv", "/proc/paramcount-test.csv"])
+def test_no_file_is_created_among_the_devices(name: str) -> None:
+    with pytest.raises(pc.ParamcountError, match=r"cannot be written: No such file or directory$"):
+        write_atomically(name, "text")
+    assert not Path(name).exists()
+
+
 def test_a_dash_is_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
     assert output("gpt2-small", "--csv", "-o", "-", capsys=capsys) == output("gpt2-small", "--csv", capsys=capsys)
 

@@ -212,7 +212,26 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((80, 24)).columns
 
 
-OPEN = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")  # may be a file that somebody is writing
+SYSTEM = ("/dev", "/proc", "/sys")  # nothing is created here; /dev/shm holds ordinary files
+
+
+def is_system_path(path: Path) -> bool:
+    """Whether a path names a device or another file of the kernel, also if it is missing just now."""
+    place = Path(os.path.abspath(path))  # a link such as /dev/stdout is not followed
+    return any(place.is_relative_to(root) for root in SYSTEM) and not place.is_relative_to("/dev/shm")  # noqa: S108
+
+
+def open_existing(path: str, flags: int) -> int:
+    """A file descriptor of what is there: opening for appending creates no file."""
+    return os.open(path, flags & ~os.O_CREAT)
+
+
+def is_special(path: Path) -> bool:
+    """Whether a path names something other than a regular file: a device, a pipe, a directory."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def write_atomically(path: str, content: str | bytes, option: str = "-o") -> None:
@@ -233,8 +252,8 @@ def write_atomically(path: str, content: str | bytes, option: str = "-o") -> Non
             mode = target.stat().st_mode
         except FileNotFoundError:
             mode = None
-        if path.startswith(OPEN) or (mode is not None and not stat.S_ISREG(mode)):
-            with target.open("ab") as file:
+        if is_system_path(target) or (mode is not None and not stat.S_ISREG(mode)):
+            with open(target, "ab", opener=open_existing) as file:
                 file.write(data)
             return
         if mode is not None and not os.access(target, os.W_OK):
@@ -248,6 +267,8 @@ def write_atomically(path: str, content: str | bytes, option: str = "-o") -> Non
         mask = os.umask(0)
         os.umask(mask)
         Path(scratch).chmod(0o666 & ~mask if mode is None else mode & 0o777)
+        if is_system_path(target) or is_special(target):  # a device may have come back meanwhile
+            raise PermissionError(13, "it is not a regular file")
         os.replace(scratch, target)
         sync_directory(target.parent)
     except BrokenPipeError:
