@@ -364,10 +364,10 @@ def verify(
     ...     verify("gpt2-small", header.name).ok
     False
     """
-    from paramcount.checkpoints.opening.locate import opened
-    from paramcount.checkpoints.verify import verified
+    from paramcount.checkpoints.opening.locate import open_checkpoint
+    from paramcount.checkpoints.verify import verify_checkpoint
 
-    return verified(load(model, download=download, strict=strict, set=set), opened(checkpoint, watch))
+    return verify_checkpoint(load(model, download=download, strict=strict, set=set), open_checkpoint(checkpoint, watch))
 
 
 def stored_in(path: str | Path, *, watch: Callable[[int, int], object] | None = None) -> StoredCount:
@@ -385,10 +385,10 @@ def stored_in(path: str | Path, *, watch: Callable[[int, int], object] | None = 
     ...     stored_in(header.name).total
     38597376
     """
-    from paramcount.checkpoints.contents import stored
-    from paramcount.checkpoints.opening.locate import opened
+    from paramcount.checkpoints.contents import summarize_checkpoint
+    from paramcount.checkpoints.opening.locate import open_checkpoint
 
-    return stored(opened(path, watch))
+    return summarize_checkpoint(open_checkpoint(path, watch))
 
 
 def audit(source: object) -> Audit:

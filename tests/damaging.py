@@ -104,12 +104,12 @@ DAMAGES: dict[str, Damage] = {each.__name__: each for each in (dropped, renamed,
 
 def against(found: Verification) -> set[Said]:
     """What a verification says against a checkpoint, tensor by tensor where each stands alone."""
-    return {Said(line.said.finding, line.pattern, line.said.declared, line.said.held) for line in found.lines if not line.said.ok}
+    return {Said(line.finding.kind, line.pattern, line.finding.declared_shape, line.finding.file_shape) for line in found.lines if not line.finding.ok}
 
 
 def told(found: Verification) -> str:
     """All that it says against the checkpoint."""
-    return "\n".join((*found.faults, *(line.pattern for line in found.lines if not line.said.ok)))
+    return "\n".join((*found.faults, *(line.pattern for line in found.lines if not line.finding.ok)))
 
 
 def a_few(names: list[str], n: int) -> list[str]:

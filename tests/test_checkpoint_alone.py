@@ -22,11 +22,11 @@ import safetensors.numpy
 
 import paramcount as pc
 from paramcount import zoo
-from paramcount.checkpoints.checkpoint import Checkpoint, File, Held
-from paramcount.checkpoints.contents import StoredCount, stored
-from paramcount.checkpoints.folding import MOST_INDICES, folded
-from paramcount.checkpoints.matching import named
-from paramcount.checkpoints.name_meanings import meaning, meanings
+from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
+from paramcount.checkpoints.contents import StoredCount, summarize_checkpoint
+from paramcount.checkpoints.folding import MOST_INDICES, fold_names
+from paramcount.checkpoints.matching import expand_names
+from paramcount.checkpoints.name_meanings import find_meaning, read_meanings
 from paramcount.checkpoints.render_contents import arithmetic
 from paramcount.checkpoints.writers.gguf_names import gguf_tensors
 from paramcount.counting.count import COMPONENTS, Count
@@ -67,12 +67,12 @@ def unfolded(pattern: str) -> set[str]:
 
 def test_layers_and_experts_are_one_pattern() -> None:
     names = [f"model.layers.{layer}.mlp.experts.{expert}.up_proj.weight" for layer in range(3, 61) for expert in range(256)]
-    assert folded(names) == [("model.layers.{3-60}.mlp.experts.{0-255}.up_proj.weight", names)]
+    assert fold_names(names) == [("model.layers.{3-60}.mlp.experts.{0-255}.up_proj.weight", names)]
 
 
 def test_a_layer_that_lacks_an_expert_stands_apart() -> None:
     names = [f"l.{layer}.e.{expert}" for layer in range(4) for expert in range(3) if (layer, expert) != (2, 1)]
-    assert [pattern for pattern, _ in folded(names)] == ["l.{0-1,3}.e.{0-2}", "l.2.e.{0,2}"]
+    assert [pattern for pattern, _ in fold_names(names)] == ["l.{0-1,3}.e.{0-2}", "l.2.e.{0,2}"]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -80,7 +80,7 @@ def test_patterns_stand_for_exactly_their_names(seed: int) -> None:
     draw = random.Random(seed)  # noqa: S311
     words = ["h", "0", "1", "2", "3", "7", "10", "01", "{0-1}", "}", "", "é", "٣", "1" * 12]
     names = list({".".join(draw.choices(words, k=draw.randrange(1, 5))) for _ in range(draw.randrange(1, 400))})
-    found = folded(names)
+    found = fold_names(names)
     assert sorted(name for _, alike in found for name in alike) == sorted(names)
     for pattern, alike in found:
         assert unfolded(pattern) == set(alike)
@@ -90,7 +90,7 @@ def test_patterns_stand_for_exactly_their_names(seed: int) -> None:
 def test_what_only_looks_like_an_index_is_a_word() -> None:
     many = ".".join(["0"] * MOST_INDICES)
     names = ["h.01.w", "h.02.w", "h.1x.w", "h.2x.w", "h.1234567890.w", "h.1234567891.w", f"{many}.0", f"{many}.1", "x" * 2000 + ".0", "x" * 2000 + ".1"]
-    assert folded(names) == [(name, [name]) for name in names]
+    assert fold_names(names) == [(name, [name]) for name in names]
 
 
 # ---- which component a name means
@@ -133,7 +133,7 @@ def disagreements() -> tuple[int, dict[str, set[str]]]:
     for model, count in models():
         for tensor in count.tensors:
             n += 1
-            if meaning(kind(tensor.name)) != expected_of(tensor):
+            if find_meaning(kind(tensor.name)) != expected_of(tensor):
                 found.setdefault(kind(tensor.name), set()).add(model)
     return n, found
 
@@ -163,22 +163,22 @@ def test_names_that_the_reference_saves_sum_to_the_components_of_its_config(name
 def test_names_of_gguf_mean_the_same(id: str, architecture: str) -> None:
     count = pc.count(id)
     tensors = gguf_tensors([tensor for tensor in count.tensors if tensor.part != "mtp"], (), architecture, count)
-    assert {tensor.name: meaning(kind(tensor.name)) for tensor in tensors} == {tensor.name: expected_of(tensor) for tensor in tensors}
+    assert {tensor.name: find_meaning(kind(tensor.name)) for tensor in tensors} == {tensor.name: expected_of(tensor) for tensor in tensors}
 
 
 def test_every_name_that_the_gguf_package_knows_of_a_decoder_tells_something() -> None:
     """Those that tell nothing: of embedding models, of vision experts, of latent experts."""
     names = [name.replace("{bid}", "#") for name in gguf.TENSOR_NAMES.values() if name.startswith(("blk.", "token", "output", "position"))]
-    untold = {name for name in names if meaning(f"{name}.weight") is None}
+    untold = {name for name in names if find_meaning(f"{name}.weight") is None}
     assert {re.sub(r"vis_.*|ffn_latent_.*", "…", name) for name in untold} == {"blk.#.…"}
 
 
 def test_a_name_that_nobody_gave_tells_nothing() -> None:
-    assert [meaning(name) for name in ("", ".", "#", "weight", "a.b", "q_projx.weight", "norm" * 500)] == [None] * 6 + ["norm"]
+    assert [find_meaning(name) for name in ("", ".", "#", "weight", "a.b", "q_projx.weight", "norm" * 500)] == [None] * 6 + ["norm"]
 
 
 def test_a_bias_is_no_mask() -> None:
-    found = meanings({"h.0.attn.bias": (1, 1, 8, 8), "h.1.attn.bias": (24,)})
+    found = read_meanings({"h.0.attn.bias": (1, 1, 8, 8), "h.1.attn.bias": (24,)})
     assert (list(found.what.values()), found.untold) == (["legacy buffer", "other"], ("h.1.attn.bias",))
 
 
@@ -245,21 +245,21 @@ def test_a_file_with_the_tensors_of_the_reference_is_named(id: str) -> None:
 
 def in_memory(count: Count) -> Checkpoint:
     """A checkpoint with the tensors of a declaration, of which only a header is there."""
-    tensors = named(t for t in count.tensors if t.tied_to is None and t.part != "mtp" and t.role != "legacy_buffer")
-    held = {name: Held("x.json", "BF16", tensor.shape, 2 * prod(tensor.shape), 0) for name, tensor in tensors.items()}
+    tensors = expand_names(t for t in count.tensors if t.tied_to is None and t.part != "mtp" and t.role != "legacy_buffer")
+    held = {name: FileTensor("x.json", "BF16", tensor.shape, 2 * prod(tensor.shape), 0) for name, tensor in tensors.items()}
     return Checkpoint(Path("x.json"), "safetensors", held, (File("x.json", Path("x.json"), None),))
 
 
 @pytest.mark.parametrize("id", [id for id, found in reference().items() if MANY or sum(found["shapes"].values()) < SMALL])
 def test_every_model_of_the_zoo_is_named_by_its_own_tensors(id: str) -> None:
     count = pc.count(id)
-    found = stored(in_memory(count))
+    found = summarize_checkpoint(in_memory(count))
     assert id in found.zoo
     assert (found.total, found.components) == (count.total, count.components)
 
 
 def test_models_of_one_shape_are_all_named() -> None:
-    found = stored(in_memory(pc.count("qwen2.5-7b")))
+    found = summarize_checkpoint(in_memory(pc.count("qwen2.5-7b")))
     assert found.zoo == ("deepseek-r1-distill-qwen-7b", "qwen2-7b", "qwen2.5-7b")
 
 
@@ -303,7 +303,9 @@ def test_an_index_alone_tells_names_and_bytes() -> None:
     found = pc.stored_in(index)
     assert (found.total, found.components, found.bytes, found.tensors) == (None, {}, 2 * 124_439_808, 148)
     assert found.zoo == ("gpt2-small",)
-    found = stored(Checkpoint(Path("x"), "pytorch", {name: Held("x.bin") for name in of_reference("gpt2-small")}, (), total_size=2 * 124_439_809))
+    found = summarize_checkpoint(
+        Checkpoint(Path("x"), "pytorch", {name: FileTensor("x.bin") for name in of_reference("gpt2-small")}, (), total_size=2 * 124_439_809)
+    )
     assert (found.zoo, found.nearest) == ((), None)
 
 
@@ -315,8 +317,8 @@ def test_a_layer_of_deepseek_v3_that_predicts_further_tokens_stands_beside() -> 
 
 
 def test_experts_are_seen_one_by_one_and_together() -> None:
-    apart = meanings({f"model.layers.{layer}.mlp.experts.{i}.up_proj.weight": (6, 4) for layer in range(2) for i in range(5 - layer)})
-    together = meanings({f"blk.{layer}.ffn_up_exps.weight": (7, 6, 4) for layer in range(2)})
+    apart = read_meanings({f"model.layers.{layer}.mlp.experts.{i}.up_proj.weight": (6, 4) for layer in range(2) for i in range(5 - layer)})
+    together = read_meanings({f"blk.{layer}.ffn_up_exps.weight": (7, 6, 4) for layer in range(2)})
     assert (apart.experts, apart.stacks, together.experts, together.stacks) == (5, {"model.layers": 2}, 7, {"blk": 2})
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from paramcount.checkpoints.opening.locate import opened
-from paramcount.checkpoints.verify import Verification, verified
+from paramcount.checkpoints.opening.locate import open_checkpoint
+from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.zoo.names import load
 from tests.damaging import DAMAGES, Damaged, Said, a_few, against, told
 from tests.headers import HEADERS, NAMES, Tensors, bytes_of, saved, spread, write_file, write_header, write_index, write_shards
@@ -34,14 +34,14 @@ def verify(tmp_path: Path) -> Verify:
     def call(name: str, tensors: Tensors | None = None) -> Verification:
         (tmp_path / "config.json").write_text(json.dumps(saved(name).config), encoding="utf-8")
         path = write_header(tmp_path / "header.json", saved(name).tensors if tensors is None else tensors)
-        return verified(load(saved(name).config), opened(path))
+        return verify_checkpoint(load(saved(name).config), open_checkpoint(path))
 
     return call
 
 
 def beside(found: Verification) -> int:
     """Values of tensors that are there and no parameters."""
-    return sum(line.values or 0 for line in found.lines if line.said.ok)
+    return sum(line.values or 0 for line in found.lines if line.finding.ok)
 
 
 def by_one_name(says: Iterable[Said]) -> set[Said]:
@@ -57,7 +57,7 @@ def with_damage(name: str, damage: str, few: int) -> Iterable[Damaged]:
 
 def in_folder(name: str, folder: Path, path: Path) -> Verification:
     (folder / "config.json").write_text(json.dumps(saved(name).config), encoding="utf-8")
-    return verified(load(saved(name).config), opened(path))
+    return verify_checkpoint(load(saved(name).config), open_checkpoint(path))
 
 
 def test_there_are_headers_of_many_architectures_all_of_them_small() -> None:
@@ -73,7 +73,7 @@ def test_what_the_reference_saves_is_what_its_config_promises(name: str, verify:
     assert found.expected == found.found
     assert (found.shapes_checked, found.by_shape, found.tensors) == (True, 0, len(saved(name).tensors))
     assert found.size.predicted == found.size.found == bytes_of(saved(name).tensors)
-    assert {line.said.what for line in found.lines} <= {"buffer", "scale", "zero point", "group index"}
+    assert {line.finding.what for line in found.lines} <= {"buffer", "scale", "zero point", "group index"}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_stored_copy_of_a_tied_table_is_accounted_for(name: str, head: str, ta
     tensors = saved(name).tensors
     found = verify(name, {**tensors, head: tensors[table]})
     assert found.ok
-    assert [(line.said.what, line.pattern, line.values) for line in found.lines] == [("tied duplicate", head, prod(tensors[table][1]))]
+    assert [(line.finding.what, line.pattern, line.values) for line in found.lines] == [("tied duplicate", head, prod(tensors[table][1]))]
 
 
 # ---- in several files
@@ -161,7 +161,7 @@ def test_a_missing_file_is_found_and_named(name: str, gone: int, tmp_path: Path)
     assert not found.ok
     assert any(shard.name in fault for fault in found.faults)
     if name in PLAIN:
-        assert sum(line.tensors for line in found.lines if line.said.finding == "missing") == len(lost)
+        assert sum(line.tensors for line in found.lines if line.finding.kind == "missing") == len(lost)
         assert sum(line.values or 0 for line in found.lines) - beside(found) == sum(prod(tensors[tensor][1]) for tensor in lost)
 
 
@@ -184,7 +184,7 @@ def test_an_index_that_lies_is_found_out(name: str, tmp_path: Path) -> None:
         found = in_folder(name, tmp_path, write_index(index, lie, total))
         assert (found.ok, len(found.faults)) == (False, len(facts))
         assert all(any(all(word in fault for word in words) for fault in found.faults) for words in facts)
-        assert [line.pattern for line in found.lines if not line.said.ok] == []
+        assert [line.pattern for line in found.lines if not line.finding.ok] == []
 
 
 @pytest.mark.parametrize("name", NAMES)

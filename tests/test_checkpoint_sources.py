@@ -19,8 +19,8 @@ import safetensors.numpy
 from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.checkpoints.opening import indices, sampling, shards
 from paramcount.checkpoints.opening import locate as sources
-from paramcount.checkpoints.opening.locate import is_checkpoint, opened
-from paramcount.checkpoints.opening.sampling import same_values
+from paramcount.checkpoints.opening.locate import is_checkpoint, open_checkpoint
+from paramcount.checkpoints.opening.sampling import have_same_samples
 from paramcount.errors import ParamcountError
 from tests.gguf_writing import finish
 from tests.refusing import assert_one_line, refused_by
@@ -62,11 +62,11 @@ def written(folder: Path, name: str, tensors: int, per_file: int = 0) -> None:
 
 
 def refusal(path: Path) -> str:
-    return refused_by(opened, path)
+    return refused_by(open_checkpoint, path)
 
 
 def faults(path: Path) -> list[str]:
-    found = list(opened(path).faults)
+    found = list(open_checkpoint(path).faults)
     for fault in found:
         assert_one_line(fault)
     return found
@@ -82,9 +82,9 @@ def shapes(checkpoint: Checkpoint) -> dict[str, tuple[int, ...] | None]:
 def test_a_file_is_held_as_the_library_wrote_it(tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     safetensors.numpy.save_file(PARTS[0], file, metadata={"format": "pt"})
-    found = opened(file)
+    found = open_checkpoint(file)
     assert (found.path, found.format, found.faults, found.remarks, found.total_size) == (file, "safetensors", (), (), None)
-    assert found.whole
+    assert found.has_all_shapes
     whole = file.read_bytes()
     for name, values in PARTS[0].items():
         held = found.tensors[name]
@@ -102,7 +102,7 @@ def test_a_folder_an_index_and_any_numbered_file_stand_for_all_files(named: str,
     if named == INDEX and not indexed:
         assert refusal(folder / named) == f"{folder / named}: cannot be read: No such file or directory"
         return
-    found = opened(folder / named)
+    found = open_checkpoint(folder / named)
     assert shapes(found) == {name: values.shape for part in PARTS for name, values in part.items()}
     assert [(file.name, file.path) for file in found.files] == [(FIRST, folder / FIRST), (SECOND, folder / SECOND)]
     assert (found.faults, found.total_size) == ((), TOTAL if indexed else None)
@@ -113,7 +113,7 @@ def test_a_folder_an_index_and_any_numbered_file_stand_for_all_files(named: str,
 def test_the_number_of_files_may_be_written_with_more_digits_than_theirs(tmp_path: Path) -> None:
     for i in (1, 2):  # as DeepSeek-V3's are
         saved(tmp_path / f"model-{i:05}-of-000002.safetensors", f"t{i}")
-    assert list(opened(tmp_path / "model-00002-of-000002.safetensors").tensors) == ["t1", "t2"]
+    assert list(open_checkpoint(tmp_path / "model-00002-of-000002.safetensors").tensors) == ["t1", "t2"]
 
 
 def test_files_may_be_numbered_from_0(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_variant_s_numbered_file_finds_the_variant_s_index(tmp_path: Path) -> 
     saved(tmp_path / name)
     saved(tmp_path / "model.safetensors")
     (tmp_path / "model.safetensors.index.fp16.json").write_text(json.dumps({"metadata": {"total_size": 9}, "weight_map": {"a": name}}))
-    found = opened(tmp_path / name)
+    found = open_checkpoint(tmp_path / name)
     assert found.faults == ("total_size is 9 by the index, the tensors of its files take 8 bytes",)
     assert found.remarks == ()
 
@@ -137,7 +137,7 @@ def test_a_variant_s_numbered_file_finds_the_variant_s_index(tmp_path: Path) -> 
 def test_a_numbered_file_that_its_index_does_not_speak_of_stands_for_those_numbered_like_it(tmp_path: Path) -> None:
     sharded(tmp_path)
     saved(tmp_path / "model-00001-of-00001.safetensors", "alone")
-    assert list(opened(tmp_path / "model-00001-of-00001.safetensors").tensors) == ["alone"]
+    assert list(open_checkpoint(tmp_path / "model-00001-of-00001.safetensors").tensors) == ["alone"]
 
 
 def test_links_into_the_blobs_of_a_cache_are_followed(tmp_path: Path) -> None:
@@ -151,11 +151,11 @@ def test_links_into_the_blobs_of_a_cache_are_followed(tmp_path: Path) -> None:
         (blobs / blob).rename(blobs / digest)
         (snapshot / name).symlink_to(os.path.join("..", "..", "blobs", digest))
     for path in (snapshot, snapshot / INDEX, snapshot / SECOND, repository):
-        found = opened(path)
-        assert found.whole and len(found.tensors) == 4 and found.faults == ()
+        found = open_checkpoint(path)
+        assert found.has_all_shapes and len(found.tensors) == 4 and found.faults == ()
         assert found.quantization_config == {"quant_method": "fp8"}
     digest = os.path.basename(os.readlink(snapshot / FIRST))
-    assert set(opened(blobs / digest).tensors) == set(PARTS[0])
+    assert set(open_checkpoint(blobs / digest).tensors) == set(PARTS[0])
     (snapshot / SECOND).unlink()
     (snapshot / SECOND).symlink_to("../../blobs/none")
     assert faults(snapshot) == [f"{SECOND} is a broken link: 2 tensors of it"]
@@ -168,7 +168,7 @@ def test_a_folder_of_several_checkpoints_names_them(tmp_path: Path) -> None:
     saved(tmp_path / "consolidated.safetensors")
     assert refusal(tmp_path) == f"{tmp_path}: holds 3 checkpoints: {INDEX}, consolidated.safetensors, model.fp16.safetensors (expected one of them)"
     for name in (INDEX, "consolidated.safetensors", "model.fp16.safetensors"):
-        assert opened(tmp_path / name).faults == ()
+        assert open_checkpoint(tmp_path / name).faults == ()
     (tmp_path / INDEX).unlink()
     (tmp_path / "consolidated.safetensors").unlink()
     assert refusal(tmp_path) == f"{tmp_path}: holds 2 checkpoints: {FIRST}, model.fp16.safetensors (expected one of them)"
@@ -176,11 +176,11 @@ def test_a_folder_of_several_checkpoints_names_them(tmp_path: Path) -> None:
 
 def test_gguf_files_of_other_types_are_other_checkpoints(tmp_path: Path) -> None:
     written(tmp_path, "model-Q4_K_M.gguf", 1)
-    assert opened(tmp_path).format == "gguf"
+    assert open_checkpoint(tmp_path).format == "gguf"
     written(tmp_path, "model-Q8_0.gguf", 4, 2)
     assert refusal(tmp_path).endswith("holds 2 checkpoints: model-Q4_K_M.gguf, model-Q8_0-00001-of-00002.gguf (expected one of them)")
     (tmp_path / "model-Q4_K_M.gguf").unlink()
-    assert len(opened(tmp_path).tensors) == 4
+    assert len(open_checkpoint(tmp_path).tensors) == 4
     saved(tmp_path / "model.safetensors")
     assert "holds 2 checkpoints: " in refusal(tmp_path)
 
@@ -206,23 +206,23 @@ def test_a_folder_without_a_checkpoint_says_what_it_holds(tmp_path: Path) -> Non
 
 def test_pickles_beside_safetensors_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin.index.json").write_text('{"weight_map": {"a": "pytorch_model-00001-of-00001.bin"}}')
-    assert opened(tmp_path).format == "pytorch"
+    assert open_checkpoint(tmp_path).format == "pytorch"
     saved(tmp_path / "model.safetensors")
     (tmp_path / "optimizer.pt").touch()
-    assert opened(tmp_path).format == "safetensors"
+    assert open_checkpoint(tmp_path).format == "safetensors"
 
 
 def test_a_folder_of_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sharded(tmp_path)
     monkeypatch.setattr(sources, "MOST_ENTRIES", 3)
-    assert opened(tmp_path).faults == ()
+    assert open_checkpoint(tmp_path).faults == ()
     (tmp_path / "config.json").touch()
     assert refusal(tmp_path) == f"{tmp_path}: holds more than 3 files (expected the folder of a checkpoint)"
 
 
 def test_each_file_read_is_told(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
-    opened(sharded(tmp_path), lambda done, all: seen.append((done, all)))
+    open_checkpoint(sharded(tmp_path), lambda done, all: seen.append((done, all)))
     assert seen == [(0, 2), (1, 2), (2, 2)]
 
 
@@ -266,9 +266,9 @@ def test_a_folder_is_a_checkpoint_where_it_has_shards_and_no_config(tmp_path: Pa
 
 def test_an_index_without_its_files_gives_names_and_the_size(tmp_path: Path) -> None:
     sharded(tmp_path, parts=())
-    found = opened(tmp_path / INDEX)
+    found = open_checkpoint(tmp_path / INDEX)
     assert {name: held.file for name, held in found.tensors.items()} == MAP
-    assert not found.whole
+    assert not found.has_all_shapes
     assert (found.total_size, found.faults, found.format) == (TOTAL, (), "safetensors")
     assert [(file.name, file.size) for file in found.files] == [(FIRST, None), (SECOND, None)]
 
@@ -279,8 +279,8 @@ def test_files_that_git_lfs_did_not_fetch_are_not_there(tmp_path: Path) -> None:
         (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
         if name == SECOND:
             assert faults(tmp_path) == [f"{SECOND} is a Git LFS pointer, the file itself was not fetched: 2 tensors of it"]
-    found = opened(tmp_path)
-    assert len(found.tensors) == 4 and not found.whole and found.faults == ()
+    found = open_checkpoint(tmp_path)
+    assert len(found.tensors) == 4 and not found.has_all_shapes and found.faults == ()
     assert refusal(saved(tmp_path / "one.safetensors").rename(tmp_path / FIRST).parent / SECOND.replace("00002", "00003", 1)).endswith(
         "No such file or directory"
     )
@@ -289,7 +289,7 @@ def test_files_that_git_lfs_did_not_fetch_are_not_there(tmp_path: Path) -> None:
 def test_the_tensors_of_a_missing_file_stay_as_names(tmp_path: Path) -> None:
     sharded(tmp_path)
     (tmp_path / FIRST).unlink()
-    found = opened(tmp_path)
+    found = open_checkpoint(tmp_path)
     assert shapes(found) == {"layers.1.weight": (2, 3), "head.weight": (4, 3), "embed.weight": None, "layers.0.weight": None}
     assert found.faults == (f"{FIRST} is missing: 2 tensors of it",)
     assert [file.size is None for file in found.files] == [True, False]
@@ -361,9 +361,9 @@ def test_what_files_say_against_each_other_is_named(lie: Callable[[Path], None],
 
 def test_of_a_tensor_held_twice_the_one_of_the_index_is_taken(tmp_path: Path) -> None:
     twice(tmp_path)
-    assert opened(tmp_path).tensors["head.weight"][:3] == (SECOND, "F32", (4, 3))
+    assert open_checkpoint(tmp_path).tensors["head.weight"][:3] == (SECOND, "F32", (4, 3))
     (tmp_path / INDEX).unlink()
-    assert opened(tmp_path).tensors["head.weight"][:3] == (FIRST, "F32", (5, 5))
+    assert open_checkpoint(tmp_path).tensors["head.weight"][:3] == (FIRST, "F32", (5, 5))
 
 
 def test_however_much_is_wrong_it_is_told_in_few_lines(tmp_path: Path) -> None:
@@ -383,7 +383,7 @@ def test_however_much_is_wrong_it_is_told_in_few_lines(tmp_path: Path) -> None:
 def test_names_of_files_are_printed_safely(tmp_path: Path) -> None:
     name = "m\x1b[31m-00001-of-00002.safetensors"
     saved(tmp_path / name)
-    found = opened(tmp_path / name)
+    found = open_checkpoint(tmp_path / name)
     assert found.faults == ("m\\x1b[31m-00002-of-00002.safetensors is missing",)
     assert found.remarks == ("m\\x1b[31m-00001-of-00002.safetensors is one of 2 files: the others are missing",)
     saved(tmp_path / name.replace("1-of", "2-of"))
@@ -394,7 +394,7 @@ def test_how_many_numbered_files_are_read_is_never_more_than_there_are(tmp_path:
     names = [f"m-{i:06}-of-100000.safetensors" for i in (1, 2)]
     for i, name in enumerate(names):
         saved(tmp_path / name, f"h.{i}")
-    found = opened(tmp_path / names[0])
+    found = open_checkpoint(tmp_path / names[0])
     assert found.remarks == (f"{names[0]} is one of 100,000 files: the 2 that are present are read",)
     assert any("and 99,994 more are missing" in fault for fault in found.faults)
 
@@ -409,7 +409,7 @@ def test_a_truth_value_may_count_as_one_bit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("said", [None, {}, {"total_size": None}, {"total_parameters": 7, "format": "pt"}])
 def test_an_index_need_not_say_a_size(said: object, tmp_path: Path) -> None:
     (tmp_path / INDEX).write_text(json.dumps({"metadata": said, "weight_map": {"a": "model.safetensors"}}))
-    assert opened(tmp_path / INDEX).total_size is None
+    assert open_checkpoint(tmp_path / INDEX).total_size is None
 
 
 SHARDS = "(expected a .safetensors or .bin file beside the index or below it)"
@@ -432,7 +432,7 @@ def test_shards_may_lie_below_their_index(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     saved(tmp_path / "sub" / "model.safetensors")
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"a": "sub/model.safetensors"}}))
-    found = opened(tmp_path / INDEX)
+    found = open_checkpoint(tmp_path / INDEX)
     assert (found.tensors["a"].file, found.files[0].name, found.faults) == ("sub/model.safetensors", "sub/model.safetensors", ())
 
 
@@ -507,7 +507,7 @@ def test_an_index_of_too_many_bytes_names_or_files_is_refused(tmp_path: Path, mo
     os.truncate(path, (32 << 20) + 1)
     assert refusal(path) == f"{path}: is too large {ACCEPTED[:-1]} of at most 33,554,432 bytes)"
     path.write_text(json.dumps({"weight_map": {f"t{i}": f"{i}.safetensors" for i in range(4)}}))
-    assert len(opened(path).tensors) == 4
+    assert len(open_checkpoint(path).tensors) == 4
     with monkeypatch.context() as patch:
         patch.setattr(indices, "MOST_FILES", 3)
         assert refusal(path) == f"{path}: weight_map: names more than 3 files (expected at most 3)"
@@ -519,7 +519,7 @@ def test_an_index_of_too_many_bytes_names_or_files_is_refused(tmp_path: Path, mo
 def test_all_files_together_hold_no_more_than_the_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sharded(tmp_path)
     monkeypatch.setattr(shards, "MOST_TENSORS", 4)
-    assert len(opened(tmp_path).tensors) == 4
+    assert len(open_checkpoint(tmp_path).tensors) == 4
     monkeypatch.setattr(shards, "MOST_TENSORS", 3)
     assert refusal(tmp_path) == f"{tmp_path}: its files hold more than 3 tensors together (expected at most 3)"
     (tmp_path / SECOND).unlink()
@@ -568,7 +568,7 @@ def test_the_index_of_pickles_gives_names_and_never_opens_one(tmp_path: Path) ->
         os.mkfifo(tmp_path / name)
     path = tmp_path / "pytorch_model.bin.index.json"
     path.write_text(json.dumps({"metadata": {"total_size": 4}, "weight_map": dict(zip("ab", names))}))
-    found = opened(path)
+    found = open_checkpoint(path)
     assert (found.format, found.total_size, shapes(found)) == ("pytorch", 4, {"a": None, "b": None})
     assert [(file.name, file.size) for file in found.files] == [(name, None) for name in names]
     assert found.faults == ("pytorch_model-00003-of-00003.bin is not in the index",)
@@ -583,7 +583,7 @@ def test_a_saved_header_gives_all_but_the_values(tmp_path: Path) -> None:
     path = tmp_path / "header.json"
     for text in (header, json.dumps(json.loads(header), indent=1).encode(), b"\n" + header):
         path.write_bytes(text)
-        found = opened(path)
+        found = open_checkpoint(path)
         assert shapes(found) == {name: values.shape for name, values in PARTS[0].items()}
         assert sum(held.size or 0 for held in found.tensors.values()) == 60
         assert (found.format, found.faults) == ("safetensors", ())
@@ -602,7 +602,7 @@ def test_a_saved_header_gives_all_but_the_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize("named", ["", "m-00001-of-00003.gguf", "m-00003-of-00003.gguf"])
 def test_gguf_files_that_the_package_split_are_joined(named: str, tmp_path: Path) -> None:
     written(tmp_path, "m.gguf", 5, 2)
-    found = opened(tmp_path / named)
+    found = open_checkpoint(tmp_path / named)
     assert [file.name for file in found.files] == [f"m-{i:05}-of-00003.gguf" for i in (1, 2, 3)]
     assert shapes(found) == {f"blk.{i}.attn_q.weight": (2, 32) for i in range(5)}
     assert (found.format, found.faults) == ("gguf", ())
@@ -670,13 +670,13 @@ def test_how_the_weights_are_quantised_is_read_beside_them(beside: dict[str, Any
     for name, said in beside.items():
         (tmp_path / name).write_text(json.dumps(said))
     for path in (tmp_path, file):
-        assert (opened(path).quantization_config, opened(path).faults) == (expected, ())
+        assert (open_checkpoint(path).quantization_config, open_checkpoint(path).faults) == (expected, ())
 
 
 def test_a_config_beside_gguf_files_says_nothing_of_them(tmp_path: Path) -> None:
     written(tmp_path, "m.gguf", 1)
     (tmp_path / "config.json").write_text(json.dumps({"quantization_config": {"quant_method": "fp8"}}))
-    assert opened(tmp_path).quantization_config is None
+    assert open_checkpoint(tmp_path).quantization_config is None
 
 
 def test_a_config_that_cannot_be_read_is_a_fault_and_told_once(tmp_path: Path) -> None:
@@ -691,7 +691,7 @@ def test_a_config_that_cannot_be_read_is_a_fault_and_told_once(tmp_path: Path) -
         config.write_text(text)
         (tmp_path / "quant_config.json").write_text(json.dumps(AWQ))
         assert faults(tmp_path) == [message]
-        assert opened(tmp_path).quantization_config == {"quant_method": "awq", **AWQ}
+        assert open_checkpoint(tmp_path).quantization_config == {"quant_method": "awq", **AWQ}
 
 
 # ---- whatever else a path may be
@@ -748,14 +748,14 @@ def test_a_shard_that_is_no_file_or_damaged_is_refused(kind: str, tmp_path: Path
 def test_an_unrelated_loop_in_a_folder_does_no_harm(tmp_path: Path) -> None:
     sharded(tmp_path)
     (tmp_path / "loop").symlink_to("loop")
-    assert opened(tmp_path).faults == ()
+    assert open_checkpoint(tmp_path).faults == ()
 
 
 def test_files_without_an_ending_are_told_by_how_they_begin(tmp_path: Path) -> None:
-    assert opened(saved(tmp_path / "0123abcd")).format == "safetensors"
+    assert open_checkpoint(saved(tmp_path / "0123abcd")).format == "safetensors"
     written(tmp_path, "m.gguf", 1)
     (tmp_path / "m.gguf").rename(tmp_path / "4567cdef")
-    assert opened(tmp_path / "4567cdef").format == "gguf"
+    assert open_checkpoint(tmp_path / "4567cdef").format == "gguf"
 
 
 def test_terabytes_are_opened_in_little_memory(tmp_path: Path) -> None:
@@ -773,7 +773,7 @@ def test_terabytes_are_opened_in_little_memory(tmp_path: Path) -> None:
     (tmp_path / INDEX).write_text(json.dumps({"metadata": {"total_size": 24_000 * size}, "weight_map": weight_map}))
     tracemalloc.start()
     try:
-        found = opened(tmp_path)
+        found = open_checkpoint(tmp_path)
         assert tracemalloc.get_traced_memory()[1] < 1200 * 24_000
     finally:
         tracemalloc.stop()
@@ -786,20 +786,20 @@ def test_terabytes_are_opened_in_little_memory(tmp_path: Path) -> None:
 
 
 def pair(folder: Path, one: Any, other: Any) -> Checkpoint:
-    return opened(sharded(folder, [{"a": one}, {"b": other}], {"a": FIRST, "b": SECOND}, one.nbytes + other.nbytes))
+    return open_checkpoint(sharded(folder, [{"a": one}, {"b": other}], {"a": FIRST, "b": SECOND}, one.nbytes + other.nbytes))
 
 
 def test_copies_are_told_by_their_values(tmp_path: Path) -> None:
     values = np.arange(300, dtype=np.float32).reshape(30, 10)
-    assert same_values(pair(tmp_path, values, values), "a", "b") is True
-    assert same_values(pair(tmp_path, values, values), "a", "a") is True
+    assert have_same_samples(pair(tmp_path, values, values), "a", "b") is True
+    assert have_same_samples(pair(tmp_path, values, values), "a", "a") is True
     for i in (0, 150, 299):
         other = values.copy()
         other.flat[i] += 1
-        assert same_values(pair(tmp_path, values, other), "a", "b") is False
-    assert same_values(pair(tmp_path, values, values.T.copy()), "a", "b") is False
-    assert same_values(pair(tmp_path, values, values.view(np.int32)), "a", "b") is False
-    assert same_values(pair(tmp_path, values[:0], values[:0]), "a", "b") is True
+        assert have_same_samples(pair(tmp_path, values, other), "a", "b") is False
+    assert have_same_samples(pair(tmp_path, values, values.T.copy()), "a", "b") is False
+    assert have_same_samples(pair(tmp_path, values, values.view(np.int32)), "a", "b") is False
+    assert have_same_samples(pair(tmp_path, values[:0], values[:0]), "a", "b") is True
 
 
 def test_of_large_tensors_pieces_are_read_from_the_first_byte_to_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -812,27 +812,27 @@ def test_of_large_tensors_pieces_are_read_from_the_first_byte_to_the_last(tmp_pa
         return original(file, at, n)
 
     monkeypatch.setattr(sampling, "_read", watched)
-    assert same_values(pair(tmp_path, values, values), "a", "b") is True
+    assert have_same_samples(pair(tmp_path, values, values), "a", "b") is True
     assert sum(read) == 2 * 64 * 4096
     for i in (0, 500_000, 1_000_000):
         other = values.copy()
         other[max(0, i - 8000) : i + 8000] ^= 1
-        assert same_values(pair(tmp_path, values, other), "a", "b") is False
+        assert have_same_samples(pair(tmp_path, values, other), "a", "b") is False
     for i in (0, 1_000_000):
         other = values.copy()
         other[i] ^= 1
-        assert same_values(pair(tmp_path, values, other), "a", "b") is False
+        assert have_same_samples(pair(tmp_path, values, other), "a", "b") is False
 
 
 def test_where_values_are_not_there_nothing_is_said_of_them(tmp_path: Path) -> None:
     values = np.ones((2, 2))
     pair(tmp_path, values, values)
     (tmp_path / SECOND).unlink()
-    assert same_values(opened(tmp_path), "a", "b") is same_values(opened(tmp_path), "b", "a") is None
+    assert have_same_samples(open_checkpoint(tmp_path), "a", "b") is have_same_samples(open_checkpoint(tmp_path), "b", "a") is None
     (tmp_path / FIRST).unlink()
-    assert same_values(opened(tmp_path), "a", "b") is None
+    assert have_same_samples(open_checkpoint(tmp_path), "a", "b") is None
     (tmp_path / INDEX).write_text(json.dumps({name: {"dtype": "U8", "shape": [1], "data_offsets": [i, i + 1]} for i, name in enumerate("ab")}))
-    assert same_values(opened(tmp_path / INDEX), "a", "b") is None
+    assert have_same_samples(open_checkpoint(tmp_path / INDEX), "a", "b") is None
 
 
 def test_a_file_that_is_another_by_now_is_not_compared(tmp_path: Path) -> None:
@@ -841,14 +841,14 @@ def test_a_file_that_is_another_by_now_is_not_compared(tmp_path: Path) -> None:
     saved(tmp_path / SECOND, "b")
     for one, other in ("ab", "ba"):
         with pytest.raises(ParamcountError, match=rf"{SECOND}: is another file by now \(expected a file that stays as it is\)$"):
-            same_values(found, one, other)
+            have_same_samples(found, one, other)
     (tmp_path / FIRST).unlink()
     with pytest.raises(ParamcountError, match=rf"{FIRST}: cannot be read: No such file or directory$"):
-        same_values(found, "a", "b")
+        have_same_samples(found, "a", "b")
 
 
 def test_gguf_tensors_are_compared_as_well(tmp_path: Path) -> None:
     written(tmp_path, "m.gguf", 3)
-    found = opened(tmp_path / "m.gguf")
-    assert same_values(found, "blk.1.attn_q.weight", "blk.1.attn_q.weight") is True
-    assert same_values(found, "blk.1.attn_q.weight", "blk.2.attn_q.weight") is False
+    found = open_checkpoint(tmp_path / "m.gguf")
+    assert have_same_samples(found, "blk.1.attn_q.weight", "blk.1.attn_q.weight") is True
+    assert have_same_samples(found, "blk.1.attn_q.weight", "blk.2.attn_q.weight") is False

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from paramcount import zoo
-from paramcount.checkpoints.checkpoint import Checkpoint, File, Held
-from paramcount.checkpoints.opening.locate import opened
-from paramcount.checkpoints.verify import Verification, verified
+from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
+from paramcount.checkpoints.opening.locate import open_checkpoint
+from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.zoo.names import load
 from tests.comparison import expected_names, reference_names
 from tests.damaging import told
@@ -57,7 +57,7 @@ SOME_LAYERS: dict[str, list[tuple[str, list[int]]]] = {
 
 def of_tensors(tensors: Tensors) -> Checkpoint:
     """A checkpoint of these tensors, as if its header had been read."""
-    held = {name: Held("model.safetensors", dtype, shape, size_of(dtype, shape), 0) for name, (dtype, shape) in tensors.items()}
+    held = {name: FileTensor("model.safetensors", dtype, shape, size_of(dtype, shape), 0) for name, (dtype, shape) in tensors.items()}
     path = Path("model.safetensors")
     return Checkpoint(path, "safetensors", held, (File(path.name, path, None),))
 
@@ -92,8 +92,8 @@ PUBLISHED_BESIDE = published_beside()
 @pytest.mark.parametrize("id", BY_HAND)
 def test_a_released_header_written_by_hand_holds_the_model_and_the_published_total(id: str, tmp_path: Path) -> None:
     tensors = released(TRUTH[id]["config"], BESIDE.get(id, ""))
-    checkpoint = of_tensors(tensors) if len(tensors) > BIG else opened(write_header(tmp_path / "header.json", tensors))
-    found = verified(load(id), checkpoint)
+    checkpoint = of_tensors(tensors) if len(tensors) > BIG else open_checkpoint(write_header(tmp_path / "header.json", tensors))
+    found = verify_checkpoint(load(id), checkpoint)
     nothing_left(found, tensors)
     total, beside = sum(found.expected.values()), sum(n or 0 for n in found.beside.values())
     assert total == TRUTH[id]["total"]
@@ -138,9 +138,9 @@ def in_full(id: str) -> Tensors:
 @pytest.mark.parametrize("id", sorted(reference_names()))
 def test_a_header_with_the_references_own_names_holds_the_model(id: str) -> None:
     tensors = in_full(id)
-    found = verified(load(id), of_tensors(tensors))
-    buffers = [line for line in found.lines if not line.said.ok]
-    assert {line.said.finding for line in buffers} <= {"missing"}
+    found = verify_checkpoint(load(id), of_tensors(tensors))
+    buffers = [line for line in found.lines if not line.finding.ok]
+    assert {line.finding.kind for line in buffers} <= {"missing"}
     assert {line.pattern.rpartition(".")[2] for line in buffers} <= {"e_score_correction_bias"}  # its names are those of parameters alone
     assert (found.faults, found.by_shape) == ((), 0)
     assert found.expected == found.found

@@ -16,8 +16,8 @@ import paramcount as pc
 from paramcount import zoo
 from paramcount.api import count
 from paramcount.architectures import ARCHITECTURES
-from paramcount.checkpoints.matching import named
-from paramcount.checkpoints.writers.gguf_names import ADDED, gguf_name, gguf_tensors, layout_of, left_out
+from paramcount.checkpoints.matching import expand_names
+from paramcount.checkpoints.writers.gguf_names import ADDED, find_omitted, gguf_name, gguf_tensors, layout_of
 from paramcount.checkpoints.writers.gguf_tables import LAYOUTS as KNOWN
 from paramcount.checkpoints.writers.gguf_tables import NO_TOKEN, ROBERTA
 from paramcount.counting.tensors import TOWERS, Tensor
@@ -34,7 +34,7 @@ def shapes_in(layout: Layout, *, known: bool = False) -> Shapes:
     """What a file of that layout should hold. `known`: with the shapes of the file at hand, not its names alone."""
     held = {name: SimpleNamespace(shape=shape) for name, shape in layout.tensors.items()}
     model = count(layout.config)
-    found = named(gguf_tensors(model.tensors, held if known else list(held), layout.architecture, model))
+    found = expand_names(gguf_tensors(model.tensors, held if known else list(held), layout.architecture, model))
     mtp = any(tensor.part == "mtp" and name in held for name, tensor in found.items())
     return {name: tensor.shape for name, tensor in found.items() if tensor.tied_to is None and (tensor.part != "mtp" or mtp)}
 
@@ -216,9 +216,9 @@ def test_a_file_that_does_not_say_its_architecture_is_read_as_the_usual_one() ->
 
 def test_towers_stand_in_a_file_of_their_own() -> None:
     model = count({"model_type": "gemma3"})
-    assert left_out(model.tensors) == ("vision", "projector")
+    assert find_omitted(model.tensors) == ("vision", "projector")
     assert {tensor.part for tensor in gguf_tensors(model.tensors, (), "gemma3", model)} == {"decoder"}
-    assert left_out(count("llama-3.1-8b").tensors) == ()
+    assert find_omitted(count("llama-3.1-8b").tensors) == ()
 
 
 def test_a_tensor_that_gguf_has_no_name_for_keeps_its_own() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 import paramcount as pc
 from paramcount.api import verify
-from paramcount.checkpoints.checkpoint import Checkpoint, File, Held
-from paramcount.checkpoints.verify import Verification, verified
+from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
+from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.checkpoints.writers.gguf_names import ADDED
 from paramcount.checkpoints.writers.gguf_tables import NO_TOKEN, ROBERTA
 from paramcount.zoo.names import load
@@ -39,7 +39,7 @@ def test_a_file_as_the_converter_lays_it_out_verifies_with_nothing_left_over(nam
     assert found.expected == found.found
     assert (found.format, found.shapes_checked, found.by_shape, found.tensors) == ("gguf", True, 0, len(layout.tensors))
     assert found.size.predicted == found.size.found == found.totals.bytes
-    assert {line.pattern for line in found.lines if line.said.what == "buffer"} >= layout.tensors.keys() & ADDED.keys()
+    assert {line.pattern for line in found.lines if line.finding.what == "buffer"} >= layout.tensors.keys() & ADDED.keys()
     assert any("rows" in remark for remark in found.remarks) == (layout.architecture in NO_TOKEN or layout.config["model_type"] in ROBERTA)
 
 
@@ -73,9 +73,9 @@ def test_a_stored_copy_of_a_tied_table_is_accounted_for_where_it_is_one(tmp_path
     tied = WIDE._replace(tensors=WIDE.tensors | {"output.weight": (64, 256)})
     found = verify(WIDE.config, write(tmp_path / "m.gguf", tied, types="Q4_K", copies={"output.weight": "token_embd.weight"}))
     assert found.ok
-    assert [(line.said.what, line.pattern) for line in found.lines if line.said.what != "buffer"] == [("tied duplicate", "output.weight")]
+    assert [(line.finding.what, line.pattern) for line in found.lines if line.finding.what != "buffer"] == [("tied duplicate", "output.weight")]
     found = verify(WIDE.config, write(tmp_path / "n.gguf", tied, types="Q4_K"))
-    assert [(line.said.finding, line.pattern) for line in found.lines if not line.said.ok] == [("differs", "output.weight")]
+    assert [(line.finding.kind, line.pattern) for line in found.lines if not line.finding.ok] == [("differs", "output.weight")]
 
 
 @pytest.mark.parametrize("name", ["gemma2-gemma2", "gpt2-gpt2", "llama-llama-1"])
@@ -84,7 +84,7 @@ def test_a_stored_copy_is_accounted_for_in_layouts_that_have_none(name: str, tmp
     assert "output.weight" not in layout.tensors
     table = {"output.weight": layout.tensors["token_embd.weight"]}
     found = verify(layout.config, write(tmp_path / "m.gguf", layout._replace(tensors=layout.tensors | table), copies={"output.weight": "token_embd.weight"}))
-    assert (found.ok, [line.said.what for line in found.lines if line.pattern == "output.weight"]) == (True, ["tied duplicate"])
+    assert (found.ok, [line.finding.what for line in found.lines if line.pattern == "output.weight"]) == (True, ["tied duplicate"])
 
 
 def test_what_the_converter_leaves_out_is_said(tmp_path: Path) -> None:
@@ -110,10 +110,10 @@ def test_a_file_of_another_architecture_is_refused_in_one_line(capsys: pytest.Ca
 def held(layout: Layout, tensors: Shapes) -> Verification:
     """What is said of a file with these tensors."""
     file = "m.gguf"
-    holds = {name: Held(file, "F32", shape, 4 * prod(shape)) for name, shape in tensors.items()}
+    holds = {name: FileTensor(file, "F32", shape, 4 * prod(shape)) for name, shape in tensors.items()}
     path = Path(file)
     checkpoint = Checkpoint(path, "gguf", holds, (File(file, path, None),), metadata={"general.architecture": layout.architecture})
-    return verified(load(layout.config), checkpoint)
+    return verify_checkpoint(load(layout.config), checkpoint)
 
 
 def is_damage(case: Damaged, layout: Layout) -> bool:

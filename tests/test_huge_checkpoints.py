@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import paramcount as pc
-from paramcount.checkpoints.opening.locate import opened
+from paramcount.checkpoints.opening.locate import open_checkpoint
 from tests.headers import bytes_of
 from tests.huge import SHARDS, write_deepseek, write_llama
 from tests.running import Runner
@@ -66,7 +66,7 @@ def test_of_a_checkpoint_of_689_gb_a_missing_shard_is_named(deepseek: Path, tmp_
     for path in deepseek.iterdir():
         if "00077" not in path.name:
             (tmp_path / path.name).symlink_to(path)
-    assert any("model-00077-of-00163.safetensors" in fault for fault in opened(tmp_path).faults)
+    assert any("model-00077-of-00163.safetensors" in fault for fault in open_checkpoint(tmp_path).faults)
 
 
 # ---- GGUF: a vocabulary is a long header

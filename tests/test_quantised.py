@@ -16,10 +16,10 @@ import pytest
 import safetensors
 
 from paramcount.api import count
-from paramcount.checkpoints.checkpoint import Checkpoint, Held
-from paramcount.checkpoints.opening.locate import opened
+from paramcount.checkpoints.checkpoint import Checkpoint, FileTensor
+from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.packed.foreign import MARKS
-from paramcount.checkpoints.packed.quantised import Unpacked, unpacked
+from paramcount.checkpoints.packed.quantised import Unpacked, unpack
 from paramcount.counting.quantisation.packing import compute_bytes
 from paramcount.counting.quantisation.scales import SCHEMES, make_scales
 from paramcount.counting.tensors import Tensor
@@ -36,17 +36,17 @@ LINEARS = {Q: (256, 256), K: (64, 256), UP: (512, 256), DOWN: (256, 512)}  # [ou
 
 def checkpoint(tensors: Layer, config: dict[str, Any] | None = None, format: str = "safetensors") -> Checkpoint:
     """A checkpoint of these tensors."""
-    held = {name: Held("model.safetensors", dtype, shape, prod(shape) * BITS[dtype] // 8) for name, (dtype, shape) in tensors.items()}
+    held = {name: FileTensor("model.safetensors", dtype, shape, prod(shape) * BITS[dtype] // 8) for name, (dtype, shape) in tensors.items()}
     return Checkpoint(Path("model.safetensors"), format, held, (), quantization_config=config)
 
 
 def read(tensors: Layer, config: dict[str, Any] | None = None) -> Unpacked:
-    return unpacked(checkpoint(tensors, config))
+    return unpack(checkpoint(tensors, config))
 
 
 def only_names(tensors: Layer, config: dict[str, Any] | None = None) -> Unpacked:
-    held = {name: Held("model.safetensors") for name in tensors}
-    return unpacked(Checkpoint(Path("model.safetensors.index.json"), "safetensors", held, (), quantization_config=config))
+    held = {name: FileTensor("model.safetensors") for name in tensors}
+    return unpack(Checkpoint(Path("model.safetensors.index.json"), "safetensors", held, (), quantization_config=config))
 
 
 def written(tensors: Layer, folder: Path, config: dict[str, Any] | None = None) -> Checkpoint:
@@ -64,7 +64,7 @@ def written(tensors: Layer, folder: Path, config: dict[str, Any] | None = None) 
             given[name] = {"dtype": types[dtype], "shape": shape, "data": bytes(size)}
     library.serialize_file(given, folder / "model.safetensors", {"format": "pt"})
     (folder / "config.json").write_text(json.dumps({"model_type": "llama"} | ({"quantization_config": config} if config else {})), encoding="utf-8")
-    return opened(folder / "model.safetensors")
+    return open_checkpoint(folder / "model.safetensors")
 
 
 # ---- what the libraries write, each layout typed from its source
@@ -156,19 +156,19 @@ WRITERS: list[tuple[Any, dict[str, Any], dict[str, Any] | None, str]] = [
 @pytest.mark.parametrize(("make", "options", "config", "scheme"), WRITERS)
 def test_what_a_library_writes_is_read_as_the_model_it_was_made_of(make: Any, options: Any, config: Any, scheme: str, tmp_path: Path) -> None:
     tensors = layers(make, **options)
-    found = unpacked(written(tensors, tmp_path, config))
+    found = unpack(written(tensors, tmp_path, config))
     assert found.scheme == scheme
     assert shapes(found) == PLAIN
     assert found.faults == ()
-    held = {name for logical in found.tensors.values() for name in logical.held}
+    held = {name for logical in found.tensors.values() for name in logical.file_names}
     assert held == set(tensors)
-    assert set(found.beside) == held - {logical.held[0] for logical in found.tensors.values()}
+    assert set(found.beside) == held - {logical.file_names[0] for logical in found.tensors.values()}
     sizes = {name: prod(shape) * BITS[dtype] // 8 for name, (dtype, shape) in tensors.items()}
     assert found.totals[:3] == (VALUES, sum(prod(shape) for _, shape in tensors.values()), sum(sizes.values()))
     assert found.totals.bits == Fraction(8 * sum(sizes.values()), VALUES)
     for logical in found.tensors.values():
         assert logical.shape is not None
-        assert logical.size(logical.shape) == sum(sizes[name] for name in logical.held)
+        assert logical.size(logical.shape) == sum(sizes[name] for name in logical.file_names)
 
 
 @pytest.mark.parametrize("inputs", [160, 288, 1056])
@@ -194,15 +194,15 @@ def test_a_matrix_of_gpt_2_is_packed_as_inputs_and_outputs_and_stored_the_other_
     held = {f"transformer.h.0.attn.c_attn.{end}": piece for end, piece in gptq(outputs, inputs).items()}
     logical = read(held).tensors["transformer.h.0.attn.c_attn.weight"]
     assert (c_attn.shape, logical.shape) == ((768, 2304), (2304, 768))
-    assert logical.fits(c_attn.shape)
-    assert not logical.fits((768, 768))
+    assert logical.has_shape(c_attn.shape)
+    assert not logical.has_shape((768, 768))
     assert logical.size(c_attn.shape) == logical.size((2304, 768)) == sum(prod(shape) * BITS[dtype] // 8 for dtype, shape in held.values())
 
 
 def test_a_matrix_that_is_not_packed_fits_one_way_round_only() -> None:
     logical = read({"w.weight": ("F16", (8, 4))}).tensors["w.weight"]
-    assert logical.fits((8, 4))
-    assert not logical.fits((4, 8))
+    assert logical.has_shape((8, 4))
+    assert not logical.has_shape((4, 8))
 
 
 def test_what_is_no_matrix_is_not_packed() -> None:
@@ -221,7 +221,7 @@ def test_experts_one_by_one_and_fused_matrices_are_packed_like_any_other() -> No
 # ---- FP8, FP4 and MXFP4
 
 
-def names_of(tensor: Tensor) -> list[str]:
+def iterate_names(tensor: Tensor) -> list[str]:
     axes = [repeat.axis for repeat in tensor.repeats]
     return [tensor.name.format(**dict(zip(axes, map(str, indices)))) for indices in product(*(repeat.indices for repeat in tensor.repeats))]
 
@@ -231,7 +231,7 @@ def released(id: str, method: str, values: str, scale: str, ends: tuple[str, str
     tensors: Layer = {}
     for tensor in count(id).tensors:
         scales = make_scales(tensor, SCHEMES[method])
-        for name in names_of(tensor):
+        for name in iterate_names(tensor):
             if scales is None:
                 tensors.setdefault(name, ("BF16", tensor.shape))
             else:
@@ -249,7 +249,7 @@ def test_the_scales_of_deepseek_v3_are_those_of_its_release() -> None:
     mtp = sum(n for name, n in scales.items() if name.startswith("model.layers.61."))
     assert (len(scales), sum(scales.values()) - mtp, mtp) == (45808, 40838232, 702264)
     assert all(kind == "scale" for kind in found.beside.values())
-    assert found.tensors["model.layers.60.self_attn.kv_a_proj_with_mqa.weight"].held == (
+    assert found.tensors["model.layers.60.self_attn.kv_a_proj_with_mqa.weight"].file_names == (
         "model.layers.60.self_attn.kv_a_proj_with_mqa.weight",
         "model.layers.60.self_attn.kv_a_proj_with_mqa.weight_scale_inv",
     )
@@ -262,7 +262,7 @@ def test_the_size_of_gpt_oss_is_that_of_its_release(id: str, tensors: int, size:
     found = read(held, {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "lm_head"]})
     assert (len(held), found.totals.bytes, found.totals.values) == (tensors, size, count(id).total)
     assert (found.scheme, found.faults) == ("MXFP4", ())
-    declared = {name: tensor.shape for tensor in count(id).tensors for name in names_of(tensor)}
+    declared = {name: tensor.shape for tensor in count(id).tensors for name in iterate_names(tensor)}
     assert shapes(found) == declared
     assert sum(found.tensors[name].size(shape) or 0 for name, shape in declared.items()) == size
 
@@ -287,7 +287,7 @@ def test_a_release_that_packs_linears_alone_has_the_size_that_its_index_says() -
     (package huggingface, TestUnmarshalSafetensorIndex: model.layers.79, q_proj.qweight, model-00009-of-00009)."""
     tensors: Layer = {}
     for tensor in count("llama-3.1-70b").tensors:
-        for name in names_of(tensor) if tensor.role == "parameter" else ():
+        for name in iterate_names(tensor) if tensor.role == "parameter" else ():
             packed = name.startswith("model.layers.") and len(tensor.shape) == 2
             made = awq(*tensor.shape) if packed else {"weight": ("F16", tensor.shape)}
             tensors |= {f"{name.removesuffix('weight')}{end}": held for end, held in made.items()}
@@ -340,8 +340,8 @@ def test_stacked_experts_of_fp8_have_scales_of_their_own() -> None:
 
 def test_gguf_types_stand_for_the_values_that_they_hold() -> None:
     sizes = {"token_embd.weight": ("Q6_K", (512, 256)), "blk.0.attn_q.weight": ("Q4_K", (256, 256)), "blk.0.attn_norm.weight": ("F32", (256,))}
-    held = {name: Held("m.gguf", dtype, shape, prod(shape) // BLOCKS[dtype].values * BLOCKS[dtype].size) for name, (dtype, shape) in sizes.items()}
-    found = unpacked(Checkpoint(Path("m.gguf"), "gguf", held, (), quantization_config={"quant_method": "bitsandbytes"}))
+    held = {name: FileTensor("m.gguf", dtype, shape, prod(shape) // BLOCKS[dtype].values * BLOCKS[dtype].size) for name, (dtype, shape) in sizes.items()}
+    found = unpack(Checkpoint(Path("m.gguf"), "gguf", held, (), quantization_config={"quant_method": "bitsandbytes"}))
     assert shapes(found) == {name: shape for name, (_, shape) in sizes.items()}
     assert found.scheme == "GGUF, mostly Q6_K"
     assert (found.beside, found.faults) == ({}, ())
@@ -352,8 +352,8 @@ def test_gguf_types_stand_for_the_values_that_they_hold() -> None:
 
 
 def test_a_gguf_of_halves_is_not_quantised() -> None:
-    held = {"blk.0.attn_q.weight": Held("m.gguf", "F16", (256, 256), 131072)}
-    assert unpacked(Checkpoint(Path("m.gguf"), "gguf", held, ())).scheme is None
+    held = {"blk.0.attn_q.weight": FileTensor("m.gguf", "F16", (256, 256), 131072)}
+    assert unpack(Checkpoint(Path("m.gguf"), "gguf", held, ())).scheme is None
 
 
 # ---- what is not quantised, and what only an index names
@@ -417,15 +417,15 @@ def test_a_name_alone_that_other_schemes_use_too_puts_nothing_beside() -> None:
 
 
 def test_an_index_that_says_its_size_gives_it() -> None:
-    held = {"model.norm.weight": Held("model.safetensors")}
-    found = unpacked(Checkpoint(Path("model.safetensors.index.json"), "safetensors", held, (), total_size=512))
+    held = {"model.norm.weight": FileTensor("model.safetensors")}
+    found = unpack(Checkpoint(Path("model.safetensors.index.json"), "safetensors", held, (), total_size=512))
     assert found.totals == (None, None, 512, None)
 
 
 def test_a_shard_that_is_missing_leaves_its_tensors_without_a_shape() -> None:
     held = dict(checkpoint(layers(gptq)).tensors)
-    held[f"model.layers.0.{Q}.scales"] = Held("model-00002-of-00002.safetensors")
-    found = unpacked(Checkpoint(Path("model.safetensors.index.json"), "safetensors", held, ()))
+    held[f"model.layers.0.{Q}.scales"] = FileTensor("model-00002-of-00002.safetensors")
+    found = unpack(Checkpoint(Path("model.safetensors.index.json"), "safetensors", held, ()))
     assert shapes(found) == PLAIN | {f"model.layers.0.{Q}.weight": None}
     assert found.tensors[f"model.layers.0.{Q}.weight"].size((256, 256)) is None
 
@@ -463,7 +463,7 @@ def test_every_damage_is_found_and_named(make: Any, config: Any, damage: Any, fa
     tensors |= {f"{AT}{end}": held for end, held in damage.items() if held}
     found = read(tensors, (config or None) if told else None)
     assert found.faults == faults
-    assert {name for logical in found.tensors.values() for name in logical.held} | found.beside.keys() == tensors.keys()
+    assert {name for logical in found.tensors.values() for name in logical.file_names} | found.beside.keys() == tensors.keys()
     gone = "qweight" in damage and damage["qweight"] is None
     gone |= "weight" in damage and damage["weight"] is None
     assert (f"{AT}weight" in found.tensors) == (not gone)
@@ -678,7 +678,7 @@ def test_no_shapes_make_it_fail() -> None:
             continue
         for line in found.faults:
             assert_one_line(line)
-        assert {name for logical in found.tensors.values() for name in logical.held} | found.beside.keys() == tensors.keys()
+        assert {name for logical in found.tensors.values() for name in logical.file_names} | found.beside.keys() == tensors.keys()
         for logical in found.tensors.values():
             assert (logical.size((64, 64)) or 0) >= 0
             if logical.shape is not None and logical.packing is not None:

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from paramcount.checkpoints.checkpoint import Checkpoint, File, Held
-from paramcount.checkpoints.verify import verified
+from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
+from paramcount.checkpoints.verify import verify_checkpoint
 from paramcount.formats.gguf import BLOCKS
 from paramcount.zoo.names import load
 from tests.patterns import expanded
@@ -27,11 +27,11 @@ SIZE = re.compile(r"size = ([\d.]+) ([GM])iB \(([\d.]+) BPW\)")
 PATH = Path("model.gguf")
 
 
-def held_of(dump: dict[str, Any]) -> dict[str, Held]:
-    held: dict[str, Held] = {}
+def held_of(dump: dict[str, Any]) -> dict[str, FileTensor]:
+    held: dict[str, FileTensor] = {}
     for pattern, (shape, dtype) in dump["tensors"].items():
         values, size, _ = BLOCKS[dtype]
-        held |= {name: Held(PATH.name, dtype, tuple(shape), prod(shape) // values * size, 0) for name in expanded(pattern)}
+        held |= {name: FileTensor(PATH.name, dtype, tuple(shape), prod(shape) // values * size, 0) for name in expanded(pattern)}
     return held
 
 
@@ -42,7 +42,7 @@ def test_what_llama_cpp_tells_of_a_release_is_what_its_model_takes(name: str) ->
     assert Counter(tensor.dtype for tensor in held.values()) == dump["types"]
     size = sum(tensor.size or 0 for tensor in held.values())
     checkpoint = Checkpoint(PATH, "gguf", held, (File(PATH.name, PATH, size),), metadata={"general.architecture": dump["architecture"]})
-    found = verified(load(dump["model"]), checkpoint)
+    found = verify_checkpoint(load(dump["model"]), checkpoint)
     assert (found.ok, found.faults, found.by_shape) == (True, (), 0)
     assert found.found == found.expected
     assert (found.size.found, found.size.predicted) == (size, size)

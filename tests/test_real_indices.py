@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from paramcount.checkpoints.opening.locate import opened
-from paramcount.checkpoints.verify import Verification, verified
+from paramcount.checkpoints.opening.locate import open_checkpoint
+from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.errors import ParamcountError
 from paramcount.zoo.names import load
 from tests.headers import write_header
@@ -43,15 +43,15 @@ def checked(entry: dict[str, Any], folder: Path, index: dict[str, Any] | None = 
     if "config" in entry:
         (folder / "config.json").write_text(json.dumps(entry["config"]), encoding="utf-8")
     model = entry["config"] | entry.get("checked_as", {}) if "config" in entry else entry["model"]
-    return verified(load(model), opened(path))
+    return verify_checkpoint(load(model), open_checkpoint(path))
 
 
 def told(found: Verification) -> dict[str, int]:
     """How many tensors speak against a file, by what is said of them, and how many faults do."""
     lines: Counter[str] = Counter()
     for line in found.lines:
-        if not line.said.ok:
-            lines[f"{line.said.finding} {line.said.what}"] += line.tensors
+        if not line.finding.ok:
+            lines[f"{line.finding.kind} {line.finding.what}"] += line.tensors
     return {**lines, **({"fault": len(found.faults)} if found.faults else {})}
 
 
@@ -188,6 +188,6 @@ def test_the_names_of_consolidated_files_are_known(tmp_path: Path) -> None:
     tensors = {f"layers.{i}.{name}.weight": shape for i in range(32) for name, shape in META.items()}
     tensors |= {"tok_embeddings.weight": (32768, 4096), "norm.weight": (4096,), "output.weight": (32768, 4096)}
     path = write_header(tmp_path / "consolidated.json", {name: ("BF16", shape) for name, shape in tensors.items()})
-    found = verified(load("mistral-7b-v0.3"), opened(path))
+    found = verify_checkpoint(load("mistral-7b-v0.3"), open_checkpoint(path))
     assert (found.ok, found.lines, found.by_shape) == (True, (), 0)
     assert found.found == found.expected

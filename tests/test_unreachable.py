@@ -15,7 +15,7 @@ import pytest
 
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
-from paramcount.checkpoints.matching import named
+from paramcount.checkpoints.matching import expand_names
 from paramcount.counting.tensors import list_unreachable
 from paramcount.sizes import Sizes
 from tests.test_config_json import lines
@@ -37,7 +37,7 @@ def name_of(case: dict[str, Any]) -> str:
 def test_total_and_unreachable_are_all_that_the_reference_allocates(case: dict[str, Any]) -> None:
     count = pc.count(case["config"])
     assert count.total + sum(count.unreachable.values()) == case["numel"]
-    tensors = named(tensor for tensor, _ in list_unreachable(count.sizes, count.head))
+    tensors = expand_names(tensor for tensor, _ in list_unreachable(count.sizes, count.head))
     found = {name.removeprefix(case["prefix"]): tensor.parameters // tensor.copies for name, tensor in tensors.items()}
     assert found == case["unreachable"]
     assert set(count.unreachable_reasons) == set(count.unreachable)
@@ -95,9 +95,9 @@ def test_most_models_have_none() -> None:
 def test_a_checkpoint_may_hold_it_in_its_shape() -> None:
     from tests.test_checkpoint_layouts import checked
 
-    shapes = {name: tensor.shape for name, tensor in named(pc.count(BERT).tensors).items()}
+    shapes = {name: tensor.shape for name, tensor in expand_names(pc.count(BERT).tensors).items()}
     assert checked(BERT, shapes | {"cls.predictions.bias": (96,)}).ok
-    assert [line.said.finding for line in checked(BERT, shapes | {"cls.predictions.bias": (97,)}).lines if not line.said.ok] == ["unexpected"]
+    assert [line.finding.kind for line in checked(BERT, shapes | {"cls.predictions.bias": (97,)}).lines if not line.finding.ok] == ["unexpected"]
 
 
 @pytest.mark.parametrize(("tied", "head"), list(itertools.product((True, False), repeat=2)))

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.checkpoints.checkpoint import Checkpoint, File, Held
-from paramcount.checkpoints.opening.locate import opened
-from paramcount.checkpoints.why import Contents, contents_of
+from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
+from paramcount.checkpoints.opening.locate import open_checkpoint
+from paramcount.checkpoints.why import CheckpointExplanation, explain_checkpoint
 from tests.damaging import DAMAGES, a_few
 from tests.gguf_layouts import entries
 from tests.headers import NAMES, Tensors, bytes_of, saved, size_of, spread, write_file, write_header, write_index, write_shards
@@ -41,14 +41,14 @@ with (DATA / "published_totals.csv").open(encoding="utf-8", newline="") as file:
 
 def held(tensors: Tensors, path: Path = Path("model.safetensors"), format: str = "safetensors", **said: Any) -> Checkpoint:
     """A checkpoint of these tensors, as if its header had been read."""
-    known = {name: Held(path.name, dtype, shape, size_of(dtype, shape), 0) for name, (dtype, shape) in tensors.items()}
+    known = {name: FileTensor(path.name, dtype, shape, size_of(dtype, shape), 0) for name, (dtype, shape) in tensors.items()}
     return Checkpoint(path, format, known, (File(path.name, path, None),), **said)
 
 
 def names_alone(tensors: Tensors) -> Checkpoint:
     """The same where only an index is there."""
     path = Path("model.safetensors.index.json")
-    return Checkpoint(path, "safetensors", {name: Held("a.safetensors") for name in tensors}, (File("a.safetensors", Path("a.safetensors"), None),))
+    return Checkpoint(path, "safetensors", {name: FileTensor("a.safetensors") for name in tensors}, (File("a.safetensors", Path("a.safetensors"), None),))
 
 
 def tensors_of(id: str) -> Tensors:
@@ -56,20 +56,20 @@ def tensors_of(id: str) -> Tensors:
 
 
 @cache
-def of_release(id: str) -> Contents:
-    return contents_of(pc.load(id), held(tensors_of(id)))
+def of_release(id: str) -> CheckpointExplanation:
+    return explain_checkpoint(pc.load(id), held(tensors_of(id)))
 
 
-def units(found: Contents) -> dict[str, int]:
+def units(found: CheckpointExplanation) -> dict[str, int]:
     return {cause.name: cause.units for cause in found.account.causes}
 
 
-def sums_up(found: Contents) -> None:
+def sums_up(found: CheckpointExplanation) -> None:
     assert (found.left_over, found.account.base, found.account.count) == (0, "total", sum(found.verification.expected.values()) - left_out(found))
     assert found.values == found.account.value == found.account.count + sum(units(found).values())
 
 
-def left_out(found: Contents) -> int:
+def left_out(found: CheckpointExplanation) -> int:
     return units(found).get("left out by its writer", 0)
 
 
@@ -102,7 +102,7 @@ def test_a_file_and_the_figure_published_of_it_are_explained_in_the_same_words(i
 def test_a_stored_copy_of_a_tied_head_is_one_cause() -> None:
     tensors: Tensors = {**saved("llama-tied").tensors}
     table = tensors["model.embed_tokens.weight"]
-    found = contents_of(pc.load(saved("llama-tied").config), held({**tensors, "lm_head.weight": table}))
+    found = explain_checkpoint(pc.load(saved("llama-tied").config), held({**tensors, "lm_head.weight": table}))
     assert units(found) == {"tied head a second time": prod(table[1])}
     assert found.account.causes[0].items[0].arithmetic == " × ".join(map(str, table[1]))
     assert found.verdict == "exact"
@@ -113,7 +113,7 @@ def test_a_stored_copy_of_a_tied_head_is_one_cause() -> None:
 
 def test_every_header_that_the_reference_saved_is_explained_to_the_last_value() -> None:
     for name in PLAIN:
-        found = contents_of(pc.load(saved(name).config), held(saved(name).tensors))
+        found = explain_checkpoint(pc.load(saved(name).config), held(saved(name).tensors))
         assert (found.verdict, found.values) == ("exact", sum(prod(shape) for _, shape in saved(name).tensors.values())), name
         assert set(units(found)) <= {"buffers"}, name
         sums_up(found)
@@ -132,7 +132,7 @@ def test_every_header_that_the_reference_saved_is_explained_to_the_last_value() 
 )
 def test_what_stands_beside_packed_weights_is_a_cause_for_each_kind(name: str, causes: dict[str, str]) -> None:
     tensors = saved(name).tensors
-    found = contents_of(pc.load(saved(name).config), held(tensors))
+    found = explain_checkpoint(pc.load(saved(name).config), held(tensors))
     assert units(found) == {cause: sum(prod(shape) for held, (_, shape) in tensors.items() if held.endswith(end)) for cause, end in causes.items()}
     beside = sum(units(found).values())
     packed = {held: prod(shape) * (8 if held.endswith("qweight") else 2 if held.endswith("_blocks") else 1) for held, (_, shape) in tensors.items()}
@@ -145,7 +145,7 @@ def test_what_stands_beside_packed_weights_is_a_cause_for_each_kind(name: str, c
 def test_a_converter_that_leaves_tensors_out_or_puts_them_together_leaves_nothing_unexplained() -> None:
     for entry in entries():
         tensors: Tensors = {name: ("F32", shape) for name, shape in entry.tensors.items()}
-        found = contents_of(pc.load(entry.config), held(tensors, Path("model.gguf"), "gguf", metadata={"general.architecture": entry.architecture}))
+        found = explain_checkpoint(pc.load(entry.config), held(tensors, Path("model.gguf"), "gguf", metadata={"general.architecture": entry.architecture}))
         sums_up(found)
         assert found.values == sum(map(prod, entry.tensors.values())), entry.id
 
@@ -154,7 +154,7 @@ def test_towers_in_a_file_of_their_own_are_left_out_by_name() -> None:
     (entry,) = [entry for entry in entries() if entry.config["model_type"] == "llava"]
     tensors: Tensors = {name: ("F32", shape) for name, shape in entry.tensors.items()}
     count = pc.count(entry.config)
-    found = contents_of(pc.load(entry.config), held(tensors, Path("model.gguf"), "gguf", metadata={"general.architecture": entry.architecture}))
+    found = explain_checkpoint(pc.load(entry.config), held(tensors, Path("model.gguf"), "gguf", metadata={"general.architecture": entry.architecture}))
     (cause,) = found.account.causes
     assert (cause.name, cause.units, cause.note) == ("left out by its writer", count.language_model - count.total, "vision, projector")
     assert found.values == count.language_model
@@ -168,7 +168,7 @@ def test_every_damage_is_in_the_sum_and_is_not_accounted_for(damage: str) -> Non
     for name in ("llama-tied", "qwen2_moe", "gpt2"):
         for tensor in a_few(list(saved(name).tensors), 3):
             for damaged in DAMAGES[damage](saved(name).tensors, tensor):
-                found = contents_of(pc.load(saved(name).config), held(damaged.tensors))
+                found = explain_checkpoint(pc.load(saved(name).config), held(damaged.tensors))
                 assert found.values == sum(prod(shape) for _, shape in damaged.tensors.values())
                 assert (found.ok, found.verdict) == (False, "not accounted for")
                 sums_up(found)
@@ -182,7 +182,7 @@ def test_missing_tensors_another_shape_and_strange_ones_are_named() -> None:
     d, layers, positions = c["n_embd"], c["n_layer"], c["n_positions"]
     tensors[f"{prefix}wpe.weight"] = ("F32", (positions // 2, d))
     tensors["strange.thing"] = ("F32", (3, 5))
-    found = contents_of(pc.load(c | {"n_layer": layers + 1}), held(tensors))
+    found = explain_checkpoint(pc.load(c | {"n_layer": layers + 1}), held(tensors))
     layer = sum(prod(shape) for name, (_, shape) in tensors.items() if name.startswith(f"{prefix}h.0."))
     assert units(found) == {"missing tensors": -layer, "tensors of another shape": -positions // 2 * d, "undeclared tensors": 15}
     items = {(cause.name, item.name): (item.units, item.arithmetic) for cause in found.account.causes for item in cause.items}
@@ -197,7 +197,7 @@ def test_missing_tensors_another_shape_and_strange_ones_are_named() -> None:
 
 def test_a_buffer_that_is_missing_is_no_missing_parameter() -> None:
     tensors = {name: tensor for name, tensor in saved("deepseek_v3").tensors.items() if not name.endswith("e_score_correction_bias")}
-    found = contents_of(pc.load(saved("deepseek_v3").config), held(tensors))
+    found = explain_checkpoint(pc.load(saved("deepseek_v3").config), held(tensors))
     assert (units(found), found.values, found.verdict) == ({}, found.account.count, "not accounted for")
 
 
@@ -205,8 +205,8 @@ def test_packed_weights_that_nobody_declared_are_in_the_sum_with_their_scales() 
     tensors: Tensors = {**saved("llama-GPTQ").tensors}
     layer = "model.layers.0.mlp.up_proj."
     strange = {name.replace(layer, "strange."): tensor for name, tensor in tensors.items() if name.startswith(layer)}
-    before = contents_of(pc.load(saved("llama-GPTQ").config), held(tensors))
-    found = contents_of(pc.load(saved("llama-GPTQ").config), held({**tensors, **strange}))
+    before = explain_checkpoint(pc.load(saved("llama-GPTQ").config), held(tensors))
+    found = explain_checkpoint(pc.load(saved("llama-GPTQ").config), held({**tensors, **strange}))
     sums_up(found)
     assert units(found)["undeclared tensors"] == 8 * prod(strange["strange.qweight"][1])
     assert units(found)["GPTQ scales"] - units(before)["GPTQ scales"] == prod(strange["strange.scales"][1])
@@ -217,13 +217,13 @@ def test_a_matrix_the_other_way_round_is_no_cause_but_not_accounted_for() -> Non
     name = next(name for name in tensors if name.endswith("h.0.mlp.c_fc.weight"))
     dtype, (inputs, outputs) = tensors[name]
     assert inputs != outputs
-    found = contents_of(pc.load(saved("gpt2").config), held({**tensors, name: (dtype, (outputs, inputs))}))
+    found = explain_checkpoint(pc.load(saved("gpt2").config), held({**tensors, name: (dtype, (outputs, inputs))}))
     assert (units(found), found.left_over, found.verdict) == ({}, 0, "not accounted for")
 
 
 def test_a_sum_of_too_many_shapes_is_told_by_how_many_tensors_it_has() -> None:
     strange: Tensors = {f"strange.{i}x": ("F32", (i + 1,)) for i in range(60)}
-    found = contents_of(pc.load(saved("gpt2").config), held({**saved("gpt2").tensors, **strange}))
+    found = explain_checkpoint(pc.load(saved("gpt2").config), held({**saved("gpt2").tensors, **strange}))
     assert [item.arithmetic for cause in found.account.causes for item in cause.items] == ["60 tensors"]
 
 
@@ -232,10 +232,10 @@ def test_a_sum_of_too_many_shapes_is_told_by_how_many_tensors_it_has() -> None:
 
 def test_of_names_alone_no_number_of_values_is_told() -> None:
     tensors = tensors_of("gpt-oss-20b")
-    found = contents_of(pc.load("gpt-oss-20b"), names_alone(tensors))
+    found = explain_checkpoint(pc.load("gpt-oss-20b"), names_alone(tensors))
     assert (found.values, found.left_over, found.verdict, found.ok) == (None, None, "names only", True)
     assert (found.account.value, found.unknown) == (20_914_757_184, ("MXFP4 scales",))
-    assert found.stored == []
+    assert found.byte_sums == []
 
 
 def test_an_index_is_explained_as_far_as_its_names_and_its_size_tell(run: Runner, tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_with_a_shard_missing_no_number_of_values_is_told(tmp_path: Path) -> Non
     tensors = saved("qwen2_moe").tensors
     index = write_shards(tmp_path, tensors)
     (tmp_path / "model-00002-of-00003.safetensors").unlink()
-    found = contents_of(pc.load(saved("qwen2_moe").config), opened(index))
+    found = explain_checkpoint(pc.load(saved("qwen2_moe").config), open_checkpoint(index))
     assert (found.values, found.verdict, found.ok) == (None, "not accounted for", False)
 
 
@@ -268,14 +268,16 @@ def test_the_bytes_come_about_as_values_by_their_width_and_headers(tmp_path: Pat
     tensors[f"{prefix}h.0.attn.bias"] = ("F32", (1, 1, c["n_positions"], c["n_positions"]))
     path = write_file(tmp_path / "model.safetensors", tensors)
     model = pc.load(c)
-    found = contents_of(model, opened(path))
+    found = explain_checkpoint(model, open_checkpoint(path))
     masks = c["n_positions"] ** 2
     n, size = found.account.count, path.stat().st_size
     all = 2 * n + 4 * masks
     assert 4 * masks < 2 * n
-    assert found.stored[0] == f"bytes: {n:,} × 2 (BF16) + {masks:,} × 4 (F32) = {all:,}"
-    assert found.stored[1:] == [f"files: {size:,} bytes = values {all:,} + headers {size - all:,}"]
-    assert contents_of(model, opened(write_header(tmp_path / "saved.json", tensors))).stored == found.stored[:1]  # a saved header has no file
+    assert found.byte_sums[0] == f"bytes: {n:,} × 2 (BF16) + {masks:,} × 4 (F32) = {all:,}"
+    assert found.byte_sums[1:] == [f"files: {size:,} bytes = values {all:,} + headers {size - all:,}"]
+    assert (
+        explain_checkpoint(model, open_checkpoint(write_header(tmp_path / "saved.json", tensors))).byte_sums == found.byte_sums[:1]
+    )  # a saved header has no file
 
 
 # ---- the command

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from paramcount.formats.files import FileState
 
 
-class Held(NamedTuple):
+class FileTensor(NamedTuple):
     """A tensor as a file holds it. Of a tensor that only an index names, the name alone is known."""
 
     file: str  # the name of its file, as an index writes it
@@ -38,7 +38,7 @@ class Checkpoint:
 
     path: Path  # as it was named
     format: str  # safetensors | gguf | pytorch
-    tensors: Mapping[str, Held]
+    tensors: Mapping[str, FileTensor]
     files: tuple[File, ...]
     faults: tuple[str, ...] = ()  # how the files contradict each other or an index, a line each
     remarks: tuple[str, ...] = ()  # what is no fault and must be said: which files were taken, where one was named
@@ -47,14 +47,14 @@ class Checkpoint:
     quantization_config: Mapping[str, Any] | None = None  # as config.json or quantize_config.json beside it says
 
     @cached_property
-    def whole(self) -> bool:
+    def has_all_shapes(self) -> bool:
         """Whether every tensor's shape is known."""
         return all(held.shape is not None for held in self.tensors.values())
 
     @cached_property
-    def only_names(self) -> bool:
+    def has_only_names(self) -> bool:
         """Whether no tensor's shape is known: an index says no more than names."""
-        return not self.whole and all(held.shape is None for held in self.tensors.values())
+        return not self.has_all_shapes and all(held.shape is None for held in self.tensors.values())
 
 
 class Type(NamedTuple):
@@ -66,7 +66,7 @@ class Type(NamedTuple):
     bytes: int
 
 
-def types_of(checkpoint: Checkpoint) -> tuple[Type, ...]:
+def sum_dtypes(checkpoint: Checkpoint) -> tuple[Type, ...]:
     """What is stored in each type, the most bytes first."""
     found: dict[str, list[int]] = {}
     for held in checkpoint.tensors.values():

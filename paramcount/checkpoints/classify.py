@@ -29,10 +29,10 @@ MASKS = ("attn.bias", "attention.bias", "attn.attention.bias")  # causal masks t
 
 
 @lru_cache(4096)
-def class_of(name: str, shape: tuple[int, ...] | None) -> str:
+def classify_tensor(name: str, shape: tuple[int, ...] | None) -> str:
     """What such a tensor is: one of WORDS, or unknown.
 
-    >>> class_of("h.{}.attn.bias", (1, 1, 1024, 1024)), class_of("model.layers.{}.self_attn.q_proj.lora_A.weight", (8, 4096))
+    >>> classify_tensor("h.{}.attn.bias", (1, 1, 1024, 1024)), classify_tensor("model.layers.{}.self_attn.q_proj.lora_A.weight", (8, 4096))
     ('buffer', 'adapter')
     """
     if name in ADDED:

@@ -9,15 +9,15 @@ from fractions import Fraction
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
-from paramcount.checkpoints.checkpoint import Checkpoint, Type, types_of
-from paramcount.checkpoints.classify import class_of
-from paramcount.checkpoints.folding import folded
-from paramcount.checkpoints.identify import Nearest, recognised
-from paramcount.checkpoints.matching import shares
-from paramcount.checkpoints.name_meanings import Meanings, meanings
-from paramcount.checkpoints.opening.sampling import same_values
-from paramcount.checkpoints.packed.quantised import Unpacked, as_decimal, unpacked
-from paramcount.checkpoints.verify import Compared
+from paramcount.checkpoints.checkpoint import Checkpoint, Type, sum_dtypes
+from paramcount.checkpoints.classify import classify_tensor
+from paramcount.checkpoints.folding import fold_names
+from paramcount.checkpoints.identify import Nearest, identify
+from paramcount.checkpoints.matching import split_by_component
+from paramcount.checkpoints.name_meanings import Meanings, read_meanings
+from paramcount.checkpoints.opening.sampling import have_same_samples
+from paramcount.checkpoints.packed.quantised import Unpacked, as_decimal, unpack
+from paramcount.checkpoints.verify import Comparison
 from paramcount.counting.count import COMPONENTS, SCHEMA_VERSION
 from paramcount.counting.tensors import locate_component
 
@@ -91,24 +91,24 @@ class StoredCount:
         }
 
 
-def stored(checkpoint: Checkpoint) -> StoredCount:
+def summarize_checkpoint(checkpoint: Checkpoint) -> StoredCount:
     """What an opened checkpoint stores."""
-    content = unpacked(checkpoint)
-    told = meanings({name: logical.shape for name, logical in content.tensors.items()})
-    found = recognised(checkpoint, content, told)
-    copies = copies_in(checkpoint, content, told)
-    what = declared(found.compared) if found.compared else dict(told.what) | {copy.name: DUPLICATE for copy in copies if copy.same}
+    content = unpack(checkpoint)
+    told = read_meanings({name: logical.shape for name, logical in content.tensors.items()})
+    found = identify(checkpoint, content, told)
+    copies = find_copies(checkpoint, content, told)
+    what = classify_declared(found.compared) if found.compared else dict(told.what) | {copy.name: DUPLICATE for copy in copies if copy.same}
     known = {name: prod(logical.shape) for name, logical in content.tensors.items() if logical.shape is not None}
-    components, beside = summed(what, known, content, checkpoint)
+    components, beside = sum_components(what, known, content, checkpoint)
     if found.verification and len(known) in (0, len(content.tensors)):  # which knows of fused tensors how much is of which component
         components, beside = dict(found.verification.found), found.verification.beside
-    patterns = patterns_of(checkpoint, content, what, known)
+    patterns = build_patterns(checkpoint, content, what, known)
     return StoredCount(
         path=str(checkpoint.path),
         format=checkpoint.format,
         files=len(checkpoint.files),
         tensors=len(checkpoint.tensors),
-        whole=checkpoint.whole,
+        whole=checkpoint.has_all_shapes,
         total=sum(components.values()) if known or not content.tensors else None,
         components=components if known or not content.tensors else {},
         by="declaration" if found.verification else "names",
@@ -120,25 +120,27 @@ def stored(checkpoint: Checkpoint) -> StoredCount:
         elements=content.totals.elements,
         bytes=content.totals.bytes,
         bits=content.totals.bits,
-        types=types_of(checkpoint),
+        types=sum_dtypes(checkpoint),
         stacks=told.stacks,
         experts=told.experts,
         copies=copies,
         faults=(*checkpoint.faults, *content.faults),
         remarks=(*(found.verification or checkpoint).remarks, *remarks(len(known), content, found.ids, patterns)),
         patterns=patterns,
-        shapes=shapes_of(what, content),
+        shapes=count_shapes(what, content),
     )
 
 
-def declared(found: Compared) -> dict[str, str]:
+def classify_declared(found: Comparison) -> dict[str, str]:
     """What the declaration says of every tensor: its component, of a fused one the first, or what it is beside the parameters."""
     tensors = dict(found.matches.there) | dict(found.matches.by_shape)
-    components = {tensor: locate_component(tensor.part, shares(tensor)[0][0])[0] for tensor in tensors.values()}
-    return {name: said.what if (said := found.said.get(name)) else components[tensors[name]] for name in found.content.tensors}
+    components = {tensor: locate_component(tensor.part, split_by_component(tensor)[0][0])[0] for tensor in tensors.values()}
+    return {name: said.what if (said := found.findings.get(name)) else components[tensors[name]] for name in found.content.tensors}
 
 
-def summed(what: Mapping[str, str], known: Mapping[str, int], content: Unpacked, checkpoint: Checkpoint) -> tuple[dict[str, int], dict[str, int | None]]:
+def sum_components(
+    what: Mapping[str, str], known: Mapping[str, int], content: Unpacked, checkpoint: Checkpoint
+) -> tuple[dict[str, int], dict[str, int | None]]:
     """Learned values of each component, and values beside them, by what they are."""
     components, beside = dict.fromkeys(COMPONENTS, 0), Counter[str]()
     for name, n in known.items():
@@ -153,26 +155,26 @@ def summed(what: Mapping[str, str], known: Mapping[str, int], content: Unpacked,
     return components, dict(beside)
 
 
-def copies_in(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> tuple[Copy, ...]:
+def find_copies(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> tuple[Copy, ...]:
     """Tables and heads of the token table's shape, each with whether it is a copy of it."""
     tables = [name for name in told.tables if (shape := content.tensors[name].shape) and len(shape) == 2][:MOST_TABLES]
     if not tables:
         return ()
     first, *others = tables
     shape = content.tensors[first].shape or ()
-    return tuple(Copy(name, first, same(checkpoint, content, name, first), prod(shape)) for name in others if content.tensors[name].shape == shape)
+    return tuple(Copy(name, first, are_copies(checkpoint, content, name, first), prod(shape)) for name in others if content.tensors[name].shape == shape)
 
 
-def same(checkpoint: Checkpoint, content: Unpacked, a: str, b: str) -> bool | None:
+def are_copies(checkpoint: Checkpoint, content: Unpacked, a: str, b: str) -> bool | None:
     """Whether samples of two tensors are equal; None where nobody can tell."""
-    one, other = content.tensors[a].held, content.tensors[b].held
+    one, other = content.tensors[a].file_names, content.tensors[b].file_names
     if any(checkpoint.tensors[x].dtype != checkpoint.tensors[y].dtype for x, y in zip(one, other)) or len(one) != len(other):
         return None
-    found = [same_values(checkpoint, x, y) for x, y in zip(one, other)]
+    found = [have_same_samples(checkpoint, x, y) for x, y in zip(one, other)]
     return False if False in found else None if None in found else True
 
 
-def shapes_of(what: Mapping[str, str], content: Unpacked) -> dict[str, Counter[tuple[int, ...]]]:
+def count_shapes(what: Mapping[str, str], content: Unpacked) -> dict[str, Counter[tuple[int, ...]]]:
     """How many tensors of each shape each component has."""
     found: dict[str, Counter[tuple[int, ...]]] = {}
     for name, logical in content.tensors.items():
@@ -181,21 +183,21 @@ def shapes_of(what: Mapping[str, str], content: Unpacked) -> dict[str, Counter[t
     return found
 
 
-def patterns_of(checkpoint: Checkpoint, content: Unpacked, what: Mapping[str, str], known: Mapping[str, int]) -> tuple[Pattern, ...]:
+def build_patterns(checkpoint: Checkpoint, content: Unpacked, what: Mapping[str, str], known: Mapping[str, int]) -> tuple[Pattern, ...]:
     """Every tensor of the files, those together that are stored alike and differ in indices alone."""
-    values = {logical.held[0]: name for name, logical in content.tensors.items()}
+    values = {logical.file_names[0]: name for name, logical in content.tensors.items()}
     alike: dict[tuple[str, str | None, tuple[int, ...] | None], list[str]] = {}
     for name, held in checkpoint.tensors.items():
         thing = what[values[name]] if name in values else content.beside[name]
         alike.setdefault((thing, held.dtype, held.shape), []).append(name)
     return tuple(
-        Pattern(pattern, thing, dtype, shape, len(names), learned((values[name] for name in names if name in values), thing, known))
+        Pattern(pattern, thing, dtype, shape, len(names), count_parameters((values[name] for name in names if name in values), thing, known))
         for (thing, dtype, shape), all_names in alike.items()
-        for pattern, names in folded(all_names)
+        for pattern, names in fold_names(all_names)
     )
 
 
-def learned(names: Iterable[str], what: str, known: Mapping[str, int]) -> int | None:
+def count_parameters(names: Iterable[str], what: str, known: Mapping[str, int]) -> int | None:
     """Parameters behind tensors, which are `what`."""
     if what not in COMPONENTS:
         return 0
@@ -208,6 +210,6 @@ def remarks(known: int, content: Unpacked, ids: Sequence[str], patterns: Iterabl
     lines, all = [], len(content.tensors)
     if known < all:
         lines.append(f"of {f'{all - known:,} of {all:,}' if known else 'all'} tensors the shape is not known: they are not counted")
-    if not ids and (n := sum(pattern.tensors for pattern in patterns if class_of(pattern.pattern, pattern.shape) == "adapter")):
+    if not ids and (n := sum(pattern.tensors for pattern in patterns if classify_tensor(pattern.pattern, pattern.shape) == "adapter")):
         lines.append(f"{n:,} tensors are an adapter's: they change the weights of a model that is not here")
     return lines

@@ -18,29 +18,29 @@ Indices: TypeAlias = tuple[int, ...]
 Block: TypeAlias = tuple[Indices, ...]  # a set of indices in each place: every combination of them
 
 
-def key(name: str) -> str:
+def strip_indices(name: str) -> str:
     """A name without its indices.
 
-    >>> key("model.layers.3.mlp.experts.17.w1.weight"), key("model.layers.{layer}.mlp.experts.{expert}.w1.weight")
+    >>> strip_indices("model.layers.3.mlp.experts.17.w1.weight"), strip_indices("model.layers.{layer}.mlp.experts.{expert}.w1.weight")
     ('model.layers.{}.mlp.experts.{}.w1.weight', 'model.layers.{}.mlp.experts.{}.w1.weight')
     """
     return VARYING.sub("{}", name)
 
 
-def folded(names: Iterable[str]) -> list[tuple[str, list[str]]]:
+def fold_names(names: Iterable[str]) -> list[tuple[str, list[str]]]:
     """Patterns and the names that each stands for, exactly those: names that differ in indices alone, which are whole words between dots.
 
     Patterns come in the order of the first name of their kind, the names of one in the order of their indices. A brace that is part of
     a name is written twice.
 
-    >>> [pattern for pattern, _ in folded(f"h.{layer}.{name}" for layer in (0, 1, 2, 4) for name in ("ln_1.weight", "ln_1.bias"))]
+    >>> [pattern for pattern, _ in fold_names(f"h.{layer}.{name}" for layer in (0, 1, 2, 4) for name in ("ln_1.weight", "ln_1.bias"))]
     ['h.{0-2,4}.ln_1.weight', 'h.{0-2,4}.ln_1.bias']
-    >>> folded(["h.0.e.0.w", "h.0.e.1.w", "h.1.e.0.w"])
+    >>> fold_names(["h.0.e.0.w", "h.0.e.1.w", "h.1.e.0.w"])
     [('h.0.e.{0-1}.w', ['h.0.e.0.w', 'h.0.e.1.w']), ('h.1.e.0.w', ['h.1.e.0.w'])]
     """
     kinds: dict[tuple[str, ...], Indices | dict[Indices, None]] = {}  # a single place stands as it is: hostile names have one each
     for name in names:
-        words, indices = parted(name)
+        words, indices = split_name(name)
         places = kinds.setdefault(words, indices)
         if isinstance(places, dict):
             places[indices] = None
@@ -49,16 +49,16 @@ def folded(names: Iterable[str]) -> list[tuple[str, list[str]]]:
     found = []
     for words, places in kinds.items():
         if isinstance(places, dict):
-            found += [(written(words, block), [filled(words, place) for place in product(*block)]) for block in blocks(list(places))]
+            found += [(format_pattern(words, block), [fill_pattern(words, place) for place in product(*block)]) for block in group_indices(list(places))]
         else:
-            found.append((written(words, [(index,) for index in places]), [filled(words, places)]))
+            found.append((format_pattern(words, [(index,) for index in places]), [fill_pattern(words, places)]))
     return found
 
 
-def parted(name: str) -> tuple[tuple[str, ...], Indices]:
+def split_name(name: str) -> tuple[tuple[str, ...], Indices]:
     """What stands between the indices of a name, and the indices.
 
-    >>> parted("h.11.attn.c_attn.weight"), parted("h.011.w")
+    >>> split_name("h.11.attn.c_attn.weight"), split_name("h.011.w")
     ((('h.', '.attn.c_attn.weight'), (11,)), (('h.011.w',), ()))
     """
     if len(name) > LONGEST_NAME:
@@ -69,21 +69,21 @@ def parted(name: str) -> tuple[tuple[str, ...], Indices]:
     return tuple(pieces[::2]), tuple(map(int, pieces[1::2]))
 
 
-def filled(words: Sequence[str], indices: Sequence[int]) -> str:
+def fill_pattern(words: Sequence[str], indices: Sequence[int]) -> str:
     return words[0] + "".join([f"{index}{word}" for index, word in zip(indices, words[1:])])
 
 
-def written(words: Sequence[str], block: Sequence[Indices]) -> str:
+def format_pattern(words: Sequence[str], block: Sequence[Indices]) -> str:
     """A pattern: a single index as it is, several in braces."""
     safe = [word.replace("{", "{{").replace("}", "}}") for word in words]
     sets = ["{" + ",".join(format_ranges(join_ranges((i, 1) for i in indices), "-")) + "}" if len(indices) > 1 else f"{indices[0]}" for indices in block]
     return safe[0] + "".join([f"{indices}{word}" for indices, word in zip(sets, safe[1:])])
 
 
-def blocks(places: Sequence[Indices]) -> list[Block]:
+def group_indices(places: Sequence[Indices]) -> list[Block]:
     """Places as few blocks that hold each of them once: of the first indices, those that go on alike stand together.
 
-    >>> blocks([(0, 5), (0, 6), (1, 5), (1, 6), (2, 5)])
+    >>> group_indices([(0, 5), (0, 6), (1, 5), (1, 6), (2, 5)])
     [((0, 1), (5, 6)), ((2,), (5,))]
     """
     if len(places) == 1:
@@ -94,4 +94,4 @@ def blocks(places: Sequence[Indices]) -> list[Block]:
     alike: dict[tuple[Indices, ...], list[int]] = {}
     for first, rest in behind.items():
         alike.setdefault(tuple(rest), []).append(first)
-    return [(tuple(firsts), *block) for rest, firsts in alike.items() for block in blocks(rest)]
+    return [(tuple(firsts), *block) for rest, firsts in alike.items() for block in group_indices(rest)]

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from paramcount import zoo
 from paramcount.checkpoints.checkpoint import Checkpoint
-from paramcount.checkpoints.name_meanings import Meanings, meanings
+from paramcount.checkpoints.name_meanings import Meanings, read_meanings
 from paramcount.checkpoints.packed.quantised import Unpacked
-from paramcount.checkpoints.verify import Compared, Verification, compared, verification
+from paramcount.checkpoints.verify import Comparison, Verification, build_verification, compare_tensors
 from paramcount.errors import ParamcountError
 from paramcount.zoo import count_model
 
@@ -30,21 +30,21 @@ class Nearest(NamedTuple):
     differing: int  # tensors that are missing, strange or of another shape
 
 
-class Recognised(NamedTuple):
+class Identification(NamedTuple):
     """What the zoo says of a checkpoint."""
 
     ids: tuple[str, ...]  # of all models whose declaration it holds
-    compared: Compared | None  # with the first of them
+    compared: Comparison | None  # with the first of them
     verification: Verification | None  # of the same
     nearest: Nearest | None  # where there are none
 
 
-def recognised(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Recognised:
+def identify(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Identification:
     """The models of the zoo that a checkpoint holds, or the one that it nearly holds."""
-    tried: list[tuple[zoo.Model, Compared]] = []
+    tried: list[tuple[zoo.Model, Comparison]] = []
     ids: list[str] = []
     first, nearest = None, None
-    for id in candidates(checkpoint, content, told):
+    for id in find_candidates(checkpoint, content, told):
         model = zoo.entry(id)
         if len(content.tensors) > STRANGE * sum(tensor.copies for tensor in count_model(model).tensors):
             continue
@@ -53,53 +53,53 @@ def recognised(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Rec
         if found is None:
             continue
         tried.append((model, found))
-        differing = sum(not said.ok for said in found.said.values())
+        differing = sum(not said.ok for said in found.findings.values())
         if not differing:
             ids.append(id)
             first = first or (model, found)
         elif differing * NEAR <= len(checkpoint.tensors) and (nearest is None or differing < nearest.differing):
             nearest = Nearest(id, differing)
     if first:
-        return Recognised(tuple(ids), first[1], verification(*first), None)
-    return Recognised((), None, None, nearest)
+        return Identification(tuple(ids), first[1], build_verification(*first), None)
+    return Identification((), None, None, nearest)
 
 
-def zoo_models(checkpoint: Checkpoint, content: Unpacked) -> tuple[str, ...]:
+def find_zoo_models(checkpoint: Checkpoint, content: Unpacked) -> tuple[str, ...]:
     """Ids of the models of the zoo that a checkpoint holds. `content`: the same without its packing."""
     if len(content.tensors) > MOST_TENSORS:
         return ()
-    return recognised(checkpoint, content, meanings({name: logical.shape for name, logical in content.tensors.items()})).ids
+    return identify(checkpoint, content, read_meanings({name: logical.shape for name, logical in content.tensors.items()})).ids
 
 
-def _compared(model: zoo.Model, checkpoint: Checkpoint, content: Unpacked) -> Compared | None:
+def _compared(model: zoo.Model, checkpoint: Checkpoint, content: Unpacked) -> Comparison | None:
     try:
-        return compared(model, checkpoint, content)
+        return compare_tensors(model, checkpoint, content)
     except ParamcountError:  # a GGUF file of another architecture
         return None
 
 
-def candidates(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Iterator[str]:
+def find_candidates(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Iterator[str]:
     """Ids of the models whose token table and number of layers the checkpoint has, and that are about as large."""
     shapes = [logical.shape for logical in content.tensors.values() if logical.shape]
     tables, values = {frozenset(shape) for shape in shapes if len(shape) == 2}, sum(map(prod, shapes))
     layers = {*told.stacks.values(), sum(told.stacks.values())}
-    for id, row in rows():
+    for id, row in read_rows():
         if row["n_layers"] not in layers:
             continue
         table = row["vocab_size"] * row["d_model"]
         if not shapes:
             if checkpoint.total_size in [width * (row["total"] + buffers) for width in WIDTHS for buffers in (0, row["buffers"])]:
                 yield id
-        elif {row["vocab_size"], row["d_model"]} in tables and fits(values, row["language_model"], row["total"] + row["mtp"] + 2 * table):
+        elif {row["vocab_size"], row["d_model"]} in tables and fit_groups(values, row["language_model"], row["total"] + row["mtp"] + 2 * table):
             yield id
 
 
-def fits(values: int, least: int, most: int) -> bool:
+def fit_groups(values: int, least: int, most: int) -> bool:
     """Whether a file is about as large as a model: some of its tensors may be missing, buffers and masks may stand beside them."""
     return 4 * least <= 5 * values and 4 * values <= 5 * most
 
 
-def rows() -> Iterator[tuple[str, Mapping[str, int]]]:
+def read_rows() -> Iterator[tuple[str, Mapping[str, int]]]:
     """The counts and sizes of every model of the zoo."""
     with (zoo.CONFIGS / TABLE).open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):

@@ -14,9 +14,9 @@ from math import prod
 from typing import NamedTuple
 
 from paramcount.checkpoints.checkpoint import Checkpoint
-from paramcount.checkpoints.folding import key
+from paramcount.checkpoints.folding import strip_indices
 from paramcount.checkpoints.matching import Matches
-from paramcount.checkpoints.packed.configs import said_of
+from paramcount.checkpoints.packed.configs import read_quantization
 from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.counting.quantisation.configs import QuantizationScheme
 from paramcount.counting.quantisation.packing import FP8_BLOCK, Packing, compute_bytes
@@ -38,7 +38,7 @@ class Apart(NamedTuple):
     width: Fraction  # bytes of each, where they are
 
 
-def promise(matches: Matches, content: Unpacked, checkpoint: Checkpoint) -> str:
+def explain_total_size(matches: Matches, content: Unpacked, checkpoint: Checkpoint) -> str:
     """How an index's total_size is the bytes of its tensors, or why nobody can tell; nothing where it says none.
 
     Raises: ParamcountError where no types of the values give it.
@@ -46,13 +46,13 @@ def promise(matches: Matches, content: Unpacked, checkpoint: Checkpoint) -> str:
     total = checkpoint.total_size
     if total is None:
         return ""
-    held, said = content.tensors, said_of(checkpoint)
-    packed = {name: tensor for name, tensor in matches.there.items() if len(held[name].held) > 1}
-    plain = of_each(tensor for name, tensor in matches.there.items() if name not in packed)
-    more = {name: values_of(name, packed) for name in matches.unexpected}
+    held, said = content.tensors, read_quantization(checkpoint)
+    packed = {name: tensor for name, tensor in matches.there.items() if len(held[name].file_names) > 1}
+    plain = count_copies(tensor for name, tensor in matches.there.items() if name not in packed)
+    more = {name: count_values(name, packed) for name in matches.unexpected}
     values = sum(n * prod(tensor.shape) for tensor, n in plain) + sum(filter(None, more.values()))
     unknown = sum(n is None for n in more.values())
-    kept = Counter((tensor.shape, tuple([part.rpartition(".")[2] for part in held[name].held])) for name, tensor in packed.items())
+    kept = Counter((tensor.shape, tuple([part.rpartition(".")[2] for part in held[name].file_names])) for name, tensor in packed.items())
     sizes = list(dict.fromkeys(packed_sizes(kept, said)))
     if unknown or None in sizes:
         if total < values + min((size for size in sizes if size), default=0):
@@ -61,13 +61,13 @@ def promise(matches: Matches, content: Unpacked, checkpoint: Checkpoint) -> str:
         of = f"of {unknown:,} tensors nobody knows the shape" if unknown else f"nothing tells how {', '.join(formats)} is packed"
         return f"total_size {total:,} was not compared: {of}"
     for size in sizes:
-        for width, apart in ways(plain):
+        for width, apart in enumerate_widths(plain):
             if (size or 0) + values * width + sum(n * (other - width) for n, other in apart) == total:
-                return f"total_size {total:,} is {told(size or 0, values, width, apart)}"
+                return f"total_size {total:,} is {describe(size or 0, values, width, apart)}"
     raise ParamcountError(f"total_size {total:,} is no size of {values:,} values{' beside packed ones' if packed else ''}", expected="1, 2, 4 or 8 bytes each")
 
 
-def of_each(tensors: Iterable[Tensor]) -> list[tuple[Tensor, int]]:
+def count_copies(tensors: Iterable[Tensor]) -> list[tuple[Tensor, int]]:
     """Declared tensors, each once, and how many copies of it there are."""
     copies: dict[int, list[Tensor]] = {}
     for tensor in tensors:
@@ -75,18 +75,18 @@ def of_each(tensors: Iterable[Tensor]) -> list[tuple[Tensor, int]]:
     return [(alike[0], len(alike)) for alike in copies.values()]
 
 
-def values_of(name: str, packed: Mapping[str, Tensor]) -> int | None:
+def count_values(name: str, packed: Mapping[str, Tensor]) -> int | None:
     """How many values a tensor holds that nobody declared; None where its name does not tell."""
     weight = packed.get(f"{name.removesuffix('.bias')}.weight") if name.endswith(".bias") else None
     return 1 if name.endswith(SCALAR) else weight.shape[-2] if weight and len(weight.shape) > 1 else None
 
 
-def ways(plain: Sequence[tuple[Tensor, int]]) -> Iterator[tuple[int, tuple[Apart, ...]]]:
+def enumerate_widths(plain: Sequence[tuple[Tensor, int]]) -> Iterator[tuple[int, tuple[Apart, ...]]]:
     """The bytes of a value, and which of them are of another type: the simplest way first."""
     counted: Counter[str] = Counter()
-    mixers = tuple({key(tensor.name).rpartition(".")[0] + "." for tensor, _ in plain if tensor.component.startswith("mixer")})
+    mixers = tuple({strip_indices(tensor.name).rpartition(".")[0] + "." for tensor, _ in plain if tensor.component.startswith("mixer")})
     for tensor, n in plain:
-        counted[kind_of(tensor, mixers)] += n * prod(tensor.shape)
+        counted[format_of_name(tensor, mixers)] += n * prod(tensor.shape)
     masks, others = counted.pop("masks", 0), sorted({n for kind, n in counted.items() if kind})[-MOST_APART:]
     for n in range(len(others) + 1):
         for chosen in combinations(others, n):
@@ -97,19 +97,19 @@ def ways(plain: Sequence[tuple[Tensor, int]]) -> Iterator[tuple[int, tuple[Apart
                     yield from ((width, (*apart, Apart(masks, other))) for other in (BIT, Fraction(1)))
 
 
-def kind_of(tensor: Tensor, mixers: tuple[str, ...]) -> str:
+def format_of_name(tensor: Tensor, mixers: tuple[str, ...]) -> str:
     """Which tensors have its type, where that may be another than the matrices'; nothing of those. `mixers`: modules of state-space layers,
     whose vectors may differ from each other.
     """
     if tensor.role != "parameter":
         return "masks" if tensor.role == "legacy_buffer" and len(tensor.shape) == 4 else "buffers"
-    if len(tensor.shape) == 1 and key(tensor.name).startswith(mixers):
-        return key(tensor.name)
+    if len(tensor.shape) == 1 and strip_indices(tensor.name).startswith(mixers):
+        return strip_indices(tensor.name)
     component = tensor.component.partition(".")[0]
     return component if component in ("norm", "router") else ""
 
 
-def told(packed: int, values: int, width: int, apart: Iterable[Apart]) -> str:
+def describe(packed: int, values: int, width: int, apart: Iterable[Apart]) -> str:
     """The sum, for people."""
     rest = values - sum(n for n, _ in apart)
     parts = [f"packed weights of {packed:,} bytes"] * bool(packed) + [f"{rest:,} values of {width} bytes"]

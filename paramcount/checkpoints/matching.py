@@ -12,9 +12,9 @@ from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
-    from paramcount.checkpoints.packed.quantised import Logical
+    from paramcount.checkpoints.packed.quantised import LogicalTensor
 
-Names: TypeAlias = "Mapping[str, Logical]"
+Names: TypeAlias = "Mapping[str, LogicalTensor]"
 MOST_DECLARED = 1_000_000  # twice what any file may hold
 
 
@@ -30,11 +30,11 @@ class Matches:
     by_shape: Mapping[str, Tensor] = field(default_factory=dict)  # names of the file that nobody declared, each with a tensor of its shape
 
 
-def named(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
+def expand_names(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
     """Every tensor by its name in the file.
 
     >>> from paramcount.api import count
-    >>> len(named(count("deepseek-v3").tensors))
+    >>> len(expand_names(count("deepseek-v3").tensors))
     46244
 
     Raises: ParamcountError where there are more than any checkpoint may hold.
@@ -44,13 +44,13 @@ def named(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
         raise ParamcountError(f"declares {n:,} tensors", expected=f"at most {MOST_DECLARED:,}")
     found: dict[str, Tensor] = {}
     for tensor in tensors:
-        for name in names_of(tensor):
+        for name in iterate_names(tensor):
             if name not in found or (found[name].tied_to and not tensor.tied_to):  # what is declared twice is tied but once
                 found[name] = tensor
     return found
 
 
-def names_of(tensor: Tensor) -> Iterator[str]:
+def iterate_names(tensor: Tensor) -> Iterator[str]:
     """Its name in each layer and expert."""
     axes = [repeat.axis for repeat in tensor.repeats]
     for indices in product(*(repeat.indices for repeat in tensor.repeats)):
@@ -60,7 +60,7 @@ def names_of(tensor: Tensor) -> Iterator[str]:
         yield name
 
 
-def matched(declared: Mapping[str, Tensor], held: Names, not_saved: tuple[str, ...] = ()) -> Matches:
+def match_tensors(declared: Mapping[str, Tensor], held: Names, not_saved: tuple[str, ...] = ()) -> Matches:
     """The declared tensors against the file's. `not_saved`: as of `Sizes`."""
     there: dict[str, Tensor] = {}
     misshapen: dict[str, Tensor] = {}
@@ -68,20 +68,20 @@ def matched(declared: Mapping[str, Tensor], held: Names, not_saved: tuple[str, .
     for name, tensor in declared.items():
         if name not in held:
             lacking[name] = tensor
-        elif held[name].shape is None or held[name].fits(tensor.shape):
+        elif held[name].shape is None or held[name].has_shape(tensor.shape):
             there[name] = tensor
         else:
             misshapen[name] = tensor
     unexpected = tuple(name for name in held if name not in declared)
     mtp = any(tensor.part == "mtp" for tensor in (*there.values(), *misshapen.values()))
-    absent = {name: tensor for name, tensor in lacking.items() if may_be_absent(tensor, mtp, not_saved)}
+    absent = {name: tensor for name, tensor in lacking.items() if is_optional(tensor, mtp, not_saved)}
     missing = {name: tensor for name, tensor in lacking.items() if name not in absent}
     if len(missing) > len(there) + len(misshapen):
         return _by_shape(Matches(there, misshapen, missing, absent, unexpected), held)
     return Matches(there, misshapen, missing, absent, unexpected)
 
 
-def may_be_absent(tensor: Tensor, mtp: bool, not_saved: tuple[str, ...] = ()) -> bool:
+def is_optional(tensor: Tensor, mtp: bool, not_saved: tuple[str, ...] = ()) -> bool:
     """Whether a file may do without a tensor. `mtp`: it holds some of the MTP layers."""
     return tensor.tied_to is not None or tensor.role == "legacy_buffer" or (tensor.part == "mtp" and not mtp) or tensor.name.endswith(not_saved)
 
@@ -107,11 +107,11 @@ def is_counted(tensor: Tensor) -> bool:
     return tensor.role == "parameter" and tensor.tied_to is None and tensor.part != "mtp"
 
 
-def shares(tensor: Tensor) -> Sequence[tuple[str, int]]:
+def split_by_component(tensor: Tensor) -> Sequence[tuple[str, int]]:
     """What one copy of a tensor holds of each component.
 
     >>> from paramcount.api import count
-    >>> shares(next(t for t in count("gpt2-small").tensors if t.name.endswith("c_attn.weight")))
+    >>> split_by_component(next(t for t in count("gpt2-small").tensors if t.name.endswith("c_attn.weight")))
     [('qkv.q', 589824), ('qkv.k', 589824), ('qkv.v', 589824)]
     """
     n = tensor.elements // tensor.copies
@@ -121,7 +121,7 @@ def shares(tensor: Tensor) -> Sequence[tuple[str, int]]:
     return [(component, n // width * part) for component, part in tensor.splits]
 
 
-def renamed(matches: Matches, held: Names) -> dict[str, str]:
+def find_renamed(matches: Matches, held: Names) -> dict[str, str]:
     """{unexpected name: the missing one whose shape it has}, where no other has it."""
     wanted = Counter(tensor.shape for tensor in matches.missing.values())
     offered = Counter(held[name].shape for name in matches.unexpected)

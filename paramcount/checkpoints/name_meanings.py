@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from paramcount.checkpoints.folding import parted
+from paramcount.checkpoints.folding import split_name
 
 MOST_WORDS = 24  # of a name that are looked at
 LAST_WORDS = 3  # layer_norm1.0.weight
@@ -123,15 +123,15 @@ class Meanings(NamedTuple):
     experts: int  # in a layer, at most
 
 
-def meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
+def read_meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
     """What all tensors of a checkpoint are by their names. `shapes`: of each, where it is known.
 
-    >>> found = meanings({"wte.weight": (9, 4), "h.0.attn.bias": (1, 1, 6, 6), "h.0.mlp.c_fc.weight": (4, 16), "h.1.mlp.c_fc.weight": (4, 16)})
+    >>> found = read_meanings({"wte.weight": (9, 4), "h.0.attn.bias": (1, 1, 6, 6), "h.0.mlp.c_fc.weight": (4, 16), "h.1.mlp.c_fc.weight": (4, 16)})
     >>> list(found.what.values()), found.tables, found.stacks
     (['embedding', 'legacy buffer', 'mlp', 'mlp'], ('wte.weight',), {'h': 2})
     """
-    read = {name: parted(name) for name in shapes}
-    predicting = {(words[0], indices[0]) for words, indices in read.values() if indices and marks("#".join(words))[0]}
+    read = {name: split_name(name) for name in shapes}
+    predicting = {(words[0], indices[0]) for words, indices in read.values() if indices and find_mtp_marks("#".join(words))[0]}
     what: dict[str, str] = {}
     untold = []
     stacks: dict[str, dict[int, None]] = {}
@@ -139,10 +139,10 @@ def meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
     stacked = 0
     for name, (words, indices) in read.items():
         kind, shape = "#".join(words), shapes[name]
-        if marks(kind)[1] or (indices and (words[0], indices[0]) in predicting):
+        if find_mtp_marks(kind)[1] or (indices and (words[0], indices[0]) in predicting):
             what[name] = MTP_LAYER
             continue
-        found = meaning(kind)
+        found = find_meaning(kind)
         if found == "legacy_buffer" and name.endswith(".bias") and shape is not None and len(shape) < MASK_AXES:
             found = None
         if found is None:
@@ -159,21 +159,21 @@ def meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
 
 
 @lru_cache(maxsize=KNOWN_NAMES)
-def marks(kind: str) -> tuple[bool, bool]:
+def find_mtp_marks(kind: str) -> tuple[bool, bool]:
     """Whether a name tells that its layer is an MTP layer, and whether it tells so of itself."""
     words = set(kind.split("."))
     return bool(words & MTP_MARKS), bool(words & MTP_PLACES)
 
 
 @lru_cache(maxsize=KNOWN_NAMES)
-def meaning(kind: str) -> str | None:
+def find_meaning(kind: str) -> str | None:
     """What a tensor is by its name, its indices written #: a component, `buffer` or `legacy_buffer`; None where the name does not tell.
 
-    >>> meaning("h.#.attn.c_attn.weight"), meaning("blk.#.ffn_up_exps.weight"), meaning("h.#.attn.bias"), meaning("a.b")
+    >>> find_meaning("h.#.attn.c_attn.weight"), find_meaning("blk.#.ffn_up_exps.weight"), find_meaning("h.#.attn.bias"), find_meaning("a.b")
     ('qkv', 'experts', 'legacy_buffer', None)
     """
     words = ("^", *kind.split(".")[: MOST_WORDS - 1])
-    phrases, beginnings, ends = phrase_book()
+    phrases, beginnings, ends = parse_phrases()
     found = [rank for at, word in enumerate(words) for rank, others in phrases.get(word, ()) if words[at + 1 : at + 1 + len(others)] == others]
     for word in words[-LAST_WORDS:]:
         if word.startswith(tuple(beginnings)) or word.endswith(tuple(ends)):
@@ -183,7 +183,7 @@ def meaning(kind: str) -> str | None:
 
 
 @cache
-def phrase_book() -> tuple[dict[str, list[tuple[int, tuple[str, ...]]]], dict[str, int], dict[str, int]]:
+def parse_phrases() -> tuple[dict[str, list[tuple[int, tuple[str, ...]]]], dict[str, int], dict[str, int]]:
     """{first word: [(row, the words behind it)]}, {beginning of a word: row}, {its end: row}."""
     phrases: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
     beginnings, ends = {}, {}

@@ -29,7 +29,7 @@ def table(found: StoredCount) -> Table:
     if found.total is None:
         rows = [[name, n] for name in (*COMPONENTS, *sorted({*tensors} - {*COMPONENTS})) if (n := tensors[name])]
         columns[1] = Column("tensors", "tensors")
-        return Table(columns, rows, found.to_dict(), above=[headline(found)], below=below(found))
+        return Table(columns, rows, found.to_dict(), above=[headline(found)], below=check_shard_name(found))
     shapes = {name: arithmetic(found.shapes.get(name, {}), n) for name, n in found.components.items()}
     rows = [[name, tensors[name], n, share(n, found.total), shapes[name]] for name, n in found.components.items() if n]
     columns += [
@@ -37,7 +37,7 @@ def table(found: StoredCount) -> Table:
         Column("share", "share", only="people"),
         Column("shapes", "shapes", right=False, only="people"),
     ]
-    return Table(columns, rows, found.to_dict(), above=[headline(found)], below=below(found), headings=False, wraps=True)
+    return Table(columns, rows, found.to_dict(), above=[headline(found)], below=check_shard_name(found), headings=False, wraps=True)
 
 
 def by_tensor(found: StoredCount, *, full: bool) -> Table:
@@ -80,12 +80,12 @@ def arithmetic(shapes: Mapping[tuple[int, ...], int], n: int) -> str:
     return " + ".join([*terms, *([f"{len(ordered) - MOST_SHAPES:,} more shapes"] if len(ordered) > MOST_SHAPES else [])])
 
 
-def below(found: StoredCount) -> list[str]:
+def check_shard_name(found: StoredCount) -> list[str]:
     """How it is stored, what stands beside the parameters, and what speaks against the files."""
     lines = [" · ".join([*amounts(found), *structure(found)])]
     if found.beside:
         lines.append(beside(found.beside))
-    lines += [told(copy) for copy in found.copies]
+    lines += [describe(copy) for copy in found.copies]
     if found.by == "names" or found.total is None:
         untold = f"; of {found.untold:,} tensor{'s' if found.untold > 1 else ''} they tell none: other" if found.untold else ""
         lines.append(f"components by the names of the tensors{untold}")
@@ -118,7 +118,7 @@ def structure(found: StoredCount) -> list[str]:
     return [*([f"layers: {', '.join(stacks)}"] if stacks else []), *([f"{found.experts:,} experts"] if found.experts else [])]
 
 
-def told(copy: Copy) -> str:
+def describe(copy: Copy) -> str:
     """Whether a head is a copy of the table, as people read it."""
     name, of = make_printable(copy.name, 60), make_printable(copy.of, 60)
     if copy.same is None:

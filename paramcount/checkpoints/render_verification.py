@@ -19,7 +19,7 @@ def table(found: Verification, others: Sequence[str] = (), format: str = "json")
     """A row per component: expected, found, difference; below it every tensor that is not simply there. `others`: models that the
     checkpoint holds instead. Data for JSON, which may be as long as the header, is made for no other format."""
     counts = {name: (n, found.found[name]) for name, n in found.expected.items() if n or found.found[name]}
-    if strange := sum(line.values or 0 for line in found.lines if line.said.finding in ("unexpected", "differs")):
+    if strange := sum(line.values or 0 for line in found.lines if line.finding.kind in ("unexpected", "differs")):
         counts["not declared"] = (0, strange)
     counts["total"] = (sum(n for n, _ in counts.values()), sum(n for _, n in counts.values()))
     rows = [[name, expected, held, held - expected] for name, (expected, held) in counts.items()]
@@ -46,7 +46,11 @@ def rows(found: Verification) -> Table:
     names = ("finding", "what", "pattern", "tensors", "declared", "held", "expected", "found", "note")
     components = [["component", name, None, None, None, None, n, found.found[name], None] for name, n in found.expected.items()]
     tensors = [
-        [line.said.finding, line.said.what, line.pattern, line.tensors, shape(line.said.declared), shape(line.said.held), None, line.values, line.said.note]
+        [
+            *(line.finding.kind, line.finding.what, line.pattern, line.tensors),
+            *(shape(line.finding.declared_shape), shape(line.finding.file_shape)),
+            *(None, line.values, line.finding.note),
+        ]
         for line in found.lines
     ]
     faults = [["fault", fault, *[None] * (len(names) - 2)] for fault in found.faults]
@@ -55,30 +59,30 @@ def rows(found: Verification) -> Table:
 
 def headline(found: Verification) -> str:
     files = f"{found.files:,} files, " if found.files > 1 else ""
-    against = len(found.faults) + sum(not line.said.ok for line in found.lines)
+    against = len(found.faults) + sum(not line.finding.ok for line in found.lines)
     verdict = f"everything is accounted for{' by name' if found.only_names else ''}" if found.ok else f"{against:,} finding{'s' if against > 1 else ''}"
     return f"{found.name} in {make_printable(found.path)}: {files}{found.tensors:,} tensors   {verdict}"
 
 
 def lines(found: Verification, most: int = MOST_LINES, where: str = "--json") -> list[str]:
     """What speaks against the file, a line each. `where` all of it is said."""
-    against = [line for line in found.lines if not line.said.ok]
+    against = [line for line in found.lines if not line.finding.ok]
     n = len(found.faults) + len(against)
     shown = n if n <= most + 1 else most
-    told_all = [*found.faults[:shown], *map(told, against[: max(0, shown - len(found.faults))])]
+    told_all = [*found.faults[:shown], *map(describe, against[: max(0, shown - len(found.faults))])]
     return told_all if shown == n else [*told_all, f"… and {n - shown:,} more: {where} has all of them"]
 
 
-def told(line: Line) -> str:
+def describe(line: Line) -> str:
     """A line of tensors as people read it."""
-    said, times, pattern = line.said, f"{line.tensors:,} × " if line.tensors > 1 else "", make_printable(line.pattern)
+    said, times, pattern = line.finding, f"{line.tensors:,} × " if line.tensors > 1 else "", make_printable(line.pattern)
     what = said.what.replace("_", " ")
-    match said.finding:
+    match said.kind:
         case "wrong shape":
-            return f"wrong shape: {pattern} {times}{shape(said.held)}, declared {shape(said.declared)} ({what})"
+            return f"wrong shape: {pattern} {times}{shape(said.file_shape)}, declared {shape(said.declared_shape)} ({what})"
         case "missing":
-            return f"missing: {pattern} {times}{shape(said.declared)} ({what})"
-    return f"{said.finding}: {pattern} {times}{shape(said.held)} ({what}){f': {make_printable(said.note)}' if said.note else ''}"
+            return f"missing: {pattern} {times}{shape(said.declared_shape)} ({what})"
+    return f"{said.kind}: {pattern} {times}{shape(said.file_shape)} ({what}){f': {make_printable(said.note)}' if said.note else ''}"
 
 
 def notes(found: Verification) -> list[str]:
@@ -86,14 +90,14 @@ def notes(found: Verification) -> list[str]:
     found_lines = []
     if found.beside:
         found_lines.append(beside(found.beside))
-    noted = [line for line in found.lines if line.said.ok and line.said.note][:MOST_LINES]
-    found_lines += [f"{make_printable(line.pattern)}: {line.said.what} {make_printable(line.said.note)}" for line in noted]
+    noted = [line for line in found.lines if line.finding.ok and line.finding.note][:MOST_LINES]
+    found_lines += [f"{make_printable(line.pattern)}: {line.finding.what} {make_printable(line.finding.note)}" for line in noted]
     if not found.shapes_checked:
         found_lines.append("shapes were not checked: " + ("only names are known" if found.only_names else "of some tensors only the name is known"))
-    return [*found_lines, *stored(found), *found.remarks]
+    return [*found_lines, *summarize_checkpoint(found), *found.remarks]
 
 
-def stored(found: Verification) -> list[str]:
+def summarize_checkpoint(found: Verification) -> list[str]:
     """How the values are stored, and the size predicted and found."""
     told = []
     totals, size = found.totals, found.size

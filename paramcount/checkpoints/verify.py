@@ -9,12 +9,12 @@ from math import prod
 from typing import Any, NamedTuple
 
 from paramcount.checkpoints.checkpoint import Checkpoint
-from paramcount.checkpoints.findings import Finding, Line, findings, lines_of, sums
-from paramcount.checkpoints.folding import key
-from paramcount.checkpoints.index_sizes import promise
-from paramcount.checkpoints.matching import Matches, is_counted, matched, named, shares
-from paramcount.checkpoints.packed.quantised import Totals, Unpacked, unpacked
-from paramcount.checkpoints.writers.layouts import laid_out
+from paramcount.checkpoints.findings import Finding, Line, collect_findings, fold_findings, sum_values
+from paramcount.checkpoints.folding import strip_indices
+from paramcount.checkpoints.index_sizes import explain_total_size
+from paramcount.checkpoints.matching import Matches, expand_names, is_counted, match_tensors, split_by_component
+from paramcount.checkpoints.packed.quantised import Totals, Unpacked, unpack
+from paramcount.checkpoints.writers.layouts import apply_layout
 from paramcount.counting.count import COMPONENTS, SCHEMA_VERSION, Count
 from paramcount.counting.tensors import Tensor, locate_component
 from paramcount.errors import ParamcountError, make_printable
@@ -53,17 +53,17 @@ class Verification:
     @property
     def ok(self) -> bool:
         """Whether everything is accounted for."""
-        return not self.faults and all(line.said.ok for line in self.lines)
+        return not self.faults and all(line.finding.ok for line in self.lines)
 
     @property
     def beside(self) -> dict[str, int | None]:
         """Values beside the parameters that are accounted for, by what they are."""
-        return sums(line for line in self.lines if line.said.ok)
+        return sum_values(line for line in self.lines if line.finding.ok)
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data for JSON."""
         plain = ("id", "name", "path", "format", "ok", "files", "tensors", "scheme", "shapes_checked", "only_names", "by_shape", "beside", "faults", "remarks")
-        lines = [line.said._asdict() | {"pattern": line.pattern, "tensors": line.tensors, "values": line.values, "ok": line.said.ok} for line in self.lines]
+        lines = [line.to_dict() for line in self.lines]
         counts = {"expected": dict(self.expected), "found": dict(self.found)}
         totals = {f"{name}_total": sum(components.values()) for name, components in counts.items()}
         sizes = {"size": self.size._asdict(), "totals": self.totals.to_dict()}
@@ -71,7 +71,7 @@ class Verification:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """A model's declaration beside what a checkpoint holds, tensor by tensor."""
 
     checkpoint: Checkpoint
@@ -79,38 +79,38 @@ class Compared:
     content: Unpacked
     tensors: Sequence[Tensor]  # as the checkpoint's writer names and shapes them
     matches: Matches
-    said: Mapping[str, Finding]  # of names that are not simply there
+    findings: Mapping[str, Finding]  # of names that are not simply there
     remarks: tuple[str, ...]
 
 
-def compared(model: Model, checkpoint: Checkpoint, content: Unpacked | None = None) -> Compared:
+def compare_tensors(model: Model, checkpoint: Checkpoint, content: Unpacked | None = None) -> Comparison:
     """A loaded model and an opened checkpoint, each tensor matched. `content`: the checkpoint without its packing, where that is known."""
-    count, content = count_model(model), content or unpacked(checkpoint)
-    tensors, remarks = written(checkpoint, content, count)
+    count, content = count_model(model), content or unpack(checkpoint)
+    tensors, remarks = format_pattern(checkpoint, content, count)
     try:
-        declared = named(tensors)
+        declared = expand_names(tensors)
     except ParamcountError as error:
         raise error.at(make_printable(model.id)) from None
-    matches = matched(declared, content.tensors, count.sizes.not_saved)
+    matches = match_tensors(declared, content.tensors, count.sizes.not_saved)
     remarks += [f"{make_printable(name)} is not there: the reference works it out anew" for name in matches.absent if name.endswith(count.sizes.not_saved)]
-    return Compared(checkpoint, count, content, tensors, matches, findings(matches, checkpoint, content, count), tuple(remarks))
+    return Comparison(checkpoint, count, content, tensors, matches, collect_findings(matches, checkpoint, content, count), tuple(remarks))
 
 
-def verified(model: Model, checkpoint: Checkpoint) -> Verification:
+def verify_checkpoint(model: Model, checkpoint: Checkpoint) -> Verification:
     """A loaded model against an opened checkpoint."""
-    return verification(model, compared(model, checkpoint))
+    return build_verification(model, compare_tensors(model, checkpoint))
 
 
-def verification(model: Model, found: Compared) -> Verification:
+def build_verification(model: Model, found: Comparison) -> Verification:
     """What is to be said of a model beside a checkpoint."""
     checkpoint, content, matches = found.checkpoint, found.content, found.matches
-    size = Size(predicted(found), held_bytes(checkpoint))
+    size = Size(predict_bytes(found), count_bytes(checkpoint))
     faults, remarks = [*checkpoint.faults, *content.faults], [*found.remarks]
     if matches.by_shape:
         remarks.append(f"the names are strange: {len(matches.by_shape):,} tensors were matched by their shape alone")
-    if checkpoint.only_names:
+    if checkpoint.has_only_names:
         try:
-            remarks.append(promise(matches, content, checkpoint))
+            remarks.append(explain_total_size(matches, content, checkpoint))
         except ParamcountError as error:
             faults.append(str(error))
     return Verification(
@@ -120,27 +120,27 @@ def verification(model: Model, found: Compared) -> Verification:
         format=checkpoint.format,
         files=len(checkpoint.files),
         tensors=len(checkpoint.tensors),
-        expected=expected_of(found.tensors),
-        found=found_of(found),
-        lines=lines_of(found.said),
+        expected=sum_declared(found.tensors),
+        found=sum_found(found),
+        lines=fold_findings(found.findings),
         faults=tuple(faults),
         remarks=(*checkpoint.remarks, *filter(None, remarks)),
         size=size,
         totals=content.totals,
         scheme=content.scheme,
-        shapes_checked=checkpoint.whole,
-        only_names=checkpoint.only_names,
+        shapes_checked=checkpoint.has_all_shapes,
+        only_names=checkpoint.has_only_names,
         by_shape=len(matches.by_shape),
     )
 
 
-def written(checkpoint: Checkpoint, content: Unpacked, count: Count) -> tuple[Sequence[Tensor], list[str]]:
+def format_pattern(checkpoint: Checkpoint, content: Unpacked, count: Count) -> tuple[Sequence[Tensor], list[str]]:
     """The declared tensors as this checkpoint's writer names and shapes them, and what is to be said of it."""
     if checkpoint.format != "gguf":
-        return laid_out(count.tensors, content.tensors, count.sizes.transposable)
-    from paramcount.checkpoints.writers.gguf_names import gguf_tensors, left_out, rows_left_out
+        return apply_layout(count.tensors, content.tensors, count.sizes.transposable)
+    from paramcount.checkpoints.writers.gguf_names import find_omitted, gguf_tensors, rows_left_out
 
-    parts = left_out(count.tensors)
+    parts = find_omitted(count.tensors)
     remarks = [f"{', '.join(parts)}: in an mmproj file of its own, not checked"] if parts else []
     try:
         tensors = gguf_tensors(count.tensors, content.tensors, checkpoint.metadata.get("general.architecture"), count)
@@ -149,25 +149,25 @@ def written(checkpoint: Checkpoint, content: Unpacked, count: Count) -> tuple[Se
     return tensors, remarks + rows_left_out(count.tensors, tensors)
 
 
-def expected_of(tensors: Sequence[Tensor]) -> dict[str, int]:
+def sum_declared(tensors: Sequence[Tensor]) -> dict[str, int]:
     """Parameters that the declaration has of each component."""
     found = dict.fromkeys(COMPONENTS, 0)
     for tensor in tensors:
         if is_counted(tensor):
-            for component, n in shares(tensor):
+            for component, n in split_by_component(tensor):
                 found[locate_component(tensor.part, component)[0]] += n * tensor.copies
     return found
 
 
-def found_of(found: Compared) -> dict[str, int]:
+def sum_found(found: Comparison) -> dict[str, int]:
     """Parameters that the files hold of each component; where no shape is known, those of the tensors that are named."""
     sums = dict.fromkeys(COMPONENTS, 0)
-    matches, held, only_names = found.matches, found.content.tensors, found.checkpoint.only_names
+    matches, held, only_names = found.matches, found.content.tensors, found.checkpoint.has_only_names
     there = {**matches.there, **matches.by_shape}
     copies = Counter(tensor for name, tensor in there.items() if only_names or held[name].shape is not None)
     for tensor, times in copies.items():
         if is_counted(tensor):
-            for component, n in shares(tensor):
+            for component, n in split_by_component(tensor):
                 sums[locate_component(tensor.part, component)[0]] += n * times
     for name, tensor in matches.misshapen.items():
         if is_counted(tensor):
@@ -175,22 +175,22 @@ def found_of(found: Compared) -> dict[str, int]:
     return sums
 
 
-def predicted(found: Compared) -> int | None:
+def predict_bytes(found: Comparison) -> int | None:
     """Bytes of what is declared and not left out, each tensor packed as the file packs it, else as it packs its like; and of what else the
     file may hold."""
     matches, held = found.matches, found.content.tensors
     sizes = [held[name].size(tensor.shape) for tensors in (matches.there, matches.misshapen, matches.by_shape) for name, tensor in tensors.items()]
-    sizes += [held[name].size(shape) for name in matches.unexpected if found.said[name].ok and (shape := held[name].shape) is not None]
+    sizes += [held[name].size(shape) for name in matches.unexpected if found.findings[name].ok and (shape := held[name].shape) is not None]
     if matches.missing:
-        like = {key(name): logical for name, logical in held.items()}
+        like = {strip_indices(name): logical for name, logical in held.items()}
         usual = max(like.values(), key=lambda logical: prod(logical.shape or ()), default=None)
         for name, tensor in matches.missing.items():
-            kept = like.get(key(name)) or usual
+            kept = like.get(strip_indices(name)) or usual
             sizes.append(kept.size(tensor.shape) if kept else None)
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def held_bytes(checkpoint: Checkpoint) -> int | None:
+def count_bytes(checkpoint: Checkpoint) -> int | None:
     """Bytes of all values: as the headers say, else as an index does."""
     sizes = [held.size for held in checkpoint.tensors.values()]
     return checkpoint.total_size if None in sizes else sum(size or 0 for size in sizes)

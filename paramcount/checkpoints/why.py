@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
-from paramcount.checkpoints.checkpoint import Checkpoint, Type, types_of
+from paramcount.checkpoints.checkpoint import Checkpoint, Type, sum_dtypes
 from paramcount.checkpoints.findings import BIAS_OF_PACKED
-from paramcount.checkpoints.folding import parted
+from paramcount.checkpoints.folding import split_name
 from paramcount.checkpoints.matching import is_counted
-from paramcount.checkpoints.verify import Compared, Verification, compared, expected_of, verification
+from paramcount.checkpoints.verify import Comparison, Verification, build_verification, compare_tensors, sum_declared
 from paramcount.counting.arithmetic import format_arithmetic, format_sum
 from paramcount.counting.tensors import Tensor, locate_component
 from paramcount.explaining.causes import Cause, Item, mtp_name
@@ -51,7 +51,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Contents:
+class CheckpointExplanation:
     """What a checkpoint holds, as a model's total and what else."""
 
     id: str
@@ -75,12 +75,12 @@ class Contents:
         return self.verification.ok and not self.left_over
 
     @property
-    def stored(self) -> list[str]:
+    def byte_sums(self) -> list[str]:
         """How the bytes of the values, and of the files, come about."""
         bytes = sum(type.bytes for type in self.types)
         if not self.types or self.values is None:
             return []
-        found = [f"bytes: {' + '.join(map(width, self.types))} = {bytes:,}"]
+        found = [f"bytes: {' + '.join(map(describe_dtype, self.types))} = {bytes:,}"]
         return [*found, f"files: {self.size:,} bytes = values {bytes:,} + headers {self.size - bytes:,}"] if self.size is not None else found
 
     @property
@@ -96,10 +96,10 @@ class Contents:
         return said | own | {"bytes": self.verification.size.found} | checked
 
 
-def width(type: Type) -> str:
+def describe_dtype(type: Type) -> str:
     """The bytes of one type: how many values by how many each, or so many blocks.
 
-    >>> width(Type("BF16", 1, 4096, 8192)), width(Type("Q4_K", 1, 4096, 2304)), width(Type("F4", 1, 4096, 2048))
+    >>> describe_dtype(Type("BF16", 1, 4096, 8192)), describe_dtype(Type("Q4_K", 1, 4096, 2304)), describe_dtype(Type("F4", 1, 4096, 2048))
     ('4,096 × 2 (BF16)', '16 × 144 (blocks of Q4_K)', '2,048 (F4)')
     """
     block = BLOCKS.get(type.dtype)
@@ -110,77 +110,77 @@ def width(type: Type) -> str:
     return f"{type.bytes:,} ({type.dtype})"
 
 
-def contents_of(model: Model, checkpoint: Checkpoint) -> Contents:
+def explain_checkpoint(model: Model, checkpoint: Checkpoint) -> CheckpointExplanation:
     """Why a checkpoint holds as many values as it does: a model's total and what the file leaves out or holds besides, tensor by tensor.
 
     Units: values, each of those behind the packing of a quantised file, its scales and what else stands beside them as stored.
     """
-    found = compared(model, checkpoint)
-    parts = list(parts_of(found))
-    causes = (*left_out(found), *made(found, parts))
+    found = compare_tensors(model, checkpoint)
+    parts = list(iterate_parts(found))
+    causes = (*find_omitted(found), *build_causes(found, parts))
     total = found.count.total
     account = Account("total", total, causes, total + sum(cause.units for cause in causes), "exact")
-    unknown = dict.fromkeys(called(found, part.cause) for part in parts if part.shape is None)
+    unknown = dict.fromkeys(name_cause(found, part.cause) for part in parts if part.shape is None)
     sizes = [file.size for file in checkpoint.files]
-    return Contents(
+    return CheckpointExplanation(
         id=model.id,
         name=model.name,
         path=str(checkpoint.path),
-        values=values_of(found),
+        values=count_values(found),
         account=account,
         unknown=tuple(unknown),
-        types=types_of(checkpoint),
+        types=sum_dtypes(checkpoint),
         size=None if None in sizes else sum(size or 0 for size in sizes),
-        verification=verification(model, found),
+        verification=build_verification(model, found),
     )
 
 
-def values_of(found: Compared) -> int | None:
+def count_values(found: Comparison) -> int | None:
     """All values of the file; None where of some tensors only the names are known."""
     shapes = [logical.shape for logical in found.content.tensors.values()]
     shapes += [found.checkpoint.tensors[name].shape for name in found.content.beside]
     return None if None in shapes else sum(prod(shape or ()) for shape in shapes)
 
 
-def left_out(found: Compared) -> Iterator[Cause]:
+def find_omitted(found: Comparison) -> Iterator[Cause]:
     """What files of this kind never hold: towers in a file of their own, a head that nobody reads there."""
-    written, declared = expected_of(found.tensors), found.count.components
+    written, declared = sum_declared(found.tensors), found.count.components
     items = []
     for name in declared:
         if written[name] != declared[name]:
             partly = f"{written[name]:,} − {declared[name]:,}"
             items.append(Item(name, written[name] - declared[name], partly if written[name] else format_arithmetic(found.count)[name]))
     if items:
-        yield cause_of(LEFT_OUT, LEFT_OUT, items)
+        yield build_cause(LEFT_OUT, LEFT_OUT, items)
 
 
-def parts_of(found: Compared) -> Iterator[Part]:
+def iterate_parts(found: Comparison) -> Iterator[Part]:
     """Every tensor that the total does not explain, in the order of the declaration."""
     matches, held = found.matches, found.content.tensors
     for name, tensor in matches.missing.items():
         if is_counted(tensor):
             yield Part(MISSING, locate_component(tensor.part, tensor.component)[0], -1, name, tensor.shape)
-    packed = {other: name for name, logical in held.items() for other in logical.held[1:]}
+    packed = {other: name for name, logical in held.items() for other in logical.file_names[1:]}
     declared = {**matches.there, **matches.misshapen, **matches.by_shape}
     for name, tensor in declared.items():
         shape = held[name].shape
         if not is_counted(tensor):
-            yield Part(*of_uncounted(tensor), 1, name, tensor.shape if shape is None else shape)
+            yield Part(*classify_uncounted(tensor), 1, name, tensor.shape if shape is None else shape)
         elif name in matches.misshapen:
             yield Part(MISSHAPEN, "as the file has them", 1, name, shape)
             yield Part(MISSHAPEN, "as declared", -1, name, tensor.shape)
-        for other in held[name].held[1:]:
-            yield of_packing(found, name, other, tensor)
+        for other in held[name].file_names[1:]:
+            yield classify_packing(found, name, other, tensor)
     for name in found.content.beside:
         if packed.get(name) not in declared:
-            yield of_packing(found, packed.get(name), name, None)
+            yield classify_packing(found, packed.get(name), name, None)
     for name in matches.unexpected:
-        said = found.said[name]
+        said = found.findings[name]
         cause = BESIDE.get(said.what, TOWERS) if said.ok else UNDECLARED
         yield Part(cause, said.what if cause in LISTED else "", 1, name, held[name].shape)
 
 
-def of_uncounted(tensor: Tensor) -> tuple[str, str]:
+def classify_uncounted(tensor: Tensor) -> tuple[str, str]:
     """The cause, and the item of it, that a declared tensor is which no total counts."""
     if tensor.part == "mtp":
         return MTP, "copies of table and head" if tensor.tied_to else "own tensors" if tensor.role == "parameter" else "buffers"
@@ -189,13 +189,13 @@ def of_uncounted(tensor: Tensor) -> tuple[str, str]:
     return LEGACY if tensor.role == "legacy_buffer" else BUFFERS, ""
 
 
-def of_packing(found: Compared, name: str | None, other: str, tensor: Tensor | None) -> Part:
+def classify_packing(found: Comparison, name: str | None, other: str, tensor: Tensor | None) -> Part:
     """What stands beside packed values."""
     cause = BESIDE[found.content.beside[other]]
     return Part(cause, "MTP layers" if tensor and tensor.part == "mtp" else "main layers", 1, other, found.checkpoint.tensors[other].shape)
 
 
-def made(found: Compared, parts: Sequence[Part]) -> Iterator[Cause]:
+def build_causes(found: Comparison, parts: Sequence[Part]) -> Iterator[Cause]:
     """The causes that the parts are."""
     causes: dict[str, dict[tuple[str, int], list[Part]]] = {}
     for part in parts:
@@ -204,23 +204,23 @@ def made(found: Compared, parts: Sequence[Part]) -> Iterator[Cause]:
     for cause in sorted(causes, key=ORDER.index):
         items = []
         for (name, sign), alike in sorted(causes[cause].items(), key=lambda item: ITEMS.index(item[0][0]) if item[0][0] in ITEMS else len(ITEMS)):
-            items.append(Item(name, sign * sum(prod(part.shape or ()) for part in alike), sum_of(alike)))
+            items.append(Item(name, sign * sum(prod(part.shape or ()) for part in alike), format_parts(alike)))
         if sum(item.units for item in items):
-            yield cause_of(cause, called(found, cause), items)
+            yield build_cause(cause, name_cause(found, cause), items)
 
 
-def cause_of(cause: str, name: str, items: Sequence[Item]) -> Cause:
+def build_cause(cause: str, name: str, items: Sequence[Item]) -> Cause:
     """A cause of these items. `name`: how it is called here."""
     note = ", ".join(item.name for item in items) if cause in LISTED else ""
     return Cause(name, sum(item.units for item in items), note, tuple(item if len(items) > 1 else item._replace(name="") for item in items))
 
 
-def called(found: Compared, cause: str) -> str:
+def name_cause(found: Comparison, cause: str) -> str:
     """The name of a cause: scales by their method, MTP layers by how many they are."""
     if cause == MTP:
         return mtp_name(tensor for tensor in found.matches.there.values() if tensor.part == "mtp" and is_own(tensor))
     if cause == SCALES:
-        layouts = {logical.packing.layout for logical in found.content.tensors.values() if logical.packing and len(logical.held) > 1}
+        layouts = {logical.packing.layout for logical in found.content.tensors.values() if logical.packing and len(logical.file_names) > 1}
         scheme = re.match(r"\w+", found.content.scheme or "")  # where names alone tell how they are packed
         return " and ".join(sorted({METHODS.get(layout, "AWQ scales") for layout in layouts})) or f"{scheme[0] if scheme else ''} {SCALES}".lstrip()
     return cause
@@ -230,16 +230,16 @@ def is_own(tensor: Tensor) -> bool:
     return tensor.role == "parameter" and not tensor.tied_to
 
 
-def sum_of(parts: Sequence[Part]) -> str:
+def format_parts(parts: Sequence[Part]) -> str:
     """The arithmetic of tensors; of too many shapes only how many they are."""
-    return f"{len(parts):,} tensors" if len({part.shape for part in parts}) > MOST_SHAPES else format_sum(tensors_of(parts))
+    return f"{len(parts):,} tensors" if len({part.shape for part in parts}) > MOST_SHAPES else format_sum(rebuild_rows(parts))
 
 
-def tensors_of(parts: Iterable[Part]) -> Iterator[Tensor]:
+def rebuild_rows(parts: Iterable[Part]) -> Iterator[Tensor]:
     """Single tensors as those rows that differ in layer and expert alone, for the arithmetic."""
     kinds: dict[tuple[tuple[str, ...], Shape], list[tuple[int, ...]]] = {}
     for part in parts:
-        words, indices = parted(part.name)
+        words, indices = split_name(part.name)
         kinds.setdefault((words, part.shape or ()), []).append(indices)
     for (words, shape), places in kinds.items():
         counts = [len(set(axis)) for axis in zip(*places)]

@@ -22,7 +22,7 @@ def names_checkpoint(word: str, *, with_config: bool = False) -> bool:
 
 def read_checkpoint(path: str) -> Checkpoint:
     """The checkpoint that a path names."""
-    from paramcount.checkpoints.opening.locate import opened
+    from paramcount.checkpoints.opening.locate import open_checkpoint
 
     with watching() as watch:
-        return opened(path, watch)
+        return open_checkpoint(path, watch)

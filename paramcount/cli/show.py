@@ -60,9 +60,9 @@ def show_checkpoint(path: str, refused: Sequence[str], by: str | None, output: O
     if refused:
         raise ParamcountError(f"{refused[0]} with a checkpoint", expected="--by tensor; a config.json or a model has the others")
     from paramcount.checkpoints import render_contents as telling_alone
-    from paramcount.checkpoints.contents import stored
+    from paramcount.checkpoints.contents import summarize_checkpoint
 
-    found = stored(read_checkpoint(path))
+    found = summarize_checkpoint(read_checkpoint(path))
     emit(
         lambda chosen: telling_alone.by_tensor(found, full=chosen in ("csv", "json")) if by else telling_alone.table(found),
         output,

@@ -56,17 +56,17 @@ def command(name: str, checkpoint: str | None, changes: tuple[str, ...], downloa
 
 def against_files(model: Model, path: str, output: Output, messages: Messages) -> None:
     from paramcount.checkpoints import render_verification as telling_verified
-    from paramcount.checkpoints.identify import zoo_models
-    from paramcount.checkpoints.verify import compared, verification
+    from paramcount.checkpoints.identify import find_zoo_models
+    from paramcount.checkpoints.verify import build_verification, compare_tensors
 
     if path == "-":
         raise ParamcountError("standard input is no checkpoint, as headers are picked out of files", expected="the path of a checkpoint")
     if not is_path(path) and not os.path.lexists(path):
         raise ParamcountError("is no file here", where=make_printable(path), expected="the path of a checkpoint; `paramcount diff` compares two models")
     checkpoint = read_checkpoint(path)
-    tensors = compared(model, checkpoint)
-    found = verification(model, tensors)
-    others = () if found.ok else zoo_models(checkpoint, tensors.content)
+    tensors = compare_tensors(model, checkpoint)
+    found = build_verification(model, tensors)
+    others = () if found.ok else find_zoo_models(checkpoint, tensors.content)
     emit(lambda chosen: noted(telling_verified.rows(found) if chosen == "csv" else telling_verified.table(found, others, chosen), model), output, messages)
     sys.exit(not found.ok)
 

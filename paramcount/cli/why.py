@@ -23,7 +23,7 @@ from paramcount.zoo.names import PATH_ENDS
 from paramcount.zoo.what_if import recorded, said
 
 if TYPE_CHECKING:
-    from paramcount.checkpoints.why import Contents
+    from paramcount.checkpoints.why import CheckpointExplanation
 
 FIGURE_LIKE = re.compile(r"\s*[~≈+]?\s*\d[^/]*")  # no name of a model begins so
 MOST_SHOWN = 5  # explanations of one figure, none of them claimed; findings in a file
@@ -53,7 +53,7 @@ def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, ou
     answers = [explain_figures(model, one.figures) if one.figures or not one.files else () for model, one in zip(models, asked)]
     messages = collect_messages([one.name for one in asked], models, with_ids=True)
     files = [contents_in(model, one.files) for model, one in zip(models, asked)]
-    found: list[Why | Contents] = [*chain(*answers), *chain(*files)]
+    found: list[Why | CheckpointExplanation] = [*chain(*answers), *chain(*files)]
     alone = len(asked) == 1 == len(asked[0].figures) + len(asked[0].files)
     emit(lambda chosen: one_answer(models[0], found[0]) if alone and chosen not in ("csv", "json") else table(models, answers, files), output, messages)
     sys.exit(not all(answer.ok for answer in found))
@@ -89,16 +89,16 @@ def words(names: Sequence[str]) -> list[Question]:
     return asked
 
 
-def contents_in(model: Model, paths: Sequence[str]) -> list[Contents]:
+def contents_in(model: Model, paths: Sequence[str]) -> list[CheckpointExplanation]:
     """What files hold, by their paths."""
     if not paths:
         return []
-    from paramcount.checkpoints.why import contents_of
+    from paramcount.checkpoints.why import explain_checkpoint
 
-    return [contents_of(model, read_checkpoint(path)) for path in paths]
+    return [explain_checkpoint(model, read_checkpoint(path)) for path in paths]
 
 
-def one_answer(model: Model, answer: Why | Contents) -> Table:
+def one_answer(model: Model, answer: Why | CheckpointExplanation) -> Table:
     return detail(model, answer) if isinstance(answer, Why) else content(model, answer)
 
 
@@ -118,14 +118,14 @@ def detail(model: Model, why: Why) -> Table:
     return summed(account, above, below)
 
 
-def content(model: Model, found: Contents) -> Table:
+def content(model: Model, found: CheckpointExplanation) -> Table:
     """What files hold: the sum that it is, each term with its arithmetic, and how their bytes come about."""
     from paramcount.checkpoints import render_verification as telling_verified
 
     account, checked = found.account, found.verification
     values = f"{account.value:,} values" if found.values is not None else f"as far as names tell, {account.value:,} values as declared"
     above = [f"{make_printable(found.path)}: {values} = {equation(account)}", *said(model)]
-    below = [found.verdict, *telling_verified.lines(checked, MOST_SHOWN, "paramcount verify"), *found.stored, *checked.remarks]
+    below = [found.verdict, *telling_verified.lines(checked, MOST_SHOWN, "paramcount verify"), *found.byte_sums, *checked.remarks]
     below += [f"{cause}: how many, no name tells" for cause in found.unknown]
     return summed(account, above, below)
 
@@ -145,7 +145,7 @@ def signed(n: int) -> str:
     return f"{'−' if n < 0 else '+'}{abs(n):,}"
 
 
-def table(models: Sequence[Model], answers: Sequence[Sequence[Why]], files: Sequence[Sequence[Contents]]) -> Table:
+def table(models: Sequence[Model], answers: Sequence[Sequence[Why]], files: Sequence[Sequence[CheckpointExplanation]]) -> Table:
     """A row for each figure and each file; of one model alone also where it was published."""
     one = models[0] if len(models) == 1 else None
     ids = {source.ref: source.id for source in one.sources} if one else {}
@@ -178,7 +178,7 @@ def figure(why: Why, ids: Mapping[str, str]) -> list[Any]:
     return [why.id, why.published, why.what, why.true, value(why), why.left_over, why.verdict, why.source, ids.get(str(why.source), ""), phrase(why)]
 
 
-def file(found: Contents) -> list[Any]:
+def file(found: CheckpointExplanation) -> list[Any]:
     """The row of files: what they hold is the figure."""
     account = found.account
     held = "–" if found.values is None else str(found.values)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paramcount.checkpoints.opening.indices import index_of
+from paramcount.checkpoints.opening.indices import parse_index
 from tests.fuzz.frame import fuzz, spoilt_text
 from tests.refusing import unless_refused
 
@@ -42,9 +42,9 @@ def second_opinion(text: str) -> dict[str, str] | None:
     return placed if all(isinstance(text, str) and text.isprintable() for text in (*placed, *placed.values())) else None
 
 
-def compared(text: str) -> str:
+def check_index(text: str) -> str:
     """Whether an index was read or refused. What is read, Python's own reader reads alike."""
-    found = unless_refused(index_of, text)
+    found = unless_refused(parse_index, text)
     if found is None:
         return "refused"
     expected = second_opinion(text)
@@ -55,4 +55,4 @@ def compared(text: str) -> str:
 
 
 def test_a_spoilt_index_is_refused_or_read_as_python_reads_it() -> None:
-    assert fuzz(lambda rng: spoilt_text(rng, VALID, SCRAPS), compared, valid=VALID) == {"refused", "read"}
+    assert fuzz(lambda rng: spoilt_text(rng, VALID, SCRAPS), check_index, valid=VALID) == {"refused", "read"}

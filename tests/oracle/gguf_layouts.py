@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from paramcount.api import count
-from paramcount.checkpoints.matching import named
-from paramcount.checkpoints.writers.rewriting import turned
+from paramcount.checkpoints.matching import expand_names
+from paramcount.checkpoints.writers.rewriting import transpose
 from paramcount.counting.tensors import Tensor
 from tests.gguf_layouts import FILE, entries, grouped
 
@@ -32,8 +32,8 @@ def published(config: dict[str, Any], cls: str) -> dict[str, tuple[int, ...]]:
     for tensor in count(config).tensors:
         headless = cls in HEADLESS and tensor.name.startswith(("lm_head", "cls."))
         if tensor.tied_to is None and tensor.role != "legacy_buffer" and not headless:
-            tensors.append(turned(tensor) if cls in TURNED and tensor.stacked else tensor)
-    return {name: tensor.shape for name, tensor in named(tensors).items()}
+            tensors.append(transpose(tensor) if cls in TURNED and tensor.stacked else tensor)
+    return {name: tensor.shape for name, tensor in expand_names(tensors).items()}
 
 
 def converted(config: dict[str, Any], cls: str, options: dict[str, Any]) -> tuple[str, dict[str, tuple[int, ...]]]:

@@ -116,7 +116,7 @@ def test_the_body_of_another_lacks_its_head_alone(name: str, tmp_path: Path) -> 
         pytest.skip("its head is its table")
     body, whole = saved(model.base_model, tmp_path / "body"), saved(model, tmp_path / "whole")
     found = verify(whole / "config.json", body)
-    assert [(line.said.finding, line.said.what) for line in found.lines if not line.said.ok] == [("missing", "lm_head")]
+    assert [(line.finding.kind, line.finding.what) for line in found.lines if not line.finding.ok] == [("missing", "lm_head")]
 
 
 def test_a_copy_of_a_tied_head_is_accounted_for_and_another_head_is_not(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_copy_of_a_tied_head_is_accounted_for_and_another_head_is_not(tmp_path
     save_file({**tensors, "lm_head.weight": table + 1}, folder / "model.safetensors")
     found = verified(folder)
     assert not found.ok
-    assert [(line.said.finding, line.pattern) for line in found.lines] == [("differs", "lm_head.weight")]
+    assert [(line.finding.kind, line.pattern) for line in found.lines] == [("differs", "lm_head.weight")]
 
 
 @pytest.mark.parametrize("name", ["llama, tied", "gpt2, round", "gemma2"])

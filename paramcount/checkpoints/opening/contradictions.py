@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
-from paramcount.checkpoints.checkpoint import Held
-from paramcount.checkpoints.folding import folded
+from paramcount.checkpoints.checkpoint import FileTensor
+from paramcount.checkpoints.folding import fold_names
 from paramcount.checkpoints.opening.indices import Index
 from paramcount.errors import make_printable
 from paramcount.formats.gguf import Split
@@ -30,33 +30,33 @@ class Place(NamedTuple):
     width: int  # digits of the number
 
 
-def place_of(name: str) -> Place | None:
+def parse_shard_name(name: str) -> Place | None:
     """What the name of a numbered file says; None of another.
 
-    >>> place_of("model-00003-of-000163.safetensors")
+    >>> parse_shard_name("model-00003-of-000163.safetensors")
     Place(number=3, of=163, around=('model-', '-of-000163.safetensors'), width=5)
     """
     match = NUMBERED.fullmatch(name)
     return Place(int(match[2]), int(match[4]), (match[1], match[3]), len(match[2])) if match else None
 
 
-def incomplete(names: Sequence[str], gone: Mapping[str, str], index: Index | None) -> Iterator[str]:
+def describe_missing_shards(names: Sequence[str], gone: Mapping[str, str], index: Index | None) -> Iterator[str]:
     """The numbered files that the names of others speak of and that are not among them; without an index also those that are not there."""
     found = [] if index else [f"{make_printable(name)} {how}" for name, how in gone.items()]
-    for n, others in lacking(index.files if index else names):
-        found.append(f"{listed(others, n)} {'is' if n == 1 else 'are'} {'not in the index' if index else 'missing'}")
-    return shortened(found)
+    for n, others in find_missing_shards(index.files if index else names):
+        found.append(f"{join_some(others, n)} {'is' if n == 1 else 'are'} {'not in the index' if index else 'missing'}")
+    return shorten(found)
 
 
-def lacking(names: Iterable[str]) -> Iterator[tuple[int, Iterator[str]]]:
+def find_missing_shards(names: Iterable[str]) -> Iterator[tuple[int, Iterator[str]]]:
     """For each set of numbered files that names speak of: how many of it are not among them, and their names.
 
-    >>> [(n, list(others)) for n, others in lacking(["a-00001-of-00004.gguf", "a-00003-of-00004.gguf", "b.gguf"])]
+    >>> [(n, list(others)) for n, others in find_missing_shards(["a-00001-of-00004.gguf", "a-00003-of-00004.gguf", "b.gguf"])]
     [(2, ['a-00002-of-00004.gguf', 'a-00004-of-00004.gguf'])]
     """
     sets: dict[tuple[str, str], dict[int, Place]] = {}
     for name in names:
-        if place := place_of(name):
+        if place := parse_shard_name(name):
             sets.setdefault(place.around, {})[place.number] = place
     for places in sets.values():
         some = next(iter(places.values()))
@@ -65,7 +65,7 @@ def lacking(names: Iterable[str]) -> Iterator[tuple[int, Iterator[str]]]:
             yield n, (f"{some.around[0]}{i:0{some.width}}{some.around[1]}" for i in numbers if i not in places)
 
 
-def against(index: Index, tensors: Mapping[str, Held], gone: Mapping[str, str]) -> Iterator[str]:
+def compare_with_index(index: Index, tensors: Mapping[str, FileTensor], gone: Mapping[str, str]) -> Iterator[str]:
     """How the files contradict their index. Of files that are not there, the tensors are known by name."""
     left: dict[str, int] = {}
     moved: Names = {}
@@ -83,7 +83,7 @@ def against(index: Index, tensors: Mapping[str, Held], gone: Mapping[str, str]) 
         elif found.file != file:
             moved.setdefault((found.file, file), []).append(tensor)
     if len(gone) < len(index.files):
-        yield from shortened([f"{make_printable(file)} {how}: {several(left.get(file, 0))} of it" for file, how in gone.items()])
+        yield from shorten([f"{make_printable(file)} {how}: {count_tensors(left.get(file, 0))} of it" for file, how in gone.items()])
     yield from lines(moved, "in {}, by the index in {}")
     yield from lines(nowhere, "in no file, by the index in {}")
     yield from lines(unnamed, "in {}, but not in the index")
@@ -93,22 +93,22 @@ def against(index: Index, tensors: Mapping[str, Held], gone: Mapping[str, str]) 
         yield f"total_size is {index.total_size:,} by the index, the tensors of its files take {values:,} bytes"
 
 
-def tensors_twice(twice: Names) -> Iterator[str]:
+def describe_duplicates(twice: Names) -> Iterator[str]:
     return lines(twice, "in {} and again in {}")
 
 
-def of_splits(splits: Mapping[str, Split | None], tensors: int) -> Iterator[str]:
+def compare_splits(splits: Mapping[str, Split | None], tensors: int) -> Iterator[str]:
     """How GGUF files contradict their names, or each other, about what they are part of. `tensors`: of all of them together."""
     found = []
     for name, split in splits.items():
-        place = place_of(name)
+        place = parse_shard_name(name)
         says = _part(split.no + 1, split.files) if split else _part(1, 1)
         named = _part(place.number, place.of) if place else _part(1, 1)
         if says != named:
             found.append(f"{make_printable(name)} is {says} by its header and {named} by its name")
         if split and split.files == len(splits) and split.tensors != tensors:
-            found.append(f"{make_printable(name)}: its header says that all files hold {several(split.tensors)}, they hold {tensors:,}")
-    return shortened(found)
+            found.append(f"{make_printable(name)}: its header says that all files hold {count_tensors(split.tensors)}, they hold {tensors:,}")
+    return shorten(found)
 
 
 def _part(number: int, of: int) -> str:
@@ -120,23 +120,23 @@ def lines(names: Names, wording: str) -> Iterator[str]:
     found = []
     for files, tensors in islice(names.items(), MOST_LINES + 1):
         where = wording.format(*(make_printable(file, 100) for file in files))
-        patterns = [pattern for pattern, _ in folded(tensors[:MOST_FOLDED])] + ["…"] * (len(tensors) > MOST_FOLDED)
-        found.append(f"{several(len(tensors))} {'is' if len(tensors) == 1 else 'are'} {where}: {listed(patterns, len(patterns))}")
-    return shortened(found, len(names))
+        patterns = [pattern for pattern, _ in fold_names(tensors[:MOST_FOLDED])] + ["…"] * (len(tensors) > MOST_FOLDED)
+        found.append(f"{count_tensors(len(tensors))} {'is' if len(tensors) == 1 else 'are'} {where}: {join_some(patterns, len(patterns))}")
+    return shorten(found, len(names))
 
 
-def shortened(found: Sequence[str], n: int | None = None) -> Iterator[str]:
+def shorten(found: Sequence[str], n: int | None = None) -> Iterator[str]:
     """The first lines of a kind, and how many more there are of `n`."""
     yield from found[:MOST_LINES]
     if (more := (n or len(found)) - MOST_LINES) > 0:
         yield f"and {more:,} more of this kind"
 
 
-def listed(names: Iterable[str], n: int) -> str:
+def join_some(names: Iterable[str], n: int) -> str:
     """The first of n names on a line."""
     shown = [make_printable(name, 120) for name in islice(names, MOST_PATTERNS)]
     return ", ".join(shown) + (f" and {n - len(shown):,} more" if n > len(shown) else "")
 
 
-def several(n: int) -> str:
+def count_tensors(n: int) -> str:
     return f"{n:,} tensor{'' if n == 1 else 's'}"

@@ -37,10 +37,10 @@ class Index(NamedTuple):
         return self.files[0].lower().endswith(PICKLES)
 
 
-def index_of(text: str) -> Index:
+def parse_index(text: str) -> Index:
     """What the JSON of an index says.
 
-    >>> index_of('{"metadata": {"total_size": 8}, "weight_map": {"a": "model-00001-of-00001.safetensors"}}')
+    >>> parse_index('{"metadata": {"total_size": 8}, "weight_map": {"a": "model-00001-of-00001.safetensors"}}')
     Index(weight_map={'a': 'model-00001-of-00001.safetensors'}, files=('model-00001-of-00001.safetensors',), total_size=8)
 
     Units: bytes
@@ -55,7 +55,7 @@ def index_of(text: str) -> Index:
         if file not in files:
             if len(files) == MOST_FILES:
                 raise ParamcountError(f"names more than {MOST_FILES:,} files", where="weight_map", expected=f"at most {MOST_FILES:,}")
-            files[file] = below(file, tensor)
+            files[file] = check_shard_name(file, tensor)
         return files[file]
 
     def usual(at: int) -> tuple[str, str, int] | None:
@@ -113,7 +113,7 @@ def _bytes(said: object) -> int:
     return said
 
 
-def below(file: str, tensor: str) -> str:
+def check_shard_name(file: str, tensor: str) -> str:
     """The name of a shard, which must lie below its index.
 
     Raises: ParamcountError that names the tensor it holds.

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from paramcount.checkpoints.checkpoint import Checkpoint, File, Held
-from paramcount.checkpoints.opening.contradictions import lacking, place_of
-from paramcount.checkpoints.opening.indices import LARGEST_INDEX, MOST_FILES, PICKLES, Index, index_of
-from paramcount.checkpoints.opening.shards import Watch, gathered, only_names
+from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
+from paramcount.checkpoints.opening.contradictions import find_missing_shards, parse_shard_name
+from paramcount.checkpoints.opening.indices import LARGEST_INDEX, MOST_FILES, PICKLES, Index, parse_index
+from paramcount.checkpoints.opening.shards import Watch, read_files, read_index_names
 from paramcount.checkpoints.packed.configs import quantization_config
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.formats.files import KNOWN, expand_home, open_regular, read_text
@@ -40,7 +40,7 @@ class Source:
     remarks: tuple[str, ...] = ()
 
 
-def opened(path: str | Path, watch: Watch | None = None) -> Checkpoint:
+def open_checkpoint(path: str | Path, watch: Watch | None = None) -> Checkpoint:
     """What the headers of a checkpoint's files say. No value is read, and a pickle is never opened.
 
     `path` is a file, a numbered one of several, which stands for all of them, an index, a saved header, or a folder with one of these.
@@ -51,11 +51,11 @@ def opened(path: str | Path, watch: Watch | None = None) -> Checkpoint:
     path = expand_home(str(path))
     try:
         if os.path.isdir(path):
-            return _read(path, in_folder(path), watch)
+            return _read(path, find_checkpoint(path), watch)
         if path.suffix.lower() != ".json":
-            return _read(path, _of_file(path), watch)
+            return _read(path, _locate_file(path), watch)
         text = read_text(path, ACCEPTED, LARGEST_INDEX)
-        return _saved(path, text) if HOLDING.search(text) else _read(path, _of_index(path, text), watch)
+        return _read_saved_header(path, text) if HOLDING.search(text) else _read(path, _locate_index(path, text), watch)
     except ParamcountError as error:
         raise error if error.where else error.at(make_printable(path)) from None
 
@@ -70,10 +70,10 @@ def is_checkpoint(path: str | Path, *, with_config: bool = False) -> bool:
     try:
         path = expand_home(str(path))
         if os.path.isdir(path):
-            names = listing(path)
+            names = list_files(path)
             if "config.json" in names and not with_config:
                 return False
-            held = any(kind_of(name) or INDEX.fullmatch(name) or name.lower().endswith(PICKLES) for name in names)
+            held = any(format_of_name(name) or INDEX.fullmatch(name) or name.lower().endswith(PICKLES) for name in names)
             return held or (with_config and os.path.isdir(path / "snapshots"))
         ending = path.suffix.lower()
         if ending != ".json" or INDEX.fullmatch(path.name):
@@ -85,7 +85,7 @@ def is_checkpoint(path: str | Path, *, with_config: bool = False) -> bool:
         return False
 
 
-def kind_of(name: str) -> str | None:
+def format_of_name(name: str) -> str | None:
     """The format that a file's name tells; None of others."""
     return {".safetensors": "safetensors", ".gguf": "gguf"}.get(os.path.splitext(name)[1].lower())
 
@@ -95,54 +95,54 @@ def _read(path: Path, source: Source, watch: Watch | None) -> Checkpoint:
     folder, index = source.folder, source.index
     said, wrong = quantization_config(folder) if source.format != "gguf" else (None, ())
     seen: Watch = watch or (lambda done, all: None)
-    found = only_names(folder, index) if index and index.pickled else gathered(folder, source.names, source.format, index, seen)
+    found = read_index_names(folder, index) if index and index.pickled else read_files(folder, source.names, source.format, index, seen)
     total_size = index.total_size if index else None
     return Checkpoint(path, source.format, found.tensors, found.files, (*found.faults, *wrong), source.remarks, total_size, found.metadata, said)
 
 
-def _saved(path: Path, text: str) -> Checkpoint:
+def _read_saved_header(path: Path, text: str) -> Checkpoint:
     """The checkpoint whose header was saved alone."""
     try:
         tensors, _, _ = parse_tensors(text.lstrip(" \t\r\n"))
     except ParamcountError as error:
         raise error.at(make_printable(path)) from None
-    held = {name: Held(path.name, at.dtype, at.shape, at.stop - at.start, at.start) for name, at in tensors.items()}
+    held = {name: FileTensor(path.name, at.dtype, at.shape, at.stop - at.start, at.start) for name, at in tensors.items()}
     said, wrong = quantization_config(path.parent)
     return Checkpoint(path, "safetensors", held, (File(path.name, path, None),), wrong, quantization_config=said)
 
 
-def _of_index(path: Path, text: str) -> Source:
+def _locate_index(path: Path, text: str) -> Source:
     """The files that an index names, and those that it should have named."""
     try:
         if not PLACING.search(text):
             raise ParamcountError("is neither an index of several files nor a saved header", expected=ACCEPTED)
-        index = index_of(text)
+        index = parse_index(text)
     except ParamcountError as error:
         raise error.at(make_printable(path)) from None
     if index.pickled:
         return Source(path.name, path.parent, "pytorch", index.files, index)
-    lacked = islice((name for _, names in lacking(index.files) for name in names), MOST_FILES)
+    lacked = islice((name for _, names in find_missing_shards(index.files) for name in names), MOST_FILES)
     others = [name for name in lacked if os.path.isfile(path.parent / name)]
     return Source(path.name, path.parent, "safetensors", (*index.files, *others), index)
 
 
-def _of_file(path: Path) -> Source:
+def _locate_file(path: Path) -> Source:
     """The files that one file stands for: itself, or all that are numbered like it."""
     ending = path.suffix.lower()
     if ending in REFUSED:
         raise ParamcountError(f"is a pickle by its ending {ending}: none is ever loaded", expected=ACCEPTED)
-    format = kind_of(path.name) or _by_content(path)
-    place = place_of(path.name)
+    format = format_of_name(path.name) or _detect_format(path)
+    place = parse_shard_name(path.name)
     if place is None or not os.path.isfile(path):
         return Source(path.name, path.parent, format, (path.name,))
-    names = listing(path.parent)
+    names = list_files(path.parent)
     source = None
     if format == "safetensors":
         stem, _, variant = place.around[0][:-1].partition(".")
         beside = f"{stem}.safetensors.index.{variant}.json" if variant else f"{stem}.safetensors.index.json"
-        source = _of_index(path.parent / beside, read_text(path.parent / beside, ACCEPTED, LARGEST_INDEX)) if beside in names else None
+        source = _locate_index(path.parent / beside, read_text(path.parent / beside, ACCEPTED, LARGEST_INDEX)) if beside in names else None
     if source is None or path.name not in source.names:
-        source = Source(path.name, path.parent, format, tuple(name for name in names if family(name) == family(path.name)))
+        source = Source(path.name, path.parent, format, tuple(name for name in names if shard_family(name) == shard_family(path.name)))
     if place.of == 1:
         return source
     by = f", as {make_printable(source.named)} names them" if source.index else ""
@@ -153,7 +153,7 @@ def _of_file(path: Path) -> Source:
     return replace(source, remarks=(remark,))
 
 
-def _by_content(path: Path) -> str:
+def _detect_format(path: Path) -> str:
     """The format of a file whose name does not tell it, as those in the blobs of a Hugging Face cache."""
     with open_regular(path, ACCEPTED) as file:
         data = file.read(32)
@@ -167,13 +167,13 @@ def _by_content(path: Path) -> str:
     return "safetensors"
 
 
-def family(name: str) -> tuple[str, ...]:
+def shard_family(name: str) -> tuple[str, ...]:
     """What the names of files have in common that belong together."""
-    place = place_of(name)
+    place = parse_shard_name(name)
     return place.around if place else (name,)
 
 
-def listing(folder: Path) -> list[str]:
+def list_files(folder: Path) -> list[str]:
     """The files of a folder, in order of their names.
 
     Raises: ParamcountError where it cannot be read or holds too many.
@@ -191,48 +191,48 @@ def listing(folder: Path) -> list[str]:
     return sorted(names)
 
 
-def in_folder(folder: Path) -> Source:
+def find_checkpoint(folder: Path) -> Source:
     """The one checkpoint of a folder, or of a repository of a Hugging Face cache.
 
     Raises: ParamcountError that names the choices where it holds several, or what it holds instead.
     """
-    names = listing(folder)
-    found = list(_choices(folder, names))
+    names = list_files(folder)
+    found = list(_find_choices(folder, names))
     held = [source for source in found if source.format != "pytorch"] or found
     if len(held) == 1:
         return held[0]
     if not held and os.path.isdir(folder / "snapshots"):
         from paramcount.huggingface.locate import snapshot
 
-        return in_folder(snapshot(folder).parent)
+        return find_checkpoint(snapshot(folder).parent)
     if held:
-        raise ParamcountError(f"holds {len(held):,} checkpoints: {_listed([source.named for source in held])}", expected="one of them")
+        raise ParamcountError(f"holds {len(held):,} checkpoints: {_join_names([source.named for source in held])}", expected="one of them")
     pickles = [name for name in names if name.lower().endswith(REFUSED)]
     if pickles or names:
-        only = f"only {_listed(pickles)}: a pickle is never loaded" if pickles else f"only {_listed(names)}"
+        only = f"only {_join_names(pickles)}: a pickle is never loaded" if pickles else f"only {_join_names(names)}"
     else:
         only = "only folders" if any(folder.iterdir()) else "it is empty"
     raise ParamcountError(f"holds no checkpoint, {only}", expected=ACCEPTED)
 
 
-def _choices(folder: Path, names: Sequence[str]) -> Iterator[Source]:
+def _find_choices(folder: Path, names: Sequence[str]) -> Iterator[Source]:
     """The checkpoints of a folder: of each index, and of the files that none of them speaks of."""
     indices = [name for name in names if INDEX.fullmatch(name)]
     if len(indices) > LISTED:
-        raise ParamcountError(f"holds {len(indices):,} indices: {_listed(indices)}", expected="one of them")
+        raise ParamcountError(f"holds {len(indices):,} indices: {_join_names(indices)}", expected="one of them")
     taken = set()
     for name in indices:
-        source = _of_index(folder / name, read_text(folder / name, ACCEPTED, LARGEST_INDEX))
-        taken |= {family(file) for file in source.names}
+        source = _locate_index(folder / name, read_text(folder / name, ACCEPTED, LARGEST_INDEX))
+        taken |= {shard_family(file) for file in source.names}
         yield source
     families: dict[tuple[str, ...], list[str]] = {}
     for name in names:
-        if kind_of(name) and family(name) not in taken:
-            families.setdefault(family(name), []).append(name)
+        if format_of_name(name) and shard_family(name) not in taken:
+            families.setdefault(shard_family(name), []).append(name)
     for files in families.values():
-        yield Source(files[0], folder, kind_of(files[0]) or "", tuple(files))
+        yield Source(files[0], folder, format_of_name(files[0]) or "", tuple(files))
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
     return ", ".join(make_printable(name, 60) for name in names[:LISTED]) + more

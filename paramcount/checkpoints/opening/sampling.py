@@ -11,7 +11,7 @@ PIECES = 64
 PIECE = 4096  # bytes
 
 
-def same_values(checkpoint: Checkpoint, a: str, b: str) -> bool | None:
+def have_same_samples(checkpoint: Checkpoint, a: str, b: str) -> bool | None:
     """Whether two tensors hold the same bytes, as far as pieces tell that are spread evenly over them; the whole where it is small.
 
     None where the values are not there: of an index, a saved header, a file that is missing.

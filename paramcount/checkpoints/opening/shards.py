@@ -7,8 +7,8 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, NamedTuple, TypeAlias
 
-from paramcount.checkpoints.checkpoint import File, Held
-from paramcount.checkpoints.opening.contradictions import Names, against, incomplete, of_splits, tensors_twice
+from paramcount.checkpoints.checkpoint import File, FileTensor
+from paramcount.checkpoints.opening.contradictions import Names, compare_splits, compare_with_index, describe_duplicates, describe_missing_shards
 from paramcount.checkpoints.opening.indices import Index
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.formats.files import LFS, open_regular
@@ -22,23 +22,23 @@ LARGEST_POINTER = 1024  # bytes: Git LFS writes fewer
 Watch: TypeAlias = Callable[[int, int], object]
 
 
-class Gathered(NamedTuple):
+class ShardContents(NamedTuple):
     """What the files of a checkpoint hold together."""
 
-    tensors: dict[str, Held]
+    tensors: dict[str, FileTensor]
     files: tuple[File, ...]
     faults: tuple[str, ...]
     metadata: Mapping[str, Any]  # of GGUF
 
 
-def gathered(folder: Path, names: Sequence[str], format: str, index: Index | None, watch: Watch) -> Gathered:
+def read_files(folder: Path, names: Sequence[str], format: str, index: Index | None, watch: Watch) -> ShardContents:
     """What safetensors or GGUF files in a folder hold. Of those whose file is not there, an index gives the tensors' names.
 
     Raises: ParamcountError for a file whose header is wrong, and for more than MOST_TENSORS in all files together.
     """
     read: Callable[[Path], Header | GgufHeader] = read_gguf if format == "gguf" else read_header
     placed = index.weight_map if index else {}
-    tensors: dict[str, Held] = {}
+    tensors: dict[str, FileTensor] = {}
     files: list[File] = []
     gone: dict[str, str] = {}
     twice: Names = {}
@@ -47,7 +47,7 @@ def gathered(folder: Path, names: Sequence[str], format: str, index: Index | Non
     headers = 0
     watch(0, len(names))
     for name in names:
-        absence = absent(folder / name) if index or len(names) > 1 else None
+        absence = describe_absence(folder / name) if index or len(names) > 1 else None
         if absence:
             gone[name] = absence
             files.append(File(name, folder / name, None))
@@ -60,9 +60,9 @@ def gathered(folder: Path, names: Sequence[str], format: str, index: Index | Non
                 if first is not None:
                     twice.setdefault((first.file, name), []).append(tensor)
                 if first is None or placed.get(tensor) == name:
-                    tensors[tensor] = Held(name, at.dtype, at.shape, at.stop - at.start, header.begins + at.start)
+                    tensors[tensor] = FileTensor(name, at.dtype, at.shape, at.stop - at.start, header.begins + at.start)
             headers += header.begins
-            _bounded(len(tensors), headers)
+            _check_limits(len(tensors), headers)
             if isinstance(header, GgufHeader):
                 splits[name] = header.split
                 for key, value in header.metadata.items():
@@ -70,22 +70,22 @@ def gathered(folder: Path, names: Sequence[str], format: str, index: Index | Non
         watch(len(files), len(names))
     if len(gone) == len(names) and not index:
         raise ParamcountError(f"none of its {len(names):,} files can be read: {make_printable(names[0])} {gone[names[0]]}", expected="files that are there")
-    faults = [*incomplete(names, gone, index), *of_splits(splits, len(tensors))]
+    faults = [*describe_missing_shards(names, gone, index), *compare_splits(splits, len(tensors))]
     if index:
-        tensors |= {tensor: Held(file) for tensor, file in placed.items() if file in gone and tensor not in tensors}
-        _bounded(len(tensors), headers)
-        faults += against(index, tensors, gone)
-    return Gathered(tensors, tuple(files), (*faults, *tensors_twice(twice)), metadata)
+        tensors |= {tensor: FileTensor(file) for tensor, file in placed.items() if file in gone and tensor not in tensors}
+        _check_limits(len(tensors), headers)
+        faults += compare_with_index(index, tensors, gone)
+    return ShardContents(tensors, tuple(files), (*faults, *describe_duplicates(twice)), metadata)
 
 
-def only_names(folder: Path, index: Index) -> Gathered:
+def read_index_names(folder: Path, index: Index) -> ShardContents:
     """What an index says of files that are pickles and therefore stay shut."""
-    tensors = {tensor: Held(file) for tensor, file in index.weight_map.items()}
+    tensors = {tensor: FileTensor(file) for tensor, file in index.weight_map.items()}
     files = tuple(File(name, folder / name, None) for name in index.files)
-    return Gathered(tensors, files, tuple(incomplete(index.files, {}, index)), {})
+    return ShardContents(tensors, files, tuple(describe_missing_shards(index.files, {}, index)), {})
 
 
-def absent(path: Path) -> str | None:
+def describe_absence(path: Path) -> str | None:
     """In which way a file is not there; None where it is, whatever it holds."""
     try:
         found = path.stat()
@@ -99,7 +99,7 @@ def absent(path: Path) -> str | None:
         return "is a Git LFS pointer, the file itself was not fetched" if file.read(len(LFS)) == LFS else None
 
 
-def _bounded(tensors: int, headers: int) -> None:
+def _check_limits(tensors: int, headers: int) -> None:
     if tensors > MOST_TENSORS:
         raise ParamcountError(f"its files hold more than {MOST_TENSORS:,} tensors together", expected=f"at most {MOST_TENSORS:,}")
     if headers > MOST_HEADERS:

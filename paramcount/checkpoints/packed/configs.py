@@ -53,7 +53,7 @@ def _at(said: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, Any] | N
     return found
 
 
-def said_of(checkpoint: Checkpoint) -> QuantizationScheme:
+def read_quantization(checkpoint: Checkpoint) -> QuantizationScheme:
     """What the configuration beside a checkpoint says.
 
     Raises: ParamcountError where it names a scheme that is not read.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from paramcount.checkpoints.checkpoint import Held
+from paramcount.checkpoints.checkpoint import FileTensor
 from paramcount.counting.quantisation.configs import make_unsupported_error
 from paramcount.formats.tensor_entries import name_tensor
 
@@ -46,7 +46,7 @@ MARKS: tuple[tuple[str, tuple[tuple[str, tuple[str | None, ...]], ...]], ...] = 
 MARKED = {mark[1][0][0]: [rule for rule in MARKS if rule[1][0][0] == mark[1][0][0]] for mark in MARKS}
 
 
-def refuse_foreign(tensors: Mapping[str, Held]) -> None:
+def refuse_foreign(tensors: Mapping[str, FileTensor]) -> None:
     """Nothing where no tensor is of a scheme that is not read.
 
     Raises: ParamcountError that names the scheme and one of its tensors.
@@ -58,6 +58,6 @@ def refuse_foreign(tensors: Mapping[str, Held]) -> None:
                 raise make_unsupported_error(scheme).at(name_tensor(name))
 
 
-def _is_there(tensors: Mapping[str, Held], name: str, dtypes: tuple[str | None, ...]) -> bool:
+def _is_there(tensors: Mapping[str, FileTensor], name: str, dtypes: tuple[str | None, ...]) -> bool:
     held = tensors.get(name)
     return held is not None and (not dtypes or held.dtype in dtypes)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from paramcount.checkpoints.checkpoint import Held
+from paramcount.checkpoints.checkpoint import FileTensor
 from paramcount.checkpoints.packed.shapes import SCALES, is_float, is_four_bit
 from paramcount.counting.quantisation.configs import QuantizationScheme
 from paramcount.counting.quantisation.packing import FP8, Piece
@@ -46,13 +46,13 @@ class Grouping(NamedTuple):
     faults: tuple[tuple[str, str], ...]  # (name, what is wrong)
 
 
-def grouped(tensors: Mapping[str, Held], said: QuantizationScheme) -> Grouping:
+def group_packed(tensors: Mapping[str, FileTensor], said: QuantizationScheme) -> Grouping:
     """The packed tensors of a checkpoint."""
     groups: list[Group] = []
     beside: dict[str, str] = {}
     activations = {name for name in tensors if name.endswith(ACTIVATIONS)}
     for name, held in tensors.items():
-        if group := group_of(name, held, tensors, said, activations):
+        if group := find_group(name, held, tensors, said, activations):
             groups.append(group)
             beside |= zip(group.names[1:], group.whats[1:])
     families = {group.family for group in groups}
@@ -63,18 +63,18 @@ def grouped(tensors: Mapping[str, Held], said: QuantizationScheme) -> Grouping:
             last = name.rpartition(".")[2]
             if last in CACHES and "fp8" in families and held.dtype in (None, *SCALES):
                 beside[name] = "activation scale"
-            elif text := _stray(name, last, held, families, said, tensors):
+            elif text := _describe_stray(name, last, held, families, said, tensors):
                 faults.append((name, text))
     return Grouping(tuple(groups), beside, tuple(faults))
 
 
-def group_of(name: str, held: Held, tensors: Mapping[str, Held], said: QuantizationScheme, activations: Collection[str]) -> Group | None:
+def find_group(name: str, held: FileTensor, tensors: Mapping[str, FileTensor], said: QuantizationScheme, activations: Collection[str]) -> Group | None:
     """The packed tensor whose values these are; None where they are not packed. `activations`: names that may be scales of activations."""
     stem, dot, last = name.rpartition(".")
     if last == "qweight" and held.dtype in WORD_TYPES:
         names = [(name, "packed weights"), *((f"{stem}{dot}{end}", what) for end, what in BESIDE_WORDS)]
         there = [(other, what) for other, what in names if other in tensors]
-        return _group("words", f"{stem}{dot}weight", there, tensors, format=_words_method(there, said))
+        return _group("words", f"{stem}{dot}weight", there, tensors, format=_name_word_method(there, said))
     if name.endswith(("_blocks", ".blocks")) and held.dtype in BYTE_TYPES:
         scales = f"{name[:-6]}scales"
         if scales in tensors and tensors[scales].dtype in BYTE_TYPES:
@@ -85,7 +85,7 @@ def group_of(name: str, held: Held, tensors: Mapping[str, Held], said: Quantizat
     return None
 
 
-def _with_scales(name: str, held: Held, tensors: Mapping[str, Held], said: QuantizationScheme, activations: Collection[str]) -> Group | None:
+def _with_scales(name: str, held: FileTensor, tensors: Mapping[str, FileTensor], said: QuantizationScheme, activations: Collection[str]) -> Group | None:
     """Values of eight or four bits whose scales stand beside them."""
     of_module = name.endswith(".weight") or name == "weight"
     stem = name[: -len("weight")]
@@ -119,7 +119,7 @@ def _group(
     family: str,
     name: str,
     there: list[tuple[str, str]],
-    tensors: Mapping[str, Held],
+    tensors: Mapping[str, FileTensor],
     *,
     ending: str = "",
     turned: bool = False,
@@ -138,14 +138,14 @@ def _pieces(found: tuple[tuple[str, str | None, tuple[int, ...] | None], ...]) -
     return tuple(pieces) if len(pieces) == len(found) else ()
 
 
-def _words_method(there: list[tuple[str, str]], said: QuantizationScheme) -> str:
+def _name_word_method(there: list[tuple[str, str]], said: QuantizationScheme) -> str:
     """GPTQ or AWQ, as far as names and the configuration tell."""
     if any(what == "group index" for _, what in there):
         return "GPTQ"
     return said.name if said.method == "words" else "GPTQ or AWQ"
 
 
-def _stray(name: str, last: str, held: Held, families: set[str], said: QuantizationScheme, tensors: Mapping[str, Held]) -> str | None:
+def _describe_stray(name: str, last: str, held: FileTensor, families: set[str], said: QuantizationScheme, tensors: Mapping[str, FileTensor]) -> str | None:
     """What is wrong with a tensor that belongs to no group; None where nothing is."""
     floats = bool(families & {"fp8", FOUR_BITS}) or said.method == "fp8"
     if last in ("qzeros", "g_idx") and held.dtype in (None, "I32"):

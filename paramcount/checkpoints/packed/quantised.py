@@ -15,12 +15,12 @@ from itertools import islice
 from math import prod
 from typing import NamedTuple
 
-from paramcount.checkpoints.checkpoint import Checkpoint, Held
-from paramcount.checkpoints.folding import folded
+from paramcount.checkpoints.checkpoint import Checkpoint, FileTensor
+from paramcount.checkpoints.folding import fold_names
 from paramcount.checkpoints.packed import groups
-from paramcount.checkpoints.packed.configs import said_of
+from paramcount.checkpoints.packed.configs import read_quantization
 from paramcount.checkpoints.packed.foreign import refuse_foreign
-from paramcount.checkpoints.packed.groups import Group, grouped
+from paramcount.checkpoints.packed.groups import Group, group_packed
 from paramcount.checkpoints.packed.shapes import Fit, blocks_fit, float_block, float_fit, four_bit_fit, misfits, words_fit, words_read
 from paramcount.counting.quantisation.configs import QuantizationScheme
 from paramcount.counting.quantisation.packing import FP8_BLOCK, WORDS, Packing, Piece, compute_bytes
@@ -31,22 +31,22 @@ MOST_FAULTS = 100  # lines
 MOST_SHAPES = 10_000  # of packed tensors; no model has a hundredth
 
 
-class Logical(NamedTuple):
+class LogicalTensor(NamedTuple):
     """A tensor as an unquantised file would store it."""
 
     shape: tuple[int, ...] | None  # None where only the name is known, or where what is there fits nothing
     format: str | None  # for people: BF16, Q4_K, GPTQ 4-bit
-    held: tuple[str, ...]  # names in the file: of its values first, then of scales, zero points, group index
+    file_names: tuple[str, ...]  # names in the file: of its values first, then of scales, zero points, group index
     packing: Packing | None = None  # None where not all shapes are known
     turned: bool | None = False  # None: `shape` is [outputs, inputs], and which way round the model's own tensor is, packing does not tell
 
-    def fits(self, shape: tuple[int, ...]) -> bool:
+    def has_shape(self, shape: tuple[int, ...]) -> bool:
         """Whether a declared shape is this one; the other way round, too, where nothing tells.
 
-        >>> Logical((2304, 768), "GPTQ 4-bit", (), turned=None).fits((768, 2304)), Logical((2304, 768), "F32", ()).fits((768, 2304))
+        >>> LogicalTensor((2304, 768), "GPTQ 4-bit", (), turned=None).has_shape((768, 2304)), LogicalTensor((2304, 768), "F32", ()).has_shape((768, 2304))
         (True, False)
         """
-        return shape == self.shape or (self.turned is None and self.shape is not None and shape == _other_way(self.shape))
+        return shape == self.shape or (self.turned is None and self.shape is not None and shape == _transposed(self.shape))
 
     def size(self, shape: tuple[int, ...]) -> int | None:
         """The bytes that a tensor of a declared shape takes, packed like this one, scales and all; None where the packing is not known."""
@@ -54,13 +54,13 @@ class Logical(NamedTuple):
             return None
         if len(shape) < 2 and self.packing.scale:  # no matrix: vectors are not packed
             return compute_bytes(shape, Packing("plain", self.packing.scale))
-        return compute_bytes(_other_way(shape) if self._stands_turned(shape) else shape, self.packing)
+        return compute_bytes(_transposed(shape) if self._stands_turned(shape) else shape, self.packing)
 
     def _stands_turned(self, shape: tuple[int, ...]) -> bool:
-        return self.turned is True or (self.turned is None and shape != self.shape and self.fits(shape))
+        return self.turned is True or (self.turned is None and shape != self.shape and self.has_shape(shape))
 
 
-def _other_way(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _transposed(shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*shape[:-2], *shape[:-3:-1])
 
 
@@ -91,33 +91,33 @@ class Unpacked:
     """A checkpoint without its packing."""
 
     scheme: str | None  # "GPTQ, 4 bits, groups of 128"; None where nothing is quantised
-    tensors: Mapping[str, Logical]  # by the name that an unquantised file would use, in the file's order
+    tensors: Mapping[str, LogicalTensor]  # by the name that an unquantised file would use, in the file's order
     beside: Mapping[str, str]  # what belongs to their values, by name: scale | zero point | group index | activation scale
     faults: tuple[str, ...]  # a line each
     totals: Totals
 
 
-def unpacked(checkpoint: Checkpoint) -> Unpacked:
+def unpack(checkpoint: Checkpoint) -> Unpacked:
     """The tensors of a checkpoint as an unquantised file would store them.
 
     Raises: ParamcountError where it is quantised by a scheme that is not read, which it names; and where no model is behind it.
     """
     try:
-        return _unpacked(checkpoint)
+        return _unpack(checkpoint)
     except ParamcountError as error:
         raise error.at(make_printable(checkpoint.path)) from None
 
 
-def _unpacked(checkpoint: Checkpoint) -> Unpacked:
-    said = said_of(checkpoint)
+def _unpack(checkpoint: Checkpoint) -> Unpacked:
+    said = read_quantization(checkpoint)
     if checkpoint.format == "gguf":
-        stored = {name: plain(name, held, "ggml") for name, held in checkpoint.tensors.items()}
-        return Unpacked(_gguf_scheme(stored), stored, {}, (), totals(stored, checkpoint))
+        stored = {name: unpacked_tensor(name, held, "ggml") for name, held in checkpoint.tensors.items()}
+        return Unpacked(_gguf_scheme(stored), stored, {}, (), sum_totals(stored, checkpoint))
     refuse_foreign(checkpoint.tensors)
-    found = grouped(checkpoint.tensors, said)
-    packed = {group.names[0]: (group, fit) for group, fit in zip(found.groups, fits(found.groups, said))}
-    faults = [*found.faults, *contradictions(list(packed.values()), said)]
-    tensors: dict[str, Logical] = {}
+    found = group_packed(checkpoint.tensors, said)
+    packed = {group.names[0]: (group, fit) for group, fit in zip(found.groups, fit_groups(found.groups, said))}
+    faults = [*found.faults, *find_contradictions(list(packed.values()), said)]
+    tensors: dict[str, LogicalTensor] = {}
     for name, held in checkpoint.tensors.items():
         if name in packed:
             group, fit = packed[name]
@@ -125,21 +125,21 @@ def _unpacked(checkpoint: Checkpoint) -> Unpacked:
             free = group.name == name or not (group.name in checkpoint.tensors or group.name in tensors)
             if not free:
                 faults.append((name, f"stands beside {make_printable(group.name)}, which has its name"))
-            tensors[group.name if free else name] = logical(group, fit)
+            tensors[group.name if free else name] = packed_tensor(group, fit)
         elif name not in found.beside:
-            tensors[name] = plain(name, held)
-    scheme = scheme_of([(group, fit) for group, fit in packed.values()], said)
+            tensors[name] = unpacked_tensor(name, held)
+    scheme = describe_scheme([(group, fit) for group, fit in packed.values()], said)
     lines = _lines(faults)
     if said.method and checkpoint.tensors and not any(group.family.startswith(said.method) for group in found.groups):
         lines = (f"the configuration says {said.name}, but no tensor is packed so", *lines)
-    return Unpacked(scheme, tensors, found.beside, lines, totals(tensors, checkpoint))
+    return Unpacked(scheme, tensors, found.beside, lines, sum_totals(tensors, checkpoint))
 
 
-def plain(name: str, held: Held, layout: str = "plain") -> Logical:
+def unpacked_tensor(name: str, held: FileTensor, layout: str = "plain") -> LogicalTensor:
     """A tensor that is not packed."""
     if held.dtype is None or held.shape is None:
-        return Logical(held.shape, held.dtype, (name,))
-    return Logical(held.shape, held.dtype, (name,), _plain_packing(layout, held.dtype))
+        return LogicalTensor(held.shape, held.dtype, (name,))
+    return LogicalTensor(held.shape, held.dtype, (name,), _plain_packing(layout, held.dtype))
 
 
 @lru_cache(256)
@@ -148,14 +148,14 @@ def _plain_packing(layout: str, dtype: str) -> Packing:
     return Packing(layout, dtype)
 
 
-def logical(group: Group, fit: Fit) -> Logical:
+def packed_tensor(group: Group, fit: Fit) -> LogicalTensor:
     """A packed tensor, as the model has it."""
-    shape = _other_way(fit.shape) if group.turned and fit.shape else fit.shape
+    shape = _transposed(fit.shape) if group.turned and fit.shape else fit.shape
     turned = None if group.family == "words" else group.turned
-    return Logical(shape, fit.packing.format if fit.packing else group.format, group.names, fit.packing, turned)
+    return LogicalTensor(shape, fit.packing.format if fit.packing else group.format, group.names, fit.packing, turned)
 
 
-def fits(groups: Iterable[Group], said: QuantizationScheme) -> list[Fit]:
+def fit_groups(groups: Iterable[Group], said: QuantizationScheme) -> list[Fit]:
     """Each group as it is understood; those that make no sense alone, as the others of the file are packed.
 
     Raises: ParamcountError where they are of more shapes than any model's.
@@ -164,7 +164,7 @@ def fits(groups: Iterable[Group], said: QuantizationScheme) -> list[Fit]:
     if len({group.pieces for group in groups}) > MOST_SHAPES:
         raise ParamcountError(f"packed tensors of more than {MOST_SHAPES:,} shapes", expected="those of a model, whose layers are alike")
     read = {found: words_read(found, said) for found in {group.pieces for group in groups if group.family == "words" and group.pieces}}
-    votes = Counter(_usual(fit.packing) for group in groups if (fit := read.get(group.pieces)) and fit.packing)
+    votes = Counter(_without_scales(fit.packing) for group in groups if (fit := read.get(group.pieces)) and fit.packing)
     usual = max(votes, key=lambda packing: votes[packing]) if votes else None
     shared = _float_blocks(groups, said)
     known: dict[tuple[str, str, tuple[Piece, ...]], Fit] = {}
@@ -177,7 +177,7 @@ def fits(groups: Iterable[Group], said: QuantizationScheme) -> list[Fit]:
     return found
 
 
-def _usual(packing: Packing) -> Packing:
+def _without_scales(packing: Packing) -> Packing:
     return packing._replace(others=())
 
 
@@ -204,7 +204,7 @@ def _fit(group: Group, said: QuantizationScheme, usual: Packing | None, shared: 
             return float_fit(group.pieces, shared.get(group.ending, FP8_BLOCK), loose=not group.ending.endswith("inv"))
 
 
-def contradictions(packed: Sequence[tuple[Group, Fit]], said: QuantizationScheme) -> list[tuple[str, str]]:
+def find_contradictions(packed: Sequence[tuple[Group, Fit]], said: QuantizationScheme) -> list[tuple[str, str]]:
     """Where the packing is another than the configuration says."""
     found = []
     known: dict[tuple[tuple[Piece, ...], Packing], str] = {}
@@ -212,20 +212,20 @@ def contradictions(packed: Sequence[tuple[Group, Fit]], said: QuantizationScheme
         if fit.packing and fit.shape and not fit.faults:
             key = (group.pieces, fit.packing)
             if key not in known:
-                known[key] = contradiction(group, fit.shape, fit.packing, said)
+                known[key] = describe_contradiction(group, fit.shape, fit.packing, said)
             if known[key]:
                 found.append((group.names[0], known[key]))
-    return found + without_index(packed)
+    return found + find_missing_indices(packed)
 
 
-def without_index(packed: Sequence[tuple[Group, Fit]]) -> list[tuple[str, str]]:
+def find_missing_indices(packed: Sequence[tuple[Group, Fit]]) -> list[tuple[str, str]]:
     """GPTQ's tensors that lack the group index that most of the file's have."""
     words = [(group.names[0], fit.packing.indexed) for group, fit in packed if fit.packing and fit.packing.layout in WORDS]
     lacking = [name for name, indexed in words if not indexed]
     return [(name, "stands without its group index") for name in lacking] if 2 * len(lacking) < len(words) else []
 
 
-def contradiction(group: Group, shape: tuple[int, ...], packing: Packing, said: QuantizationScheme) -> str:
+def describe_contradiction(group: Group, shape: tuple[int, ...], packing: Packing, said: QuantizationScheme) -> str:
     """What of a packing the configuration says otherwise; "" where nothing."""
     if said.method == "words" and packing.layout in WORDS:
         if said.layout and WORDS[said.layout] != WORDS[packing.layout]:
@@ -252,16 +252,16 @@ def _block(block: tuple[int, int]) -> str:
     return {(1, 0): "output", (0, 0): "tensor"}.get(block) or " × ".join(str(n) if n else "all" for n in block)
 
 
-def scheme_of(packed: Iterable[tuple[Group, Fit]], said: QuantizationScheme) -> str | None:
+def describe_scheme(packed: Iterable[tuple[Group, Fit]], said: QuantizationScheme) -> str | None:
     """How a file is quantised, for people."""
-    packings = Counter(_usual(fit.packing) for _, fit in packed if fit.packing)
+    packings = Counter(_without_scales(fit.packing) for _, fit in packed if fit.packing)
     named = dict.fromkeys(group.format for group, fit in packed if not fit.packing and group.format)
     parts: list[str] = []
     of_words = [packing for packing in packings if packing.layout in WORDS]
     for method in dict.fromkeys(WORDS[packing.layout] for packing in of_words):
         mine = [packing for packing in of_words if WORDS[packing.layout] == method]
         bits, groups = sorted({packing.bits for packing in mine}), sorted({packing.block[1] for packing in mine} - {0})
-        parts.append(f"{method}, {_and(bits)} bits, {f'groups of {_and(groups)}' if groups else 'one group'}")
+        parts.append(f"{method}, {_join_numbers(bits)} bits, {f'groups of {_join_numbers(groups)}' if groups else 'one group'}")
     blocks = dict.fromkeys(packing.block for packing, _ in packings.most_common() if packing.layout == "fp8")
     if blocks:
         parts.append(" and ".join(f"a scale for each {_block(block)}" if block in ((1, 0), (0, 0)) else f"in blocks of {_block(block)}" for block in blocks))
@@ -274,11 +274,11 @@ def scheme_of(packed: Iterable[tuple[Group, Fit]], said: QuantizationScheme) -> 
     return " and ".join(parts) or None
 
 
-def _and(numbers: Iterable[int]) -> str:
+def _join_numbers(numbers: Iterable[int]) -> str:
     return " and ".join(map(str, numbers))
 
 
-def _gguf_scheme(tensors: Mapping[str, Logical]) -> str | None:
+def _gguf_scheme(tensors: Mapping[str, LogicalTensor]) -> str | None:
     """The quantised type that most values have, where one has any."""
     values: Counter[str] = Counter()
     for tensor in tensors.values():
@@ -289,10 +289,10 @@ def _gguf_scheme(tensors: Mapping[str, Logical]) -> str | None:
     return f"GGUF, mostly {values.most_common(1)[0][0]}"
 
 
-def totals(tensors: Mapping[str, Logical], checkpoint: Checkpoint) -> Totals:
+def sum_totals(tensors: Mapping[str, LogicalTensor], checkpoint: Checkpoint) -> Totals:
     """What all tensors come to."""
     values = None if any(tensor.shape is None for tensor in tensors.values()) else sum(prod(tensor.shape or ()) for tensor in tensors.values())
-    whole = checkpoint.whole
+    whole = checkpoint.has_all_shapes
     elements = sum(prod(held.shape or ()) for held in checkpoint.tensors.values()) if whole else None
     size = sum(held.size or 0 for held in checkpoint.tensors.values()) if whole else checkpoint.total_size
     return Totals(values, elements, size, Fraction(8 * size, values) if size is not None and values else None)
@@ -303,7 +303,7 @@ def _lines(faults: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     texts: dict[str, list[str]] = {}
     for name, text in faults:
         texts.setdefault(text, []).append(name)
-    every = ((f"{make_printable(pattern)}: {text}", len(alike)) for text, names in texts.items() for pattern, alike in folded(names))
+    every = ((f"{make_printable(pattern)}: {text}", len(alike)) for text, names in texts.items() for pattern, alike in fold_names(names))
     lines = list(islice(every, MOST_FAULTS))
     more = sum(map(len, texts.values())) - sum(n for _, n in lines)
     return (*(line for line, _ in lines), *([f"{more:,} tensors more that do not fit"] if more else []))

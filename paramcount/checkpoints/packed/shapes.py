@@ -76,7 +76,7 @@ def words_read(found: Found, said: QuantizationScheme, usual: Packing | None = N
         if not bits or not shape:
             continue
         for group in _groups(layout, shape, scales.shape, hints):
-            packing = Packing(layout, values.dtype, bits, (1, group), scales.dtype, 2, "zero point" in held, "group index" in held, _others(found))
+            packing = Packing(layout, values.dtype, bits, (1, group), scales.dtype, 2, "zero point" in held, "group index" in held, _list_aliases(found))
             if not misfits(found, shape, packing):
                 missing = ((0, "stands without its zero points"),) if "zero point" not in held else ()
                 return Fit(shape, packing, missing)
@@ -130,7 +130,7 @@ def _least_wrong(found: Found, usual: Packing) -> Fit:
     """The matrix that most pieces speak for, packed as usual in this file."""
     held = {piece.what: piece for piece in found}
     values, scales, zeros, index = held["packed weights"], held.get("scale"), held.get("zero point"), held.get("group index")
-    packing = usual._replace(dtype=values.dtype, scale=scales.dtype if scales else usual.scale, indexed=index is not None, others=_others(found))
+    packing = usual._replace(dtype=values.dtype, scale=scales.dtype if scales else usual.scale, indexed=index is not None, others=_list_aliases(found))
     shapes: list[Shape | None] = [_from_values(packing.layout, values.shape, packing.bits) if len(values.shape) > 1 and 0 not in values.shape else None]
     if packing.layout in ("gptq", "awq"):
         beside = scales.shape if scales else zeros and (*zeros.shape[:-1], zeros.shape[-1] * WORD // packing.bits) if zeros and zeros.shape else None
@@ -145,7 +145,7 @@ def _least_wrong(found: Found, usual: Packing) -> Fit:
     return Fit(shape, packing, (*missing, *faults))
 
 
-def _others(found: Found) -> tuple[Piece, ...]:
+def _list_aliases(found: Found) -> tuple[Piece, ...]:
     return tuple(piece for piece in found if piece.what == "activation scale")
 
 
@@ -186,10 +186,10 @@ def float_fit(found: Found, block: tuple[int, int], loose: bool) -> Fit:
     if len(values.shape) < 2:
         return Fit(values.shape, Packing("plain", values.dtype), ((0, f"{format_shape(values.shape)} is no matrix"),))
     for candidate in (block, *FP8_BLOCKS[1:3]) if loose else (block,):
-        packing = Packing("fp8", values.dtype, 8, candidate, scales.dtype, len(scales.shape), others=_others(found))
+        packing = Packing("fp8", values.dtype, 8, candidate, scales.dtype, len(scales.shape), others=_list_aliases(found))
         if not misfits(found, values.shape, packing):
             return Fit(values.shape, packing)
-    packing = Packing("fp8", values.dtype, 8, block, scales.dtype, len(values.shape), others=_others(found))
+    packing = Packing("fp8", values.dtype, 8, block, scales.dtype, len(values.shape), others=_list_aliases(found))
     return Fit(values.shape, packing, tuple(misfits(found, values.shape, packing)))
 
 
@@ -200,7 +200,7 @@ def four_bit_fit(found: Found) -> Fit:
         return Fit(None, None, ((0, f"{format_shape(values.shape)} is no matrix"),))
     *before, outputs, held = values.shape
     shape = (*before, outputs, held if values.dtype == "F4" else 2 * held)
-    packing = Packing("fp4", values.dtype, 4, MXFP4_BLOCK, scales.dtype, others=_others(found))
+    packing = Packing("fp4", values.dtype, 4, MXFP4_BLOCK, scales.dtype, others=_list_aliases(found))
     return Fit(shape, packing, tuple(misfits(found, shape, packing)))
 
 

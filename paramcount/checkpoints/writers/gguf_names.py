@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from paramcount.checkpoints.matching import names_of
+from paramcount.checkpoints.matching import iterate_names
 from paramcount.checkpoints.writers import gguf_tables as tables
 from paramcount.checkpoints.writers.gguf_shapes import shaped
-from paramcount.checkpoints.writers.rewriting import apart, fused
+from paramcount.checkpoints.writers.rewriting import fuse, unstack
 from paramcount.counting.tensors import TOWERS, Tensor
 from paramcount.errors import ParamcountError, find_nearest, quote
 
@@ -42,7 +42,7 @@ def gguf_tensors(tensors: Iterable[Tensor], held: Collection[str], architecture:
     (128, 512, 128)
     """
     layout = layout_of(count.architecture, architecture)
-    names = {folded(name) for name in held}
+    names = {fold_indices(name) for name in held}
     found: list[Tensor] = []
     for tensor in tensors:
         if tensor.part in TOWERS or tensor.role == "legacy_buffer" or is_dropped(tensor, layout):
@@ -54,15 +54,15 @@ def gguf_tensors(tensors: Iterable[Tensor], held: Collection[str], architecture:
             found += shaped(tensor._replace(name=name, tied_to=tied or tensor.tied_to), layout, names, count.sizes)
     if layout.startswith("granite") and not any("_exps" in tensor.name for tensor in found):
         found = [tensor._replace(name=tensor.name.replace("_shexp", "")) for tensor in found]
-    found = one_by_one(together(found, names), names)
+    found = one_by_one(stack(found, names), names)
     return [as_held(tensor, held, layout, count.architecture) for tensor in found] if isinstance(held, Mapping) else found
 
 
-def left_out(tensors: Iterable[Tensor]) -> tuple[str, ...]:
+def find_omitted(tensors: Iterable[Tensor]) -> tuple[str, ...]:
     """Parts of a declaration that stand in an mmproj file of their own.
 
     >>> from paramcount.api import count
-    >>> left_out(count({"model_type": "gemma3"}).tensors)
+    >>> find_omitted(count({"model_type": "gemma3"}).tensors)
     ('vision', 'projector')
     """
     parts = {tensor.part for tensor in tensors}
@@ -94,10 +94,10 @@ def layout_of(declared: str, architecture: str | None) -> str:
     return architecture or fitting[0]
 
 
-def folded(name: str) -> str:
+def fold_indices(name: str) -> str:
     """A name in a file with its indices as a declaration writes them.
 
-    >>> folded("blk.31.ffn_gate.7.weight"), folded("enc.blk.0.attn_q.weight")
+    >>> fold_indices("blk.31.ffn_gate.7.weight"), fold_indices("enc.blk.0.attn_q.weight")
     ('blk.{layer}.ffn_gate.{expert}.weight', 'enc.blk.{layer}.attn_q.weight')
     """
     return INDEX.sub("{expert}", INDEX.sub("{layer}", name, count=1))
@@ -118,9 +118,9 @@ def gguf_name(name: str, layout: str) -> str | None:
     _, layer, inside = module.rpartition("{layer}.")
     stack = f"{module[:3]}." if layout in T5 and module.startswith(("encoder.", "decoder.")) else ""
     if not layer:
-        outside = longest(module, named("OUTSIDE"))
+        outside = longest(module, expand_names("OUTSIDE"))
         return outside and f"{stack if outside == 'output_norm' else ''}{outside}{ending}"
-    found = longest(module, elsewhere(layout)) or longest(inside, named("IN_LAYER" if ending else "PARAMETERS"))
+    found = longest(module, elsewhere(layout)) or longest(inside, expand_names("IN_LAYER" if ending else "PARAMETERS"))
     ending = "" if found and found == tables.NO_ENDING.get(layout) else ending
     return found and f"{stack}blk.{{layer}}.{found}{ending}"
 
@@ -132,7 +132,7 @@ def longest(module: str, known: Mapping[str, str]) -> str | None:
 
 
 @cache
-def named(table: str) -> dict[str, str]:
+def expand_names(table: str) -> dict[str, str]:
     """{declared module: GGUF's name}"""
     return {module: name for name, declared in getattr(tables, table).items() for module in declared.split()}
 
@@ -152,18 +152,18 @@ def is_dropped(tensor: Tensor, layout: str) -> bool:
 # ---- ways to write a file
 
 
-def together(tensors: list[Tensor], names: Collection[str]) -> list[Tensor]:
+def stack(tensors: list[Tensor], names: Collection[str]) -> list[Tensor]:
     """Matrices over the same input as one, where the file holds them so."""
     for separate, whole in tables.TOGETHER:
         for ending in (".weight", ".bias"):
             apart_names = [f"blk.{{layer}}.{base}{ending}" for base in separate]
             name = f"blk.{{layer}}.{whole}{ending}"
             if name in names and not any(part in names for part in apart_names):
-                tensors = side_by_side(tensors, apart_names, name)
+                tensors = fuse_rows(tensors, apart_names, name)
     return tensors
 
 
-def side_by_side(tensors: list[Tensor], separate: list[str], name: str) -> list[Tensor]:
+def fuse_rows(tensors: list[Tensor], separate: list[str], name: str) -> list[Tensor]:
     """Those of the same layers as one, where the first of them stood."""
     groups: dict[object, list[Tensor]] = {}
     for tensor in tensors:
@@ -175,7 +175,7 @@ def side_by_side(tensors: list[Tensor], separate: list[str], name: str) -> list[
         if len(group) != len(separate):
             found.append(tensor)
         elif tensor is group[0]:
-            found.append(fused(name, sorted(group, key=lambda part: separate.index(part.name)), axis=1 if tensor.stacked else 0))
+            found.append(fuse(name, sorted(group, key=lambda part: separate.index(part.name)), axis=1 if tensor.stacked else 0))
     return found
 
 
@@ -185,13 +185,13 @@ def one_by_one(tensors: list[Tensor], names: Collection[str]) -> list[Tensor]:
     for tensor in tensors:
         before, base, ending = tensor.name.rpartition("_exps")
         single = f"{before}.{{expert}}{ending}" if base else ""
-        found.append(apart(tensor, single) if single in names else tensor)
+        found.append(unstack(tensor, single) if single in names else tensor)
     return found
 
 
 def as_held(tensor: Tensor, held: Mapping[str, object], layout: str, declared: str) -> Tensor:
     """A tensor in the shape that a file holds it in, where that is another way to write the same."""
-    name = next((name for name in names_of(tensor) if name in held), None)
+    name = next((name for name in iterate_names(tensor) if name in held), None)
     shape: tuple[int, ...] | None = getattr(held[name], "shape", None) if name else None
     if shape is None or shape == tensor.shape or not shape:
         return tensor

@@ -11,30 +11,30 @@ from math import prod
 from typing import Any
 
 from paramcount.checkpoints.writers import gguf_tables as tables
-from paramcount.checkpoints.writers.rewriting import together, turned
+from paramcount.checkpoints.writers.rewriting import stack, transpose
 from paramcount.counting.tensors import Tensor
 
 
 def shaped(tensor: Tensor, layout: str, names: Collection[str], sizes: Any) -> list[Tensor]:
     """A tensor in the shape that it is written in; several where it is taken apart. `names`: those of the file, indices folded."""
     tensor = stacked(tensor)
-    before, base, ending = parted(tensor.name)
+    before, base, ending = split_name(tensor.name)
     if base == "attn_kv_b" and layout not in tables.KEPT_WHOLE and tensor.name not in names:
         return absorbed(tensor, before, sizes)
     for name, layouts, written, whole in tables.APART:
         if base == name and layout in layouts.split() and len(tensor.splits) == len(written.split()):
             pieces = [f"{before}{piece}{ending}" for piece in written.split()]
             kept = f"{before}{whole}{ending}"
-            return [tensor._replace(name=kept)] if kept in names and kept not in pieces else taken_apart(tensor, pieces)
+            return [tensor._replace(name=kept)] if kept in names and kept not in pieces else split_matrices(tensor, pieces)
     if layout in tables.CONV1D and base in tables.MATRICES and ending == ".weight":
-        return [turned(tensor)]
+        return [transpose(tensor)]
     return [tensor._replace(shape=reshaped(tensor.shape, base, ending, layout, sizes))]
 
 
-def parted(name: str) -> tuple[str, str, str]:
+def split_name(name: str) -> tuple[str, str, str]:
     """A name in GGUF: what stands before the module, the module, its ending.
 
-    >>> parted("blk.{layer}.indexer.attn_k.weight"), parted("blk.{layer}.ssm_a")
+    >>> split_name("blk.{layer}.indexer.attn_k.weight"), split_name("blk.{layer}.ssm_a")
     (('blk.{layer}.', 'indexer.attn_k', '.weight'), ('blk.{layer}.', 'ssm_a', ''))
     """
     ending = next((ending for ending in (".weight", ".bias") if name.endswith(ending)), "")
@@ -45,7 +45,7 @@ def parted(name: str) -> tuple[str, str, str]:
 def stacked(tensor: Tensor) -> Tensor:
     """With an axis in front for experts, heads or streams: outputs before inputs where it is of experts."""
     if any(repeat.axis == "expert" for repeat in tensor.repeats):
-        return together(tensor, tensor.name)
+        return stack(tensor, tensor.name)
     if tensor.stacked and tensor.splits:
         outputs = sum(width for _, width in tensor.splits)
         inputs = prod(tensor.shape) // (tensor.stacked.count * outputs)
@@ -65,7 +65,7 @@ def absorbed(tensor: Tensor, before: str, sizes: Any) -> list[Tensor]:
     return [tensor._replace(name=f"{before}attn_{name}_b.weight", shape=shape) for name, shape in (("k", keys), ("v", values))]
 
 
-def taken_apart(tensor: Tensor, names: Sequence[str]) -> list[Tensor]:
+def split_matrices(tensor: Tensor, names: Sequence[str]) -> list[Tensor]:
     """A fused matrix as several. `names`: of each of its parts; those of one name stay together."""
     axis = 1 if tensor.stacked else 0
     found = []

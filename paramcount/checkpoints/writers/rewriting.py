@@ -8,34 +8,34 @@ from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError
 
 
-def fused(name: str, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+def fuse(name: str, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Several tensors of the same layers as one, side by side along an axis.
 
     >>> from paramcount.api import count
     >>> q, k, v = (t for t in count("llama-3.1-8b").tensors if t.component.startswith("qkv"))
-    >>> fused("model.layers.{layer}.self_attn.qkv_proj.weight", [q, k, v]).shape
+    >>> fuse("model.layers.{layer}.self_attn.qkv_proj.weight", [q, k, v]).shape
     (6144, 4096)
     """
     first = tensors[0]
     if any(t.repeats != first.repeats or t.stacked != first.stacked for t in tensors):
         raise ParamcountError("are not of the same layers", where=", ".join(t.name for t in tensors))
     width = sum(t.shape[axis] for t in tensors)
-    splits = tuple(split for t in tensors for split in parts_of(t, axis))
+    splits = tuple(split for t in tensors for split in iterate_parts(t, axis))
     at = axis % len(first.shape)
     return first._replace(name=name, shape=(*first.shape[:at], width, *first.shape[at + 1 :]), splits=splits)
 
 
-def parts_of(tensor: Tensor, axis: int) -> tuple[tuple[str, int], ...]:
+def iterate_parts(tensor: Tensor, axis: int) -> tuple[tuple[str, int], ...]:
     """What a tensor is made of along an axis."""
     return tensor.splits or ((tensor.component, tensor.shape[axis]),)
 
 
-def split(tensor: Tensor, pieces: Sequence[tuple[str, str, int]], axis: int = 0) -> list[Tensor]:
+def split_tensor(tensor: Tensor, pieces: Sequence[tuple[str, str, int]], axis: int = 0) -> list[Tensor]:
     """A tensor as several along an axis. `pieces`: the name, component and width of each.
 
     >>> from paramcount.api import count
     >>> c_attn = next(t for t in count("gpt2-small").tensors if t.name.endswith("c_attn.weight"))
-    >>> [t.shape for t in split(c_attn, [("q", "qkv.q", 768), ("k", "qkv.k", 768), ("v", "qkv.v", 768)], axis=1)]
+    >>> [t.shape for t in split_tensor(c_attn, [("q", "qkv.q", 768), ("k", "qkv.k", 768), ("v", "qkv.v", 768)], axis=1)]
     [(768, 768), (768, 768), (768, 768)]
     """
     at = axis % len(tensor.shape)
@@ -45,12 +45,12 @@ def split(tensor: Tensor, pieces: Sequence[tuple[str, str, int]], axis: int = 0)
     return [tensor._replace(name=name, component=component, shape=(*before, width, *behind), splits=()) for name, component, width in pieces]
 
 
-def together(tensor: Tensor, name: str) -> Tensor:
+def stack(tensor: Tensor, name: str) -> Tensor:
     """The experts of a layer, which are stored one by one, as one tensor with their axis in front.
 
     >>> from paramcount.api import count
     >>> w1 = next(t for t in count("mixtral-8x7b").tensors if t.name.endswith("w1.weight"))
-    >>> together(w1, "blk.{layer}.ffn_gate_exps.weight").shape
+    >>> stack(w1, "blk.{layer}.ffn_gate_exps.weight").shape
     (8, 14336, 4096)
     """
     experts = next(repeat for repeat in tensor.repeats if repeat.axis == "expert")
@@ -58,12 +58,12 @@ def together(tensor: Tensor, name: str) -> Tensor:
     return tensor._replace(name=name, shape=(experts.count, *tensor.shape), repeats=others, stacked=experts._replace(stacked=True))
 
 
-def apart(tensor: Tensor, name: str) -> Tensor:
+def unstack(tensor: Tensor, name: str) -> Tensor:
     """The experts of a layer, which are stored as one tensor, one by one. Their axis stands in front.
 
     >>> from paramcount.api import count
     >>> down = next(t for t in count("gpt-oss-20b").tensors if t.name.endswith("down_proj"))
-    >>> apart(down, "model.layers.{layer}.mlp.experts.{expert}.down_proj.weight").shape
+    >>> unstack(down, "model.layers.{layer}.mlp.experts.{expert}.down_proj.weight").shape
     (2880, 2880)
     """
     experts = tensor.stacked
@@ -73,7 +73,7 @@ def apart(tensor: Tensor, name: str) -> Tensor:
     return tensor._replace(name=name, shape=tensor.shape[1:], repeats=(*tensor.repeats, repeat), stacked=None)
 
 
-def turned(tensor: Tensor) -> Tensor:
+def transpose(tensor: Tensor) -> Tensor:
     """A matrix with its last two axes the other way round; a vector as it is."""
     if len(tensor.shape) < 2:
         return tensor
