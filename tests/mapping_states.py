@@ -75,9 +75,9 @@ def sentence(rows: list[Row]) -> str:
         best |= states[name]
     whole = sums[EXACT] + sums[UNREACHABLE]
     return (
-        f"Of the {len(best)} model types in transformers' mappings for causal, sequence-to-sequence, masked, image-text-to-text and multimodal "
-        f"language models and pre-training, {whole} are counted whole, {sums[LANGUAGE_MODEL]} as their language model alone, "
-        f"and {sums[BODY] + sums[REFUSED] + sums[UNSUPPORTED]} not yet (tests/data/mappings.csv says what each lacks)."
+        f"Of the {len(best)} model types that transformers maps to a causal, sequence-to-sequence, masked, image-text-to-text, multimodal "
+        f"or pre-training class, paramcount counts {whole} in full and the language model of {sums[LANGUAGE_MODEL]} more. "
+        f"{sums[BODY] + sums[REFUSED] + sums[UNSUPPORTED]} are not supported yet; tests/data/mappings.csv gives the reason for each."
     )
 
 

@@ -1,87 +1,125 @@
-"""The README is true: its commands print what it says, and its Python runs."""
+"""README.md and the guides are true: their commands print what they show, their Python runs, and what they quote is the file."""
 
 from __future__ import annotations
 
-import doctest
 import re
-import shlex
 from pathlib import Path
 
 import pytest
 
+import paramcount as pc
 from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES
-from paramcount.cli import main
-from tests.headers import write_file
-from tests.test_checkpoint_alone import MASKS, of_reference
+from paramcount.cli.commands import COMMANDS
+from tests.refresh_docs import (
+    DOCS,
+    DOCUMENTS,
+    PICTURE,
+    PYTHON,
+    README,
+    REFERENCE,
+    ROOT,
+    SHOWN,
+    list_commands,
+    prepare_directory,
+    run_command,
+    run_python,
+    show,
+)
 
-ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-CONSOLE = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
-COMMANDS = [run for block in CONSOLE for run in re.split(r"^\$ ", block, flags=re.MULTILINE) if run]
-PYTHON = re.findall(r"```python\n(>>> .*?)```", README, re.DOTALL)
+AFTER = "run `python -m tests.refresh_docs` and read the diff"
+TEXTS = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
+RUNS = {run: f"{path.stem}: {run[0]}" for path, text in TEXTS.items() for run in list_commands(text)}
+EXAMPLES = {example: f"{path.stem}-{i}" for path, text in TEXTS.items() for i, example in enumerate(PYTHON.findall(text))}
+QUOTES = {(match["source"], match["text"]): f"{path.stem}: {match['source']}" for path, text in TEXTS.items() for match in SHOWN.finditer(text)}
+MESSAGES = ("error: ", "warning: ", "note: ")
+LINK = re.compile(r"""(?:\]\(|src="|href=")([^)"#]+)""")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("examples") / "my-model"
+    made.mkdir()
+    prepare_directory(made)
+    return made
 
 
 @pytest.fixture(autouse=True)
-def _beside_the_config_json_that_is_printed_and_a_gpt2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "my-model"
-    folder.mkdir()
-    (folder / "config.json").write_text(re.findall(r"```json\n(.*?)```", README, re.DOTALL)[0], encoding="utf-8")
-    (folder / "claims.csv").write_text(re.findall(r"```csv\n(.*?)```", README, re.DOTALL)[0], encoding="utf-8")
-    write_file(folder / "model.safetensors", of_reference("gpt2-small", "F32") | MASKS)
+def _in_the_folder_of_the_examples(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
 
 
-@pytest.mark.parametrize("run", COMMANDS, ids=lambda run: run.partition("\n")[0])
-def test_a_command_prints_what_the_readme_says(run: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    command, _, expected = run.partition("\n")
-    monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit):
-        main(shlex.split(command)[1:])
-    captured = capsys.readouterr()
-    assert captured.out + captured.err == expected
+@pytest.mark.parametrize("run", RUNS, ids=RUNS.values())
+def test_a_command_prints_what_the_document_shows(run: tuple[str, str]) -> None:
+    command, expected = run
+    assert run_command(command) == expected, AFTER
 
 
-def test_the_table_of_published_figures_is_what_the_tool_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    line = re.search(r"`(paramcount why [^`]* --markdown)`", README)
-    assert line is not None
-    with pytest.raises(SystemExit):
-        main(line[1].split()[1:])
-    table = capsys.readouterr().out
-    assert len(table.splitlines()) == 2 + 10
-    assert table in README
+@pytest.mark.parametrize("example", EXAMPLES, ids=EXAMPLES.values())
+def test_a_python_example_prints_what_the_document_shows(example: str) -> None:
+    assert run_python(example) == example, AFTER
 
 
-@pytest.mark.parametrize("example", PYTHON, ids=range(len(PYTHON)))
-def test_a_python_example_runs(example: str) -> None:
-    test = doctest.DocTestParser().get_doctest(example, {}, "README.md", None, None)
-    assert doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(test).failed == 0
+@pytest.mark.parametrize("quote", QUOTES, ids=QUOTES.values())
+def test_a_quotation_is_its_source(quote: tuple[str, str]) -> None:
+    assert show(*quote) == quote[1], AFTER
 
 
-def test_the_readme_has_its_examples_and_says_how_many_models_there_are() -> None:
+def test_the_picture_is_what_its_command_draws(folder: Path) -> None:
+    (command,) = (command for command, _ in list_commands(TEXTS[README]) if PICTURE.name in command)
+    run_command(command)
+    assert (folder / PICTURE.name).read_bytes() == PICTURE.read_bytes(), AFTER
+    assert f'src="{PICTURE.relative_to(ROOT).as_posix()}"' in TEXTS[README]
+
+
+def test_the_readme_is_short_and_has_examples_of_each_kind() -> None:
+    text = TEXTS[README]
+    assert len(text.splitlines()) < 250
+    assert len(list_commands(text)) >= 8
+    assert len(PYTHON.findall(text)) == 1
+    assert [match["source"].split()[:2] for match in SHOWN.finditer(text)] == [["model", "types"], ["paramcount", "why"]]
+
+
+def test_the_readme_says_how_many_models_and_model_types_there_are() -> None:
     models = sum(not zoo.entry(id).estimate for id in zoo.ids())
-    assert (len(COMMANDS), len(PYTHON)) == (24, 3)
-    assert f"{models} models of {len(zoo.families())} families" in README
+    assert f"{models} models of {len(zoo.families())} families" in TEXTS[README]
+    assert f"{len({name.partition('.')[0] for name in ARCHITECTURES})} model types" in TEXTS[README]
 
 
-def test_the_worked_example_of_an_architecture_is_its_file() -> None:
-    declaration = (ROOT / "paramcount" / "architectures" / "seed_oss.py").read_text(encoding="utf-8")
-    assert f"```python\n{declaration[declaration.index('class SeedOss') :]}```" in README
+def test_the_guide_on_commands_has_the_help_of_every_command() -> None:
+    shown = [command for command, _ in list_commands(TEXTS[REFERENCE])]
+    assert [name for name in COMMANDS if f"paramcount {name} --help" not in shown] == []
 
 
-def test_the_readme_says_how_many_model_types_there_are() -> None:
-    assert f"{len({name.partition('.')[0] for name in ARCHITECTURES})} model types" in README
+def test_the_guide_on_terms_has_every_word_of_a_count_and_no_other() -> None:
+    table = TEXTS[DOCS / "terms.md"]
+    count = pc.count("gpt2-small")
+    words = {"total", "active", "active_min", "non_embedding", "buffers", "legacy_buffers", "mtp", "checkpoint", "unreachable", "tied", "parts", "scope"}
+    assert {word for word in words | set(count.components) if f"`{word}`" not in table} == set()
+    defined = {word for cell in re.findall(r"^\| (`[^|]*) \|", table.partition("## Sizes")[0], re.MULTILINE) for word in re.findall(r"`(\w+)`", cell)}
+    assert {word for word in defined if word not in count.components and not hasattr(count, word)} == set()
 
 
-def test_every_word_of_a_count_is_in_the_table_of_conventions() -> None:
-    table = README[README.index("## What the words mean") : README.index("## How to add a model")]
-    for word in ("total", "active", "embedding", "non_embedding", "lm_head", "qkv", "mlp", "router", "experts", "norm", "buffers", "mtp", "checkpoint"):
-        assert f"`{word}`" in table
+def test_every_option_in_the_documents_exists() -> None:
+    """Options of pip, pytest and the project's own scripts aside."""
+    main_help, *helps = (run_command(f"paramcount {name} --help") for name in ("", *COMMANDS))
+    known = {"--examples", *re.findall(r"--[a-z][a-z-]*", main_help + "".join(helps))}
+    assert {option for text in TEXTS.values() for option in re.findall(r"(?<=[`\s])--[a-z][a-z-]*", text)} - known == set()
 
 
-MESSAGES = ("error: ", "warning: ", "note: ")
+def test_the_index_lists_every_guide_and_the_readme_links_to_it() -> None:
+    guides = {path.name for path in DOCS.glob("*.md")} - {"index.md"}
+    assert set(re.findall(r"\(([\w-]+\.md)\)", TEXTS[DOCS / "index.md"])) == guides
+    assert set(re.findall(r"\(paramcount/docs/([\w-]+\.md)\)", TEXTS[README])) == guides
+
+
+def test_every_link_to_a_file_leads_somewhere() -> None:
+    links = [(path, link) for path, text in TEXTS.items() for link in LINK.findall(text) if "://" not in link]
+    assert len(links) > len(DOCUMENTS)
+    assert [link for path, link in links if not (path.parent / link).exists()] == []
 
 
 def test_no_line_of_an_example_is_wider_than_80_columns() -> None:
-    for block in CONSOLE:
-        assert max(len(line) for line in block.splitlines() if not line.startswith(MESSAGES)) <= 80  # a message is one line
+    for command, output in RUNS:
+        for line in output.splitlines():
+            assert len(line) <= 80 or line.startswith(MESSAGES), f"{command}: {line}"  # a message is one line
