@@ -5,4 +5,6 @@ A declaration whose sizes are symbols yields the formula itself; with arrays it 
 
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
 
-__all__ = ["Polynomial", "make_symbols"]
+symbols = make_symbols  # deprecated alias, until 0.3
+
+__all__ = ["Polynomial", "make_symbols", "symbols"]
