@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from tests.refresh_docs import (
     run_python,
     show,
 )
+from tests.test_package import LEVEL
 
 AFTER = "run `python -m tests.refresh_docs` and read the diff"
 TEXTS = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
@@ -105,6 +107,13 @@ def test_every_option_in_the_documents_exists() -> None:
     main_help, *helps = (run_command(f"paramcount {name} --help") for name in ("", *COMMANDS))
     known = {"--examples", *re.findall(r"--[a-z][a-z-]*", main_help + "".join(helps))}
     assert {option for text in TEXTS.values() for option in re.findall(r"(?<=[`\s])--[a-z][a-z-]*", text)} - known == set()
+
+
+def test_the_guide_on_design_has_every_package_and_its_level() -> None:
+    rows = re.findall(r"^\| (`[^|]*) \|", TEXTS[DOCS / "design.md"], re.MULTILINE)
+    levels = [{LEVEL[name] for name in re.findall(r"`(\w+)`", row)} for row in rows]
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(LEVEL) - {"__init__", "__main__"}
+    assert [(above, below) for above, below in itertools.pairwise(levels) if min(above) <= max(below)] == []
 
 
 def test_the_index_lists_every_guide_and_the_readme_links_to_it() -> None:
