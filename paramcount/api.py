@@ -410,7 +410,7 @@ def audit(source: object) -> Audit:
 
 def _select(models: object, *, estimates: bool, download: bool, strict: bool, set: Settings | None) -> list[Model]:
     """The models that words stand for, each once, with the same sizes changed in all."""
-    from paramcount.zoo.names import select
+    from paramcount.zoo.names import select_models
 
-    selected = select(models, estimates=estimates, download=download, strict=strict)
+    selected = select_models(models, estimates=estimates, download=download, strict=strict)
     return [load(model, set=set) for model in selected] if set else selected

@@ -37,7 +37,7 @@ def differences(id: str) -> list[str]:
     expected = reference().get(id)
     if expected is None:
         return [f"{id} is not in {REFERENCE.name}"]
-    count = count_sizes(zoo.entry(id).sizes)
+    count = count_sizes(zoo.load_entry(id).sizes)
     found = [f"{name}: {getattr(count, name):,} instead of {expected[name]:,}" for name in TOTALS if getattr(count, name) != expected[name]]
     has, wants = shapes(count), Counter(expected["shapes"])
     return found + [f"{shape}: {has[shape]} tensors instead of {wants[shape]}" for shape in sorted(has | wants) if has[shape] != wants[shape]]
@@ -71,7 +71,7 @@ def released(architecture: str, name: str) -> str:
 
 def expected_names(id: str) -> Named:
     """The reference's tensors; stacked and fused experts one by one, as released files hold them (gpt-oss's stay stacked)."""
-    architecture = str(zoo.entry(id).architecture)
+    architecture = str(zoo.load_entry(id).architecture)
     found: Named = {}
     for name, (shape, copies) in reference_names()[id].items():
         stem, stacked, projection = name.partition(".experts.")
@@ -90,7 +90,7 @@ def misnamed(id: str) -> list[str]:
     if id not in reference_names():
         return []
     has: Named = {}
-    for tensor in count_sizes(zoo.entry(id).sizes).tensors:
+    for tensor in count_sizes(zoo.load_entry(id).sizes).tensors:
         if tensor.part != "mtp" and tensor.role == "parameter" and tensor.tied_to is None:
             name = re.sub(r"\{\w+\}", "{}", tensor.name)
             has[name] = tensor.shape, tensor.copies + has.get(name, (tensor.shape, 0))[1]

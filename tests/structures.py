@@ -9,15 +9,15 @@ import pytest
 
 from paramcount import zoo
 
-ZOO = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+ZOO = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 
 
 def one_of_each(ids: Iterable[str] = ZOO) -> list[Any]:
     """Zoo ids as parameters of a test: the smallest model of each architecture, the others marked exhaustive."""
     seen: set[str | None] = set()
     found = []
-    for id in sorted(ids, key=lambda id: (zoo.entry(id).architecture or "", zoo.count_model(zoo.entry(id)).total)):
-        architecture = zoo.entry(id).architecture
+    for id in sorted(ids, key=lambda id: (zoo.load_entry(id).architecture or "", zoo.count_model(zoo.load_entry(id)).total)):
+        architecture = zoo.load_entry(id).architecture
         found.append(pytest.param(id, id=id, marks=() if architecture not in seen else (pytest.mark.exhaustive,)))
         seen.add(architecture)
     return found

@@ -499,7 +499,7 @@ def test_widths_that_do_not_divide_are_unusual_where_the_zoo_has_such_models() -
     assert grade == "unusual" and text.startswith("24 heads × 128 = 3,072 is not the model's width of 2,048; so in ")
 
 
-MODELS = [zoo.entry(id) for id in zoo.ids() if not zoo.entry(id).estimate]
+MODELS = [zoo.load_entry(id) for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 COLUMNS_OF = {
     "params": "total", "active": "active", "non-embedding": "non_embedding", "layers": "n_layers", "d_model": "d_model", "heads": "n_heads", "kv heads": "n_kv_heads",
     "d_head": "d_head", "d_ff": "d_ff", "experts": "n_routed_experts", "top-k": "n_active_experts", "vocab": "vocab_size", "context": "context_length",

@@ -31,8 +31,8 @@ LLAMA: dict[str, Any] = {
     "vocab_size": 1000, "d_model": 256, "n_layers": 2, "n_heads": 32, "n_kv_heads": 8, "d_head": 8, "d_ff": 512,
     "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": False,
 }  # fmt: skip
-STARTS = (*zoo.ids(), "gpt2-xl", "mixtral-8x7b", "deepseek-v3", "qwen3-30b-a3b", "gpt-oss-20b")  # the last of an architecture counts
-MODELS = {str(model.architecture): model for model in map(zoo.entry, STARTS) if not model.estimate}
+STARTS = (*zoo.list_ids(), "gpt2-xl", "mixtral-8x7b", "deepseek-v3", "qwen3-30b-a3b", "gpt-oss-20b")  # the last of an architecture counts
+MODELS = {str(model.architecture): model for model in map(zoo.load_entry, STARTS) if not model.estimate}
 PAPER = {"id": "paper", "kind": "paper", "ref": "arXiv:2302.13971", "accessed": "2026-11-20"}
 
 

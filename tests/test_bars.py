@@ -136,7 +136,7 @@ def test_an_estimate_has_a_line_that_says_so_and_no_bar(run: Runner) -> None:
 
 
 def test_what_nobody_has_checked_is_marked() -> None:
-    unchecked = next(id for id in zoo.ids() if zoo.entry(id).checked == "unverified" and not zoo.entry(id).estimate)
+    unchecked = next(id for id in zoo.list_ids() if zoo.load_entry(id).checked == "unverified" and not zoo.load_entry(id).estimate)
     found = seen(plot([unchecked, "gpt2-small"]))
     assert [name for _, name in found.names] == [f"{unchecked} *", "gpt2-small"]
     assert "* unverified: nobody has counted it independently" in found.texts
@@ -148,7 +148,7 @@ def test_a_what_if_says_what_is_set(run: Runner) -> None:
 
 
 def test_sixty_models_grow_the_picture_and_no_line_touches_the_next() -> None:
-    models = [id for id in zoo.ids() if not zoo.entry(id).estimate][:60]
+    models = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate][:60]
     found = seen(plot(models))
     assert [name.removesuffix(" *") for _, name in found.names] == models
     assert min(b - a for (a, _), (b, _) in itertools.pairwise(found.names)) > 16  # points, of letters 8 points high

@@ -20,15 +20,15 @@ from paramcount import zoo
 from paramcount.cli.commands import COMMANDS
 from paramcount.sizes import get_key, inner_configs
 from paramcount.sizes.values import format_size, parse_settings
-from paramcount.zoo.what_if import at, recorded, said
+from paramcount.zoo.what_if import changes_to_dict, describe_changes, get_size
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line, command_refusal
 from tests.running import Runner
 from tests.test_package import command, modules_after
 
-IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
-STACKED = [id for id in IDS if "n_layers" in type(zoo.entry(id).sizes).model_fields]
-LISTED = [id for id in STACKED if "layer_types" in type(zoo.entry(id).sizes).model_fields]
+IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
+STACKED = [id for id in IDS if "n_layers" in type(zoo.load_entry(id).sizes).model_fields]
+LISTED = [id for id in STACKED if "layer_types" in type(zoo.load_entry(id).sizes).model_fields]
 OTHERS = [id for id in STACKED if id not in LISTED]
 LLAMA_LAYER = 4096 * 4096 + 2 * 1024 * 4096 + 4096 * 4096 + 3 * 14336 * 4096 + 2 * 4096
 WITHOUT_A_MODEL = {"help", "architectures", "audit", "list", "scan", "schema"}
@@ -65,7 +65,7 @@ def test_eight_layers_more_cost_eight_layers() -> None:
 @pytest.mark.parametrize("id", OTHERS)
 def test_three_layers_more_cost_three_times_the_last_one(id: str) -> None:
     """The last layer's weights are read off the tensors of the unchanged model, one by one."""
-    sizes: Any = zoo.entry(id).sizes
+    sizes: Any = zoo.load_entry(id).sizes
     n, last = sizes.n_layers, 0
     part = "encoder" if hasattr(sizes, "n_decoder_layers") else "decoder"  # of T5
     for tensor in pc.count(id).tensors:
@@ -78,7 +78,7 @@ def test_three_layers_more_cost_three_times_the_last_one(id: str) -> None:
 
 @pytest.mark.parametrize("id", IDS)
 def test_a_what_if_is_the_entry_with_that_size_written_in_it(id: str) -> None:
-    model = zoo.entry(id)
+    model = zoo.load_entry(id)
     config = model.sizes.model_dump()
     for name, value in config.items():
         if type(value) is int or isinstance(value, bool):
@@ -119,7 +119,7 @@ def test_one_layer_more_costs_something_or_is_refused(name: str) -> None:
     """No list of layers is left at its old length in silence."""
     model = pc.load(default(name))
     for field in ("n_layers", "language.n_layers", "vision.n_layers", "encoder.n_layers"):
-        n = at(model.sizes, field)
+        n = get_size(model.sizes, field)
         if type(n) is int:
             with contextlib.suppress(pc.ParamcountError):
                 assert pc.count(pc.what_if(model, **{field: n + 1})).total > pc.count(model).total
@@ -136,22 +136,22 @@ def test_shared_blocks_are_those_of_hybrid_layers_that_came_before(size: str, va
 def test_a_size_left_as_it_is_differs_by_nothing() -> None:
     model = pc.what_if("llama-3.1-8b", n_layers=32)
     assert model.changes == {"n_layers": (32, 32)}
-    assert said(model) == ["what if n_layers 32 → 32: 8,030,261,248 + 0 = 8,030,261,248"]
+    assert describe_changes(model) == ["what if n_layers 32 → 32: 8,030,261,248 + 0 = 8,030,261,248"]
     assert pc.what_if("llama-3.1-8b") is pc.load("llama-3.1-8b")
 
 
 def test_a_tied_head_costs_nothing_and_fewer_experts_cost_less() -> None:
-    assert said(pc.what_if("llama-3.1-8b", tie_word_embeddings=True)) == [
+    assert describe_changes(pc.what_if("llama-3.1-8b", tie_word_embeddings=True)) == [
         f"what if tie_word_embeddings false → true: 8,030,261,248 − {128256 * 4096:,} = {8_030_261_248 - 128256 * 4096:,}"
     ]
     expert = 3 * 14336 * 4096
-    assert said(pc.what_if("mixtral-8x7b", n_active_experts=4)) == [
+    assert describe_changes(pc.what_if("mixtral-8x7b", n_active_experts=4)) == [
         "what if n_active_experts 2 → 4: 46,702,792,704 + 0 = 46,702,792,704",
         f"active 12,879,925,248 + {32 * 2 * expert:,} = {12_879_925_248 + 32 * 2 * expert:,}",
     ]
-    assert said(pc.what_if("deepseek-v3", n_mtp_layers=0))[2] == "MTP 11,610,067,968 − 11,610,067,968 = 0"
-    assert said(pc.load("llama-3.1-8b")) == []
-    assert recorded(pc.load("llama-3.1-8b")) == {}
+    assert describe_changes(pc.what_if("deepseek-v3", n_mtp_layers=0))[2] == "MTP 11,610,067,968 − 11,610,067,968 = 0"
+    assert describe_changes(pc.load("llama-3.1-8b")) == []
+    assert changes_to_dict(pc.load("llama-3.1-8b")) == {}
 
 
 def test_lists_and_null_are_values() -> None:
@@ -159,7 +159,7 @@ def test_lists_and_null_are_values() -> None:
     model = pc.what_if("gpt-oss-20b", n_layers=30, layer_types=kinds)
     layer = pc.count("gpt-oss-20b").total - pc.count(pc.what_if("gpt-oss-20b", n_layers=23, layer_types=kinds[:23])).total
     assert pc.count(model).total == pc.count("gpt-oss-20b").total + 6 * layer
-    assert said(model)[0].startswith(
+    assert describe_changes(model)[0].startswith(
         "what if n_layers 24 → 30, layer_types 12 × (sliding_attention, full_attention) → 15 × (sliding_attention, full_attention): "
     )
     assert pc.what_if("mistral-7b-v0.1", window=None).sizes.window is None  # type: ignore[attr-defined]
@@ -175,7 +175,7 @@ def test_sizes_of_inner_configs_are_named_with_dots_or_given_in_mappings() -> No
         assert pc.count(changed).total == pc.count(model).total + 2 * layer
         assert changed.changes == {"language.n_layers": (4, 6)}
         assert type(changed.sizes.language) is type(model.sizes.language)  # type: ignore[attr-defined]
-    both = pc.what_if(model, **{"language.n_layers": 6, "vision.n_layers": at(model.sizes, "vision.n_layers") + 1})
+    both = pc.what_if(model, **{"language.n_layers": 6, "vision.n_layers": get_size(model.sizes, "vision.n_layers") + 1})
     assert pc.count(both).components["vision"] > pc.count(model).components["vision"]
 
 
@@ -184,7 +184,7 @@ def test_changing_again_keeps_the_first_original() -> None:
     twice = pc.what_if(once, vocab_size=50304)
     assert twice.original is pc.load("gpt2-small")
     assert twice.changes == {"n_layers": (12, 24), "vocab_size": (50257, 50304)}
-    assert recorded(twice) == {"set": {"n_layers": [12, 24], "vocab_size": [50257, 50304]}, "original_total": 124439808, "original_active": 124439808}
+    assert changes_to_dict(twice) == {"set": {"n_layers": [12, 24], "vocab_size": [50257, 50304]}, "original_total": 124439808, "original_active": 124439808}
 
 
 def test_nothing_that_was_said_of_the_original_is_said_of_it() -> None:
@@ -299,7 +299,7 @@ def test_an_estimate_has_nothing_to_change() -> None:
 def test_an_inner_config_that_is_not_there_has_no_sizes() -> None:
     document: dict[str, Any] = {"model_type": "gemma4", "text_config": {}, "vision_config": None}
     model = pc.load(document)
-    assert at(model.sizes, "vision") is None
+    assert get_size(model.sizes, "vision") is None
     assert "vision: is null: there is no 'n_layers' to set" in refused(model, **{"vision.n_layers": 3})
 
 
@@ -356,8 +356,8 @@ NAMES = st.sampled_from(["n_layers", "n_heads", "layer_types", "vision.n_layers"
 def test_whatever_is_set_there_is_an_answer_or_one_line(id: str, pairs: list[tuple[str, str]]) -> None:
     try:
         model = pc.what_if(id, **parse_settings(f"{name}={value}" for name, value in pairs))
-        assert all(line.isprintable() for line in said(model))
-        json.dumps(recorded(model))
+        assert all(line.isprintable() for line in describe_changes(model))
+        json.dumps(changes_to_dict(model))
     except pc.ParamcountError as error:
         assert_one_line(str(error))
 

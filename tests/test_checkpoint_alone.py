@@ -107,9 +107,9 @@ EXCEPTIONS = {
 
 def models() -> Iterator[tuple[str, Count]]:
     """Every model of the zoo, every supported model type as it is by default, and those of other publishers' code."""
-    for id in zoo.ids():
-        if not zoo.entry(id).estimate:
-            yield id, count_model(zoo.entry(id))
+    for id in zoo.list_ids():
+        if not zoo.load_entry(id).estimate:
+            yield id, count_model(zoo.load_entry(id))
     for name, known in MODEL_TYPES.items():
         yield name, pc.count({"model_type": name, **known.vary.get("=", {})})
     for name, expected in REMOTE.items():

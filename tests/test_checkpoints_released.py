@@ -70,7 +70,7 @@ def nothing_left(found: Verification, tensors: Tensors) -> None:
 
 
 def published(id: str) -> list[int]:
-    return [int(claim.value) for claim in zoo.entry(id).published if claim.what == "checkpoint" and claim.exact]
+    return [int(claim.value) for claim in zoo.load_entry(id).published if claim.what == "checkpoint" and claim.exact]
 
 
 def published_beside() -> dict[str, dict[str, int]]:

@@ -17,7 +17,7 @@ from paramcount import __version__, zoo
 from paramcount.cli.commands import COMMANDS
 from tests.running import Run, Runner
 
-IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 
 HEADER = (
     "id,total,active,non_embedding,active_non_embedding,language_model,embedding,other_embedding,position,qkv,output_projection,mlp,router,experts,"

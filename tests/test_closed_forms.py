@@ -26,7 +26,7 @@ from paramcount.sizes.rules import validate_sizes
 from tests.symbolic import replaced, symbolic
 
 DATA = Path(__file__).parent / "data"
-ENTRIES = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+ENTRIES = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 
 # ---- parts that papers write once
 
@@ -407,7 +407,7 @@ def positions(c: Any) -> Any:
 
 
 def test_every_architecture_of_the_zoo_has_a_closed_form() -> None:
-    assert set(TOTAL) == {zoo.entry(id).architecture for id in ENTRIES} <= set(ARCHITECTURES)
+    assert set(TOTAL) == {zoo.load_entry(id).architecture for id in ENTRIES} <= set(ARCHITECTURES)
 
 
 def test_every_mixture_and_nothing_else_has_a_closed_form_of_what_is_not_visited() -> None:
@@ -416,7 +416,7 @@ def test_every_mixture_and_nothing_else_has_a_closed_form_of_what_is_not_visited
 
 @pytest.mark.parametrize("id", ENTRIES)
 def test_every_entry_of_the_zoo_equals_its_closed_form(id: str) -> None:
-    model = zoo.entry(id)
+    model = zoo.load_entry(id)
     name, c, count = str(model.architecture), model.sizes, paramcount.count(id)
     tables = table(name, c) + positions(c) + head(c)
     assert count.total == total(name, c)
@@ -427,7 +427,7 @@ def test_every_entry_of_the_zoo_equals_its_closed_form(id: str) -> None:
 
 
 def example(name: str) -> Sizes:
-    return next(zoo.entry(id).sizes for id in ENTRIES if zoo.entry(id).architecture == name)
+    return next(zoo.load_entry(id).sizes for id in ENTRIES if zoo.load_entry(id).architecture == name)
 
 
 def structures(name: str) -> list[tuple[str, dict[str, Any]]]:
@@ -478,9 +478,9 @@ def test_none_and_all_layers_dense_and_no_shared_experts_are_counted_right(name:
     assert (count.total, count.active) == (total(name, sizes), active(name, sizes))
 
 
-@pytest.mark.parametrize("id", [id for id in ENTRIES if zoo.entry(id).architecture in MTP])
+@pytest.mark.parametrize("id", [id for id in ENTRIES if zoo.load_entry(id).architecture in MTP])
 def test_buffers_and_mtp_layers_equal_their_closed_forms(id: str) -> None:
-    count, c = paramcount.count(id), zoo.entry(id).sizes
+    count, c = paramcount.count(id), zoo.load_entry(id).sizes
     n, n_mixtures = c.n_mtp_layers, c.n_layers - c.n_dense_layers  # type: ignore[attr-defined]
     assert count.buffers == n_mixtures * c.n_routed_experts  # type: ignore[attr-defined]
     assert count.mtp == MTP[count.architecture](c)

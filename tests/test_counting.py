@@ -18,13 +18,13 @@ from paramcount.counting.count import COMPONENTS, PARTS, count_sizes
 from paramcount.sizes import Sizes
 from paramcount.sizes.rules import validate_sizes
 
-IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
-MIXTURES = [id for id in IDS if hasattr(zoo.entry(id).sizes, "n_routed_experts")]
-ONE_OF_EACH = sorted({zoo.entry(id).architecture: id for id in IDS}.values())
+IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
+MIXTURES = [id for id in IDS if hasattr(zoo.load_entry(id).sizes, "n_routed_experts")]
+ONE_OF_EACH = sorted({zoo.load_entry(id).architecture: id for id in IDS}.values())
 
 
 def resized(id: str, **changes: Any) -> Sizes:
-    sizes = zoo.entry(id).sizes
+    sizes = zoo.load_entry(id).sizes
     return validate_sizes(type(sizes), sizes.model_dump() | changes)
 
 
@@ -85,16 +85,16 @@ def test_what_is_tied_has_the_shape_of_what_it_is_tied_to(id: str) -> None:
     assert [tensor.name for tensor in pc.count(id).tensors if tensor.tied_to and tensor.shape != shapes[tensor.tied_to]] == []
 
 
-@pytest.mark.parametrize("id", [id for id in ONE_OF_EACH if not hasattr(zoo.entry(id).sizes, "vision")])
+@pytest.mark.parametrize("id", [id for id in ONE_OF_EACH if not hasattr(zoo.load_entry(id).sizes, "vision")])
 def test_a_tied_head_adds_nothing_and_an_untied_one_a_table(id: str) -> None:
     tied, untied = (count_sizes(resized(id, tie_word_embeddings=tie)) for tie in (True, False))
     assert (tied.lm_head, tied.tied, untied.tied) == (0, True, False)
-    assert untied.total - tied.total == untied.lm_head == zoo.entry(id).sizes.vocab_size * zoo.entry(id).sizes.d_model  # type: ignore[attr-defined]
+    assert untied.total - tied.total == untied.lm_head == zoo.load_entry(id).sizes.vocab_size * zoo.load_entry(id).sizes.d_model  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("id", [id for id in ONE_OF_EACH if not hasattr(zoo.entry(id).sizes, "layer_types")])
+@pytest.mark.parametrize("id", [id for id in ONE_OF_EACH if not hasattr(zoo.load_entry(id).sizes, "layer_types")])
 def test_one_more_layer_adds_exactly_one_layers_weights(id: str) -> None:
-    sizes = zoo.entry(id).sizes
+    sizes = zoo.load_entry(id).sizes
     fewer, more = count_sizes(sizes), count_sizes(resized(id, n_layers=sizes.n_layers + 1))  # type: ignore[attr-defined]
     kind = fewer.sizes.n_layers - 1 if not hasattr(sizes, "cross_attention_layers") else 0  # the kind of layer that is added
     layer = sum(
@@ -178,7 +178,7 @@ def test_the_data_frame_has_one_row_per_model_and_whole_numbers_only() -> None:
 
 
 def test_a_family_stands_for_all_its_models_and_estimates_come_only_when_asked_for() -> None:
-    assert set(pc.compare("gpt")["id"]) == {id for id in zoo.ids("gpt") if id in IDS}
+    assert set(pc.compare("gpt")["id"]) == {id for id in zoo.list_ids("gpt") if id in IDS}
     frame = pc.compare(["gpt"], estimates=True).set_index("id")
     assert frame.loc["gpt-4", "estimate"] and frame["total"].isna().sum() == 2
     assert str(frame.loc["gpt-4", "claimed_total"]).startswith("1.8T (")

@@ -22,7 +22,7 @@ from tests.model_types import MODEL_TYPES
 from tests.refusing import command_refusal
 from tests.running import Run, Runner
 
-IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 NEIGHBOURS = list(pairwise(IDS))
 FAR = [(a, IDS[-1 - i]) for i, a in enumerate(IDS[: len(IDS) // 2 : 5])]  # mostly of different architectures
 LIST = "[sliding_attention]"

@@ -47,7 +47,7 @@ def explained_of(id: str) -> pc.Explanation:
 @cache
 def model(id: str) -> zoo.Model:
     if id in ZOO:
-        return zoo.entry(id)
+        return zoo.load_entry(id)
     if id in MODELS:
         return pc.load(MODELS[id]["config"])
     name, _, i = id.rpartition("-")
@@ -328,7 +328,7 @@ def test_another_declaration_is_explained_otherwise(name: str, monkeypatch: pyte
     mutate(monkeypatch)
     after = pc.explain(id)
     assert {line.component: line.formula for line in after.lines}[component] == formula != before[component]
-    assert after.total == count_sizes(zoo.entry(id).sizes).total
+    assert after.total == count_sizes(zoo.load_entry(id).sizes).total
 
 
 def test_a_branch_on_a_comparison_of_sizes_is_no_formula(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,7 +343,7 @@ def test_a_branch_on_a_comparison_of_sizes_is_no_formula(monkeypatch: pytest.Mon
 
     test_mutants.everywhere(monkeypatch, original, attention)
     explained = pc.explain("llama-3.1-8b")
-    assert explained.total == count_sizes(zoo.entry("llama-3.1-8b").sizes).total
+    assert explained.total == count_sizes(zoo.load_entry("llama-3.1-8b").sizes).total
     assert explained.kept
     assert all(of_text(line.formula, {size.name: size.value for size in explained.sizes}) == line.value for line in explained.lines)
 

@@ -13,7 +13,7 @@ from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import Count, count_sizes
 from paramcount.explaining import architecture as bare
 from paramcount.explaining.formulas import COUNTS, names_architecture, picked
-from paramcount.huggingface.multimodal import TOWERS
+from paramcount.huggingface.multimodal import ENCODERS
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
 from paramcount.zoo import count_model
@@ -56,17 +56,17 @@ def refusal(*args: Any, **structure: Any) -> pc.ParamcountError:
 
 @pytest.mark.parametrize("id", one_of_each())
 def test_the_formulas_of_a_model_evaluate_to_its_count(id: str) -> None:
-    count, sizes = pc.count(id), zoo.entry(id).sizes
+    count, sizes = pc.count(id), zoo.load_entry(id).sizes
     for of in ("total", "active", "non_embedding", "active_without_input_table", "mtp", "buffers", "legacy_buffers", "bytes_bf16"):
         assert evaluated(pc.formula(id, of), sizes) == getattr(count, of), of
 
 
-ONE_OF_EACH = sorted({zoo.entry(id).architecture: id for id in ZOO}.values())
+ONE_OF_EACH = sorted({zoo.load_entry(id).architecture: id for id in ZOO}.values())
 
 
 @pytest.mark.parametrize("id", ONE_OF_EACH)
 def test_the_formulas_of_components_details_and_parts_evaluate_to_those_of_the_count(id: str) -> None:
-    count, sizes = pc.count(id), zoo.entry(id).sizes
+    count, sizes = pc.count(id), zoo.load_entry(id).sizes
     for of, n in {**count.components, **count.details, **count.parts}.items():
         assert evaluated(pc.formula(id, of), sizes) == n, of
     assert sorted(COUNTS) == sorted({of for of in COUNTS if isinstance(getattr(count, of), int)})
@@ -81,7 +81,7 @@ def test_the_formulas_of_a_config_json_evaluate_to_its_count(name: str) -> None:
 
 
 def test_one_more_layer_and_one_more_head_cost_what_counts_say() -> None:
-    total, sizes = pc.formula("llama-3.1-8b"), zoo.entry("llama-3.1-8b").sizes
+    total, sizes = pc.formula("llama-3.1-8b"), zoo.load_entry("llama-3.1-8b").sizes
     assert evaluated(total.difference("n_layers"), sizes) == pc.count(pc.what_if("llama-3.1-8b", n_layers=33)).total - 8_030_261_248 == 218_112_000
     assert evaluated(total.difference("n_kv_heads", by=8), sizes) == pc.count(pc.what_if("llama-3.1-8b", n_kv_heads=16)).total - 8_030_261_248
     assert str(total.difference("n_heads")) == "n_layers · 2 · d_model · d_head"
@@ -113,7 +113,9 @@ def test_where_the_structure_depends_on_a_size_it_is_a_number() -> None:
 
 @cache
 def names_of(cls: type[Sizes]) -> str:
-    return next((name for name in ARCHITECTURES if architecture(name) is cls), "") or next(name for name, (_, tower) in TOWERS.items() if tower == cls.__name__)
+    return next((name for name in ARCHITECTURES if architecture(name) is cls), "") or next(
+        name for name, (_, tower) in ENCODERS.items() if tower == cls.__name__
+    )
 
 
 def as_given(value: Any) -> Any:
@@ -160,7 +162,7 @@ def default_config(name: str) -> Any:
 @cache
 def models() -> dict[str, zoo.Model]:
     """{architecture: a model of it}: of the zoo, a default config; of modelling code that no library ships, a released one."""
-    found = {str(model.architecture): model for model in map(zoo.entry, ZOO)}
+    found = {str(model.architecture): model for model in map(zoo.load_entry, ZOO)}
     found |= {str(model.architecture): model for model in map(pc.load, REMOTE)}
     found |= {name: pc.load(default_config(name)) for name in set(MODEL_TYPES) & set(ARCHITECTURES)}
     lightning = next(config for config in REMOTE if config["model_type"] == "minimax_m1")

@@ -440,7 +440,7 @@ def test_mixtral_assembled_from_formulas_is_its_count_and_its_active_count() -> 
 
 
 def test_deepseek_v3_assembled_from_formulas_is_its_count() -> None:
-    c = zoo.entry("deepseek-v3").sizes
+    c = zoo.load_entry("deepseek-v3").sizes
     norm = formulas.norm(d_model=7168)
     latent = {name: getattr(c, name) for name in LATENT}
     mixture: Sizes = {"d_model": 7168, "d_expert": 2048, "n_routed_experts": 256, "n_shared_experts": 1}

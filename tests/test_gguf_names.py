@@ -277,7 +277,7 @@ def values(tensors: Iterable[Tensor]) -> int:
 
 
 def test_every_parameter_of_every_model_in_the_zoo_is_in_its_file() -> None:
-    counts = [count_model(loaded) for id in zoo.ids() if (loaded := load(id)).architecture in KNOWN]
+    counts = [count_model(loaded) for id in zoo.list_ids() if (loaded := load(id)).architecture in KNOWN]
     assert len(counts) > 140
     for model in counts:
         assert values(gguf_tensors(model.tensors, (), None, model)) == model.language_model, model.id

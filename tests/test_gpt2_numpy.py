@@ -20,17 +20,17 @@ from paramcount.counting.count import count_sizes
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, given, layers, linear, list_steps, lookup, norm
 from paramcount.gpt2 import forward_pass as gpt2_numpy
-from paramcount.gpt2.forward_pass import Array, forward, initial, shapes
+from paramcount.gpt2.forward_pass import Array, forward, list_shapes, make_weights
 from paramcount.parts.attentions import gpt_attention
 from paramcount.parts.decoders import head, pre_norm
 from paramcount.parts.feed_forward import gpt_mlp
 from paramcount.zoo.checks import Check
-from paramcount.zoo.forward_pass_checks import INSIDE_ATTEND, OPERATIONS, Recording, forward_checks
+from paramcount.zoo.forward_pass_checks import INSIDE_ATTENTION, OPERATIONS, RecordingArrays, check_forward_pass
 from tests.gpt2_files import FROZEN, frozen_weights
 
 DATA = Path(__file__).parent / "data"
 REFERENCE = json.loads((DATA / "reference.json").read_text(encoding="utf-8"))
-ZOO = [id for id in zoo.ids() if zoo.entry(id).architecture == "gpt2"]
+ZOO = [id for id in zoo.list_ids() if zoo.load_entry(id).architecture == "gpt2"]
 
 TINY = GPT2(vocab_size=23, n_positions=11, d_model=8, n_layers=2, n_heads=2, d_head=4, d_ff=20, tie_word_embeddings=True)
 TOKENS = [3, 0, 22, 7, 7, 15]
@@ -46,16 +46,16 @@ def declared(sizes: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 @pytest.mark.parametrize("id", ZOO)
 def test_the_arrays_of_every_gpt2_of_the_zoo_are_those_declared_and_those_of_the_reference(id: str) -> None:
-    model = zoo.entry(id)
-    found = shapes(model.sizes)
+    model = zoo.load_entry(id)
+    found = list_shapes(model.sizes)
     assert found == dict(declared(model.sizes))
     assert Counter("×".join(map(str, shape)) for shape in found.values()) == REFERENCE[id]["shapes"]
     assert sum(math.prod(shape) for shape in found.values()) == count_sizes(model.sizes).total == REFERENCE[id]["total"]
 
 
 def test_initial_arrays_have_those_shapes_and_no_bias_is_zero() -> None:
-    arrays = initial(TINY)
-    assert {name: array.shape for name, array in arrays.items()} == shapes(TINY)
+    arrays = make_weights(TINY)
+    assert {name: array.shape for name, array in arrays.items()} == list_shapes(TINY)
     assert {array.dtype for array in arrays.values()} == {np.dtype(np.float32)}
     assert all(np.all(array != 0) for array in arrays.values())
     assert all(np.all(array == 1) == ("ln_" in name and name.endswith(".weight")) for name, array in arrays.items())
@@ -63,8 +63,8 @@ def test_initial_arrays_have_those_shapes_and_no_bias_is_zero() -> None:
 
 
 def test_the_seed_decides_the_initial_arrays() -> None:
-    assert np.array_equal(initial(TINY, seed=1)["wte.weight"], initial(TINY, seed=1)["wte.weight"])
-    assert not np.array_equal(initial(TINY, seed=1)["wte.weight"], initial(TINY, seed=2)["wte.weight"])
+    assert np.array_equal(make_weights(TINY, seed=1)["wte.weight"], make_weights(TINY, seed=1)["wte.weight"])
+    assert not np.array_equal(make_weights(TINY, seed=1)["wte.weight"], make_weights(TINY, seed=2)["wte.weight"])
 
 
 def test_the_pass_knows_nothing_of_the_declaration() -> None:
@@ -81,10 +81,10 @@ def test_logits_equal_the_frozen_ones_of_the_reference() -> None:
 
 def test_the_frozen_arrays_are_those_of_the_pass() -> None:
     assert FROZEN["sizes"].items() <= TINY.model_dump().items()
-    assert {name: tuple(shape) for name, shape in FROZEN["arrays"].items()} == shapes(TINY)
+    assert {name: tuple(shape) for name, shape in FROZEN["arrays"].items()} == list_shapes(TINY)
 
 
-@pytest.mark.parametrize("name", shapes(TINY))
+@pytest.mark.parametrize("name", list_shapes(TINY))
 def test_every_array_changes_the_logits(name: str) -> None:
     weights = frozen_weights()
     before = forward(weights, TOKENS, n_heads=2)
@@ -93,47 +93,47 @@ def test_every_array_changes_the_logits(name: str) -> None:
 
 
 def test_the_pass_reads_every_declared_tensor_and_no_other() -> None:
-    arrays = Recording(initial(TINY) | {"h.0.attn.bias": np.ones((1, 1, 11, 11)), "lm_head.weight": np.ones((23, 8))})
+    arrays = RecordingArrays(make_weights(TINY) | {"h.0.attn.bias": np.ones((1, 1, 11, 11)), "lm_head.weight": np.ones((23, 8))})
     forward(arrays, TOKENS, n_heads=2)
     assert arrays.read == {name for name, _ in declared(TINY)}
 
 
 def test_every_intermediate_has_the_shape_of_the_declared_operation_in_its_place() -> None:
     seen: list[tuple[str, tuple[int, ...]]] = []
-    forward(initial(TINY), TOKENS, n_heads=2, look=lambda name, x: seen.append((name, x.shape)))
+    forward(make_weights(TINY), TOKENS, n_heads=2, observe=lambda name, x: seen.append((name, x.shape)))
     flow = [(data, repeats) for data, _, repeats, _ in list_steps(TINY.forward(given("tokens", "tokens"))) if data.inputs and not data.bodies]
     outside, inside = [data for data, repeats in flow if not repeats], [data for data, repeats in flow if repeats]
     expected = [(data.op, tuple(len(TOKENS) if n == "tokens" else n for n in data.shape)) for data in outside[:3] + 2 * inside + outside[3:]]
     words = [(name.removeprefix("h.0.").removeprefix("h.1."), shape) for name, shape in seen]
-    assert [(OPERATIONS[word], shape) for word, shape in words if word not in INSIDE_ATTEND] == expected
-    assert [shape for word, shape in words if word in INSIDE_ATTEND] == 4 * [(2, 6, 6)]
+    assert [(OPERATIONS[word], shape) for word, shape in words if word not in INSIDE_ATTENTION] == expected
+    assert [shape for word, shape in words if word in INSIDE_ATTENTION] == 4 * [(2, 6, 6)]
 
 
 def test_intermediates_are_named_by_layer_in_the_order_they_are_made() -> None:
     seen: dict[str, Array] = {}
-    logits = forward(initial(TINY), TOKENS, n_heads=2, look=seen.__setitem__)
+    logits = forward(make_weights(TINY), TOKENS, n_heads=2, observe=seen.__setitem__)
     names = list(OPERATIONS)
-    inside = [*names[3:8], *INSIDE_ATTEND, *names[8:-2]]
+    inside = [*names[3:8], *INSIDE_ATTENTION, *names[8:-2]]
     assert list(seen) == [*names[:3], *(f"h.{i}.{name}" for i in range(2) for name in inside), *names[-2:]]
     assert np.array_equal(seen["logits"], logits)
 
 
 def test_attention_patterns_are_shares_of_the_past() -> None:
     seen: dict[str, Array] = {}
-    forward(frozen_weights(), TOKENS, n_heads=2, look=seen.__setitem__)
-    pattern = seen["h.1.attention pattern"]
+    forward(frozen_weights(), TOKENS, n_heads=2, observe=seen.__setitem__)
+    pattern = seen["h.1.attention weights"]
     np.testing.assert_allclose(pattern.sum(axis=-1), 1, atol=1e-12)
     assert np.array_equal(pattern > 0, np.broadcast_to(np.tri(6) > 0, (2, 6, 6)))
 
 
 def test_looking_changes_nothing() -> None:
-    weights = initial(TINY)
+    weights = make_weights(TINY)
 
     def meddle(name: str, x: Array) -> None:
         with pytest.raises(ValueError, match="read-only"):
             x[:] = 0
 
-    assert np.array_equal(forward(weights, TOKENS, n_heads=2, look=meddle), forward(weights, TOKENS, n_heads=2))
+    assert np.array_equal(forward(weights, TOKENS, n_heads=2, observe=meddle), forward(weights, TOKENS, n_heads=2))
 
 
 @pytest.mark.parametrize("place", range(6))
@@ -145,14 +145,14 @@ def test_a_token_changes_the_logits_from_its_place_on_and_none_before(place: int
 
 
 def test_one_token_and_as_many_as_there_are_positions_both_run() -> None:
-    assert forward(initial(TINY), [22], n_heads=2).shape == (1, 23)
-    assert forward(initial(TINY), np.arange(11), n_heads=2).shape == (11, 23)
+    assert forward(make_weights(TINY), [22], n_heads=2).shape == (1, 23)
+    assert forward(make_weights(TINY), np.arange(11), n_heads=2).shape == (11, 23)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_logits_are_of_the_type_of_the_weights(dtype: type[np.float32 | np.float64]) -> None:
     types: set[Any] = set()
-    forward(initial(TINY, dtype=dtype), TOKENS, n_heads=2, look=lambda _, x: types.add(x.dtype))
+    forward(make_weights(TINY, dtype=dtype), TOKENS, n_heads=2, observe=lambda _, x: types.add(x.dtype))
     assert types == {np.dtype(dtype)}
 
 
@@ -173,25 +173,25 @@ WRONG: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("token_ids", "message"), WRONG, ids=[message for _, message in WRONG])
 def test_wrong_token_ids_are_an_error_in_one_line(token_ids: Any, message: str) -> None:
     with pytest.raises(ParamcountError) as error:
-        forward(initial(TINY), token_ids, n_heads=2)
+        forward(make_weights(TINY), token_ids, n_heads=2)
     assert str(error.value) == message
 
 
 @pytest.mark.parametrize("n_heads", [0, -2, 3])
 def test_heads_that_do_not_divide_the_width_are_an_error(n_heads: int) -> None:
     with pytest.raises(ParamcountError, match=rf"^n_heads = {n_heads} does not divide d_model = 8 \(expected a divisor\)$"):
-        forward(initial(TINY), TOKENS, n_heads=n_heads)
+        forward(make_weights(TINY), TOKENS, n_heads=n_heads)
 
 
 @pytest.mark.parametrize("missing", ["wte.weight", "h.0.ln_1.weight", "h.1.mlp.c_fc.bias", "ln_f.bias"])
 def test_a_missing_array_is_an_error_that_names_it(missing: str) -> None:
-    weights = {name: array for name, array in initial(TINY).items() if name != missing}
+    weights = {name: array for name, array in make_weights(TINY).items() if name != missing}
     with pytest.raises(ParamcountError, match=f"^weights: no array {missing} "):
         forward(weights, TOKENS, n_heads=2)
 
 
 def test_arrays_without_any_layer_are_an_error() -> None:
-    weights = {name: array for name, array in initial(TINY).items() if not name.startswith("h.")}
+    weights = {name: array for name, array in make_weights(TINY).items() if not name.startswith("h.")}
     with pytest.raises(ParamcountError, match=r"^weights: no array h\.0\.ln_1\.weight "):
         forward(weights, TOKENS, n_heads=2)
 
@@ -200,7 +200,7 @@ def test_arrays_without_any_layer_are_an_error() -> None:
 
 
 def verdicts(sizes: Any) -> dict[str, tuple[int, int | None, str]]:
-    return {check.what.removeprefix("NumPy pass: "): check[1:4] for check in forward_checks(sizes, count_sizes(sizes))}
+    return {check.what.removeprefix("NumPy pass: "): check[1:4] for check in check_forward_pass(sizes, count_sizes(sizes))}
 
 
 def test_all_checks_of_a_tiny_model_are_exact() -> None:
@@ -267,13 +267,13 @@ class NormTwice(Wrong):
 )
 def test_a_wrong_declaration_differs_where_it_is_wrong(declaration: type[GPT2], differing: set[str], says: str) -> None:
     sizes = declaration(**TINY.model_dump())
-    found = [check for check in forward_checks(sizes, count_sizes(sizes)) if check.verdict == "differs"]
+    found = [check for check in check_forward_pass(sizes, count_sizes(sizes)) if check.verdict == "differs"]
     assert {check.what.removeprefix("NumPy pass: ") for check in found} == differing
     assert says in (found[0].source if found else "")
 
 
 def test_a_pass_that_sees_the_future_differs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpt2_numpy, "attend", lambda q, k, v, at, see: 0 * v + v.mean(axis=0))
+    monkeypatch.setattr(gpt2_numpy, "attention", lambda q, k, v, at, see: 0 * v + v.mean(axis=0))
     expected, found, verdict = verdicts(TINY)["causal"]
     assert (expected, verdict) == (0, "differs")
     assert isinstance(found, int)
@@ -288,8 +288,8 @@ def test_a_model_too_small_for_a_later_token_is_not_checked_for_one() -> None:
 @pytest.mark.parametrize(
     ("sizes", "why"),
     [
-        (zoo.entry("gpt2-xl").sizes, "not run: arrays of 6.2 GB, the most is 2.0 GB"),
-        (zoo.entry("gpt-3").sizes, "not run: arrays of 698.4 GB, the most is 2.0 GB"),
+        (zoo.load_entry("gpt2-xl").sizes, "not run: arrays of 6.2 GB, the most is 2.0 GB"),
+        (zoo.load_entry("gpt-3").sizes, "not run: arrays of 698.4 GB, the most is 2.0 GB"),
         (TINY.model_copy(update={"tie_word_embeddings": False}), "not run: its head is the token table, this model's is not"),
         (TINY.model_copy(update={"n_layers": 10_000}), "not run: more than 100,000 arrays"),
         (TINY.model_copy(update={"n_layers": 2**31}), "not run: arrays of 5,738.1 GB, the most is 2.0 GB"),
@@ -298,6 +298,6 @@ def test_a_model_too_small_for_a_later_token_is_not_checked_for_one() -> None:
 )
 def test_what_is_not_run_is_not_checkable_and_says_why(sizes: GPT2, why: str) -> None:
     count = count_sizes(sizes)
-    (check,) = forward_checks(sizes, count)
+    (check,) = check_forward_pass(sizes, count)
     assert check.ok is None
     assert check == Check("NumPy pass", count.total, None, "not checkable", why)

@@ -16,12 +16,12 @@ from paramcount.errors import ParamcountError
 from paramcount.formats import tokenizer as tokenizer_files
 from paramcount.formats.tokenizer_process import tokenize
 from paramcount.gpt2 import generation as gpt2_text
-from paramcount.gpt2.forward_pass import Array, forward, initial
-from paramcount.gpt2.generation import Run, percent, record, run, token_line, visible, word_line
+from paramcount.gpt2.forward_pass import Array, forward, make_weights
+from paramcount.gpt2.generation import Run, format_next_word, format_probability, format_token, format_tokens, predict_next, run_to_dict
 from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, byte_level, frozen_weights, sizes, write_weights, write_words
 from tests.refusing import assert_one_line
 
-LAYER = ["norm 1", "qkv", "q", "k", "v", "attention scores", "attention pattern", "attended", "attention output", "after attention"]
+LAYER = ["norm 1", "qkv", "q", "k", "v", "attention scores", "attention weights", "weighted values", "attention output", "after attention"]
 LAYER += ["norm 2", "mlp up", "gelu", "mlp down", "after mlp"]
 
 
@@ -34,7 +34,7 @@ def weights(tmp_path: Path) -> Path:
 
 def refusal(weights: Path, text: str = TEXT, model: Any = SIZES, **options: Any) -> str:
     with pytest.raises(ParamcountError) as caught:
-        run(model, weights, text, **options)
+        predict_next(model, weights, text, **options)
     assert_one_line(str(caught.value))
     return str(caught.value).replace(f"{weights.parent}{os.sep}", "")
 
@@ -52,7 +52,7 @@ def shares(logits: Any) -> list[tuple[float, int]]:
 @pytest.mark.parametrize("dtype", ["F64", "F32"])
 def test_the_next_words_are_those_of_the_reference(dtype: str, prefix: str, tmp_path: Path) -> None:
     write_words(tmp_path / "tokenizer.json")
-    found = run(SIZES, write_weights(tmp_path / "w.safetensors", frozen_weights(), dtype, prefix=prefix), TEXT, top=23)
+    found = predict_next(SIZES, write_weights(tmp_path / "w.safetensors", frozen_weights(), dtype, prefix=prefix), TEXT, top=23)
     expected = shares(FROZEN["logits"][-1])
     assert list(found.ids) == FROZEN["token_ids"]
     assert [word.id for word in found.next_words] == [id for _, id in expected]
@@ -71,7 +71,7 @@ def test_half_precision_is_widened_and_computed_in_float32(dtype: str, tmp_path:
         return (array.astype(np.float32).view(np.uint32) & 0xFFFF0000).view(np.float32).astype(np.float64)
 
     write_words(tmp_path / "tokenizer.json")
-    found = run(SIZES, write_weights(tmp_path / "w.safetensors", frozen_weights(), dtype), TEXT, top=23)
+    found = predict_next(SIZES, write_weights(tmp_path / "w.safetensors", frozen_weights(), dtype), TEXT, top=23)
     exact = forward({name: rounded(array) for name, array in frozen_weights().items()}, FROZEN["token_ids"], n_heads=2)
     expected = shares(exact[-1].tolist())
     assert [word.id for word in found.next_words] == [id for _, id in expected]
@@ -80,39 +80,39 @@ def test_half_precision_is_widened_and_computed_in_float32(dtype: str, tmp_path:
 
 
 def test_what_numpy_was_told_to_raise_is_not_raised(weights: Path) -> None:
-    before = run(SIZES, weights, TEXT)
+    before = predict_next(SIZES, weights, TEXT)
     path = write_weights(
         weights.parent / "w.st", frozen_weights() | {"ln_f.weight": frozen_weights()["ln_f.weight"] * 1e4, "h.0.ln_1.bias": np.full(8, 1e-60)}, "F64"
     )
     with np.errstate(all="raise"):
-        assert run(SIZES, weights, TEXT) == before
-        assert run(SIZES, path, TEXT, top=23).next_words[-1].probability == 0  # e^-1000 and less
+        assert predict_next(SIZES, weights, TEXT) == before
+        assert predict_next(SIZES, path, TEXT, top=23).next_words[-1].probability == 0  # e^-1000 and less
 
 
 def test_the_intermediates_are_those_of_the_pass(weights: Path) -> None:
-    found = run(SIZES, weights, TEXT)
+    found = predict_next(SIZES, weights, TEXT)
     names = ["token embedding", "position embedding", "embedding", *(f"h.{i}.{name}" for i in (0, 1) for name in LAYER), "final norm", "logits"]
     assert [name for name, _ in found.shapes] == names
     made = dict(found.shapes)
     assert (made["embedding"], made["h.1.qkv"], made["h.1.q"]) == ((6, 8), (6, 24), (6, 2, 4))
-    assert (made["h.0.attention pattern"], made["h.1.gelu"], made["logits"]) == ((2, 6, 6), (6, 20), (6, 23))
+    assert (made["h.0.attention weights"], made["h.1.gelu"], made["logits"]) == ((2, 6, 6), (6, 20), (6, 23))
 
 
 def test_a_word_may_be_followed_by_as_many_as_there_are_positions(weights: Path) -> None:
-    assert run(SIZES, weights, "w1").ids == (1,)
-    assert len(run(SIZES, weights, " ".join(WORDS[:11])).ids) == 11
+    assert predict_next(SIZES, weights, "w1").ids == (1,)
+    assert len(predict_next(SIZES, weights, " ".join(WORDS[:11])).ids) == 11
 
 
 def test_a_row_that_no_token_has_is_a_word_without_text(weights: Path) -> None:
     write_words(weights.parent / "tokenizer.json", ["w22", *WORDS[1:12]])
-    found = run(SIZES, weights, "w1 w2", top=23)
+    found = predict_next(SIZES, weights, "w1 w2", top=23)
     assert {word.id: word.text for word in found.next_words} == {id: f"w{id}" if id else "w22" for id in range(12)} | dict.fromkeys(range(12, 23))
-    assert all(word_line(word).endswith(f"%  –  {word.id}") for word in found.next_words if word.id >= 12)
+    assert all(format_next_word(word).endswith(f"%  –  {word.id}") for word in found.next_words if word.id >= 12)
 
 
 def test_a_tokenizer_elsewhere_is_named(weights: Path, tmp_path: Path) -> None:
     words = write_words(tmp_path / "other.json", WORDS[::-1])
-    assert run(SIZES, weights, TEXT, words).ids == tuple(22 - id for id in FROZEN["token_ids"])
+    assert predict_next(SIZES, weights, TEXT, words).ids == tuple(22 - id for id in FROZEN["token_ids"])
     (tmp_path / "tokenizer.json").unlink()
     message = "tokenizer.json: there is none beside the weights (expected a tokenizer.json there, or --tokenizer FILE)"
     assert refusal(weights) == message
@@ -127,11 +127,11 @@ def test_pieces_of_characters_are_shown_byte_by_byte_and_blanks_are_kept(tmp_pat
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     model = sizes(vocab_size=300, n_positions=40)
     text = "the capital of\n France🍕"
-    found = run(model, write_weights(tmp_path / "w.safetensors", initial(model)), text)
+    found = predict_next(model, write_weights(tmp_path / "w.safetensors", make_weights(model)), text)
     assert list(found.ids) == tokenizer.encode(text).ids
     assert found.tokens[:3] == ("the", " capital", " of") and found.tokens[-4:] == (r"\xf0", r"\x9f", r"\x8d", r"\x95")
     assert "".join(found.tokens[:-4]) == "the capital of\n France"
-    assert token_line(found).startswith(f"{len(found.ids)} tokens: the {found.ids[0]} · ␣capital {found.ids[1]} · ␣of {found.ids[2]} · \\n ")
+    assert format_tokens(found).startswith(f"{len(found.ids)} tokens: the {found.ids[0]} · ␣capital {found.ids[1]} · ␣of {found.ids[2]} · \\n ")
 
 
 def test_every_byte_is_a_token_that_is_shown_as_it_is() -> None:
@@ -151,14 +151,14 @@ def test_special_tokens_of_the_template_stand_around_the_text(weights: Path) -> 
     template = [{"SpecialToken": {"id": "w9", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
     post = {"type": "TemplateProcessing", "single": template, "pair": template, "special_tokens": {"w9": {"id": "w9", "ids": [9], "tokens": ["w9"]}}}
     write_words(weights.parent / "tokenizer.json", post_processor=post)
-    assert run(SIZES, weights, "w1 w2").ids == (9, 1, 2)
+    assert predict_next(SIZES, weights, "w1 w2").ids == (9, 1, 2)
 
 
 def test_a_tokenizer_neither_pads_nor_cuts_a_text(weights: Path) -> None:
     padding = {"strategy": {"Fixed": 10**11}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0, "pad_type_id": 0, "pad_token": "w0"}
     truncation = {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}
     write_words(weights.parent / "tokenizer.json", padding=padding, truncation=truncation)
-    assert run(SIZES, weights, TEXT).ids == tuple(FROZEN["token_ids"])
+    assert predict_next(SIZES, weights, TEXT).ids == tuple(FROZEN["token_ids"])
 
 
 def test_a_tokenizer_that_splits_at_random_while_it_is_trained_does_not_here(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_no_module_of_the_current_directory_or_beside_the_program_is_run(weights
     monkeypatch.setattr(tokenizer_files, "CHILD", child)
     monkeypatch.chdir(weights.parent)
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    assert run(SIZES, weights, TEXT).ids == tuple(FROZEN["token_ids"])
+    assert predict_next(SIZES, weights, TEXT).ids == tuple(FROZEN["token_ids"])
     assert not Path("ran").exists()
 
 
@@ -291,8 +291,8 @@ def test_masks_and_a_copy_of_the_head_may_stand_in_the_file(tmp_path: Path, weig
     arrays = frozen_weights()
     others = {f"h.{i}.attn.bias": np.ones((1, 1, 11, 11)) for i in (0, 1)} | {"h.1.attn.masked_bias": np.array(-1e4), "lm_head.weight": arrays["wte.weight"]}
     path = write_weights(tmp_path / "w.safetensors", others | arrays, types={"h.0.attn.bias": "I8"})
-    found = run(SIZES, path, TEXT)
-    assert found[:-1] == run(SIZES, weights, TEXT)[:-1]
+    found = predict_next(SIZES, path, TEXT)
+    assert found[:-1] == predict_next(SIZES, weights, TEXT)[:-1]
     assert found.notes[1:] == ("in the file and not read: h.0.attn.bias, h.1.attn.bias, h.1.attn.masked_bias and 1 more",)
 
 
@@ -349,7 +349,7 @@ def test_a_copy_of_the_head_is_compared_to_its_last_row_and_may_be_of_another_ty
     assert "differs from" in refusal(write_weights(tmp_path / "w.st", changed(lm_head__weight=last)))
     halves = W["wte.weight"].astype(np.float16).astype(np.float64)
     arrays = changed(wte__weight=halves, lm_head__weight=halves)
-    assert run(SIZES, write_weights(tmp_path / "w.st", arrays, types={"lm_head.weight": "F16"}), TEXT).ids == tuple(FROZEN["token_ids"])
+    assert predict_next(SIZES, write_weights(tmp_path / "w.st", arrays, types={"lm_head.weight": "F16"}), TEXT).ids == tuple(FROZEN["token_ids"])
 
 
 def test_weights_that_are_no_floats_are_one_line(tmp_path: Path) -> None:
@@ -360,7 +360,7 @@ def test_weights_that_are_no_floats_are_one_line(tmp_path: Path) -> None:
 def test_weights_of_several_types_are_said(tmp_path: Path) -> None:
     write_words(tmp_path / "tokenizer.json")
     path = write_weights(tmp_path / "w.st", frozen_weights(), "BF16", types={"ln_f.bias": "F32"})
-    assert run(SIZES, path, TEXT).notes == ("weights stored as BF16 and F32, computed in float32",)
+    assert predict_next(SIZES, path, TEXT).notes == ("weights stored as BF16 and F32, computed in float32",)
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
@@ -404,11 +404,11 @@ def test_another_computation_is_refused(keys: dict[str, Any], message: str, weig
     config.write_text(json.dumps({"model_type": "gpt2"} | keys), encoding="utf-8")
     assert refusal(weights) == f"config.json: {message}"
     config.write_text(json.dumps({"model_type": "llama"} | keys), encoding="utf-8")
-    assert run(SIZES, weights, TEXT).ids == tuple(FROZEN["token_ids"])
+    assert predict_next(SIZES, weights, TEXT).ids == tuple(FROZEN["token_ids"])
 
 
 def test_a_config_that_asks_for_the_same_changes_nothing(weights: Path) -> None:
-    before = run(SIZES, weights, TEXT)
+    before = predict_next(SIZES, weights, TEXT)
     keys = {
         "model_type": "gpt2",
         "activation_function": "gelu_pytorch_tanh",
@@ -418,7 +418,7 @@ def test_a_config_that_asks_for_the_same_changes_nothing(weights: Path) -> None:
         "scale_attn_weights": True,
     }
     (weights.parent / "config.json").write_text(json.dumps(keys), encoding="utf-8")
-    assert run(SIZES, weights, TEXT, config=keys) == before
+    assert predict_next(SIZES, weights, TEXT, config=keys) == before
 
 
 def test_a_broken_config_beside_the_weights_is_one_line(weights: Path) -> None:
@@ -435,20 +435,20 @@ def some_run(n: int = 6) -> Run:
 
 
 def test_a_line_for_people_says_how_likely_a_word_is() -> None:
-    assert [word_line(word) for word in some_run().next_words] == ["50.00%  ␣P\\x1b  5", "12.35%  –  22", "< 0.01%  ''  7"]
+    assert [format_next_word(word) for word in some_run().next_words] == ["50.00%  ␣P\\x1b  5", "12.35%  –  22", "< 0.01%  ''  7"]
 
 
 def test_many_tokens_are_the_first_and_the_last_for_people() -> None:
-    line = token_line(some_run(1024))
+    line = format_tokens(some_run(1024))
     assert line.startswith("1,024 tokens: ␣w0 0 · ␣w1 1 · ")
     assert "␣w19 19 · … · ␣w1004 1004" in line
     assert line.endswith(" · ␣w1023 1023")
-    assert token_line(some_run(1)) == "1 token: ␣w0 0"
+    assert format_tokens(some_run(1)) == "1 token: ␣w0 0"
 
 
 def test_what_programs_get_holds_all_of_it(weights: Path) -> None:
-    found = run(SIZES, weights, TEXT)
-    data = json.loads(json.dumps(record(found)))
+    found = predict_next(SIZES, weights, TEXT)
+    data = json.loads(json.dumps(run_to_dict(found)))
     assert data["tokens"][0] == {"text": "w3", "id": 3}
     assert data["intermediates"][-1] == {"name": "logits", "shape": [6, 23]}
     assert data["next_words"] == [word._asdict() for word in found.next_words]
@@ -457,9 +457,9 @@ def test_what_programs_get_holds_all_of_it(weights: Path) -> None:
 
 @pytest.mark.parametrize(("share", "text"), [(1.0, "100.00%"), (0.5, "50.00%"), (0.00006, "0.01%"), (0.00004, "< 0.01%"), (0.0, "< 0.01%")])
 def test_probabilities_are_percentages(share: float, text: str) -> None:
-    assert percent(share) == text
+    assert format_probability(share) == text
 
 
 def test_a_long_or_hostile_token_stays_on_its_line() -> None:
-    assert visible("a\u202e\x1b\n b") == r"a\u202e\x1b\n␣b"
-    assert len(visible("x" * 1000)) == 60
+    assert format_token("a\u202e\x1b\n b") == r"a\u202e\x1b\n␣b"
+    assert len(format_token("x" * 1000)) == 60

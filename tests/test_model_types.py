@@ -9,7 +9,7 @@ import pytest
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.sum_weights import cached_sums, sum_weights
-from paramcount.huggingface.config import from_config
+from paramcount.huggingface.config import read_config
 from tests.cases import digest, load
 from tests.model_types import MODEL_TYPES, default_document
 from tests.oracle.differential import ours
@@ -48,7 +48,7 @@ def test_sums_from_the_polynomials_of_a_structure_equal_those_of_a_walk(name: st
     """The third time a structure comes, and ever after."""
     for case in CASES[name]:
         if not case.get("refused"):
-            model = from_config(case["config"])
+            model = read_config(case["config"])
             walked_sums = sum_weights(model.sizes, model.reading.head)
             for _ in range(4):
                 found = cached_sums(model.sizes, model.reading.head)

@@ -21,7 +21,7 @@ from paramcount.parts import attentions, decoders, feed_forward, state_space
 from tests.comparison import TOTALS, differences, expected_names, misnamed, reference, reference_names
 
 IDS = sorted(reference())
-OF_THE_ZOO = {str(zoo.entry(id).architecture) for id in IDS}
+OF_THE_ZOO = {str(zoo.load_entry(id).architecture) for id in IDS}
 for name in OF_THE_ZOO:
     architecture(name)  # imported, so that a mutant reaches it
 
@@ -283,7 +283,7 @@ def queries_without_latent(patch: Patch) -> None:
 
 
 def of(*architectures: str) -> Callable[[str], bool]:
-    return lambda id: zoo.entry(id).architecture in architectures
+    return lambda id: zoo.load_entry(id).architecture in architectures
 
 
 def every(id: str) -> bool:
@@ -291,7 +291,7 @@ def every(id: str) -> bool:
 
 
 def where(test: Callable[[Any], bool]) -> Callable[[str], bool]:
-    return lambda id: test(zoo.entry(id).sizes)
+    return lambda id: test(zoo.load_entry(id).sizes)
 
 
 class Mutant(NamedTuple):
@@ -362,7 +362,7 @@ def test_an_entry_has_the_tensors_of_its_reference_name_by_name(id: str) -> None
 
 
 def test_names_are_recorded_for_every_architecture() -> None:
-    assert {zoo.entry(id).architecture for id in NAMED} == OF_THE_ZOO
+    assert {zoo.load_entry(id).architecture for id in NAMED} == OF_THE_ZOO
     for id in NAMED:  # what is recorded is the whole model
         assert sum(prod(shape) * copies for shape, copies in expected_names(id).values()) == reference()[id]["total"]
 
@@ -384,7 +384,7 @@ def test_every_mutant_strikes_some_entry() -> None:
 
 
 def test_every_architecture_is_struck_by_a_mutant_that_leaves_its_total_as_it_was() -> None:
-    struck = {zoo.entry(id).architecture for mutant in MUTANTS if mutant.seen_in == SHAPES_ALONE for id in IDS if mutant.strikes(id)}
+    struck = {zoo.load_entry(id).architecture for mutant in MUTANTS if mutant.seen_in == SHAPES_ALONE for id in IDS if mutant.strikes(id)}
     assert struck == OF_THE_ZOO
 
 
@@ -409,7 +409,7 @@ LEGACY = {"gpt2-small": 12 * 1024 * 1024, "llama-2-7b": 32 * 64}  # causal masks
 
 def known() -> dict[str, dict[str, Any]]:
     """What the package says of the known figures, counted anew."""
-    counts = {id: count_sizes(zoo.entry(id).sizes) for id in (*ACTIVE, *MTP, *LEGACY)}
+    counts = {id: count_sizes(zoo.load_entry(id).sizes) for id in (*ACTIVE, *MTP, *LEGACY)}
     return {
         "active": {id: counts[id].active for id in ACTIVE},
         "mtp": {id: (counts[id].mtp, counts[id].mtp_buffers, counts[id].mtp_copies) for id in MTP},

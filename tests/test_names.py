@@ -13,7 +13,7 @@ from paramcount import zoo
 from paramcount.cli import main
 from paramcount.formats.strict_yaml import read_yaml
 from paramcount.zoo import catalog, entries, names
-from paramcount.zoo.names import expand, find, is_path, select
+from paramcount.zoo.names import expand_pattern, find_id, is_path, select_models
 from tests.refusing import assert_one_line, command_refusal, refusal
 
 ACCEPTED = "(expected what `paramcount list` names, or a path such as ./model.yaml)"
@@ -32,7 +32,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )  # fmt: skip
 def test_common_spellings_find_the_entry(name: str, id: str) -> None:
-    assert find(name) == pc.load(name).id == id
+    assert find_id(name) == pc.load(name).id == id
 
 
 @pytest.mark.parametrize("name", ["012", "1e3", "0", "-1", "nan", "true", "null", " ", "\u00a0", "é", "中", "💥", "a" * 50, "gpt 5", "*", "?", "[a]"])
@@ -100,7 +100,7 @@ def test_a_name_with_control_characters_is_refused_in_printable_ones(name: str, 
 )
 def test_what_looks_like_a_path_is_one_whatever_the_zoo_holds(name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert is_path(name)
-    assert expand(name) is None
+    assert expand_pattern(name) is None
     assert refusal(name) == message
     assert command_refusal(capsys, name) == message
 
@@ -134,10 +134,10 @@ def test_a_family_and_a_wildcard_stand_for_all_their_models(command: tuple[str, 
 
 
 def test_a_star_stands_for_the_whole_zoo_without_its_estimates() -> None:
-    counted = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+    counted = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
     assert len(counted) >= 100
-    assert [model.id for model in select(["*"])] == [model.id for model in select("*")] == counted
-    assert {model.id for model in select(["*"], estimates=True)} - set(counted) == {"gpt-4", "gpt-4o"}
+    assert [model.id for model in select_models(["*"])] == [model.id for model in select_models("*")] == counted
+    assert {model.id for model in select_models(["*"], estimates=True)} - set(counted) == {"gpt-4", "gpt-4o"}
 
 
 @pytest.mark.parametrize("word", ["?", "x*x", "*[", "*[!a", "(*", "*\\", "*{}", "*\ud800", "*\0", "**\x1b", "*" + "a" * 300, "*a" * 5000, "[[" * 50 + "*"])
@@ -176,7 +176,7 @@ def _a_zoo_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     for name in ("configs/tiny/tiny-1.yaml", "configs/tiny/tiny-2.yml", "secret.yaml", "configs/secret.yaml"):
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(catalog, "CONFIGS", tmp_path / "configs")
-    caches: tuple[Any, ...] = (zoo.families, vars(catalog)["_load"], names.spellings)
+    caches: tuple[Any, ...] = (zoo.list_families, vars(catalog)["_load"], names.index_spellings)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -199,12 +199,12 @@ def test_no_name_leaves_the_zoo(name: str, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(catalog, "read_yaml", load)
     monkeypatch.setattr(entries, "read_yaml", load)
-    assert zoo.path_of(name) is None
+    assert zoo.find_path(name) is None
     with pytest.raises(pc.ParamcountError) as caught:
-        zoo.entry(name)
+        zoo.load_entry(name)
     assert_one_line(str(caught.value))
     with pytest.raises(pc.ParamcountError):
-        select([name])
+        select_models([name])
     assert {path.name for path in opened} <= {"tiny-1.yaml"}
 
 
@@ -224,7 +224,7 @@ def test_an_entry_in_the_wrong_place_is_refused_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["qwen-27b", "qwen 34b", "llama 38b", "llama-370b", "gpt 313b", "gpt-31-3b"])
 def test_digits_that_a_name_keeps_apart_are_not_run_together(name: str) -> None:
     with pytest.raises(pc.ParamcountError, match="unknown model"):
-        find(name)
+        find_id(name)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_digits_that_a_name_keeps_apart_are_not_run_together(name: str) -> None:
     [("llama3-8b", "llama-3-8b"), ("Llama 3 8B", "llama-3-8b"), ("llama_3.1_8b", "llama-3.1-8b"), ("qwen2.5 72b", "qwen2.5-72b"), ("gpt 3", "gpt-3")],
 )
 def test_common_spellings_find_their_entry(name: str, id: str) -> None:
-    assert find(name) == id
+    assert find_id(name) == id
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_common_spellings_find_their_entry(name: str, id: str) -> None:
     ],
 )
 def test_a_wildcard_matches_ids_as_they_are_written_and_loosely_only_where_none_is(pattern: str, ids: list[str]) -> None:
-    assert expand(pattern) == ids
+    assert expand_pattern(pattern) == ids
 
 
 def test_another_release_of_the_same_sizes_is_answered_with_a_note(capsys: pytest.CaptureFixture[str]) -> None:

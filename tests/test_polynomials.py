@@ -25,7 +25,7 @@ from tests.symbolic import symbolic
 sympy = pytest.importorskip("sympy", reason="the second opinion")
 
 NAMES = ("d_model", "n_heads", "vocab_size")
-ENTRIES = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+ENTRIES = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 Values = st.fixed_dictionaries({name: st.integers(-(10**6), 10**6) for name in NAMES})
@@ -347,7 +347,7 @@ def test_a_symbol_equals_nothing_that_is_no_number_or_symbol(other: object) -> N
 
 @pytest.mark.parametrize("id", ENTRIES)
 def test_a_declaration_run_on_symbols_evaluates_to_the_count_of_its_entry(id: str) -> None:
-    sizes, count = zoo.entry(id).sizes, paramcount.count(id)
+    sizes, count = zoo.load_entry(id).sizes, paramcount.count(id)
     c, values = symbolic(sizes)
     out = type(sizes).forward(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
     for formula, expected in ((sum_parameters(out), count.total), (sum_parameters(out, active=True), count.active)):
@@ -355,12 +355,12 @@ def test_a_declaration_run_on_symbols_evaluates_to_the_count_of_its_entry(id: st
 
 
 # One entry of each architecture; of towers a count makes one component each, and a flow several.
-WITHOUT_TOWERS = sorted({zoo.entry(id).architecture: id for id in ENTRIES if not hasattr(zoo.entry(id).sizes, "vision")}.values())
+WITHOUT_TOWERS = sorted({zoo.load_entry(id).architecture: id for id in ENTRIES if not hasattr(zoo.load_entry(id).sizes, "vision")}.values())
 
 
 @pytest.mark.parametrize("id", WITHOUT_TOWERS)
 def test_each_component_run_on_symbols_evaluates_to_that_of_the_count(id: str) -> None:
-    sizes, count = zoo.entry(id).sizes, paramcount.count(id)
+    sizes, count = zoo.load_entry(id).sizes, paramcount.count(id)
     c, values = symbolic(sizes)
     out = type(sizes).forward(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
     for component, expected in count.components.items():
@@ -368,9 +368,9 @@ def test_each_component_run_on_symbols_evaluates_to_that_of_the_count(id: str) -
         assert formula.evaluate(**{name: values[name] for name in formula.names}) == expected
 
 
-@pytest.mark.parametrize("id", [id for id in ENTRIES if getattr(zoo.entry(id).sizes, "n_mtp_layers", 0)])
+@pytest.mark.parametrize("id", [id for id in ENTRIES if getattr(zoo.load_entry(id).sizes, "n_mtp_layers", 0)])
 def test_mtp_layers_run_on_symbols_evaluate_to_those_of_the_count(id: str) -> None:
-    sizes = zoo.entry(id).sizes
+    sizes = zoo.load_entry(id).sizes
     c, values = symbolic(sizes)
     out = type(sizes).mtp(c, flow.given("tokens", "tokens"))  # type: ignore[arg-type]
     assert out is not None
@@ -379,7 +379,7 @@ def test_mtp_layers_run_on_symbols_evaluate_to_those_of_the_count(id: str) -> No
 
 
 def test_the_formula_of_a_whole_model_reads_as_people_write_it() -> None:
-    sizes = zoo.entry("llama-3.1-8b").sizes
+    sizes = zoo.load_entry("llama-3.1-8b").sizes
     c, _ = symbolic(sizes)
     assert str(sum_parameters(type(sizes).forward(c, flow.given("tokens", "tokens")))) == (  # type: ignore[arg-type]
         "d_model · (n_layers·(2·d_head·(n_heads + n_kv_heads) + 3·d_ff + 2) + 2·vocab_size + 1)"

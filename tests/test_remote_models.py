@@ -14,7 +14,7 @@ import pytest
 import paramcount as pc
 from paramcount.architectures import architecture
 from paramcount.flow import given, sum_parameters
-from paramcount.huggingface.config import from_config
+from paramcount.huggingface.config import read_config
 from tests.comparison import shapes
 from tests.refusing import refusal
 from tests.symbolic import symbolic
@@ -49,14 +49,14 @@ def test_a_released_model_has_its_independent_total_and_every_tensor_shape(name:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_its_head_is_counted_and_its_code_is_named(name: str) -> None:
-    model = from_config(MODELS[name]["config"])
+    model = read_config(MODELS[name]["config"])
     assert model.reading.head
     assert " of " in architecture(str(model.architecture)).reference
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_its_declaration_runs_on_symbols(name: str) -> None:
-    model = from_config(MODELS[name]["config"])
+    model = read_config(MODELS[name]["config"])
     c, values = symbolic(model.sizes)
     total = sum_parameters(architecture(str(model.architecture)).forward(c, given("tokens", "tokens")))  # type: ignore[arg-type]
     assert total.evaluate(**{size: values[size] for size in total.names}) == MODELS[name]["total"]

@@ -145,7 +145,7 @@ def test_the_same_models_give_the_same_page() -> None:
 
 def fields(text: str) -> dict[str, Any]:
     """An entry all of whose texts are `text`."""
-    entry = zoo.entry("mixtral-8x7b")
+    entry = zoo.load_entry("mixtral-8x7b")
     return {
         "id": text, "name": text, "family": text, "publisher": text, "hf": text, "aliases": [text], "architecture": entry.architecture,
         "config": entry.sizes.model_dump(), "checked": {"reference": text, "total": 1},
@@ -160,7 +160,7 @@ def with_notes(model: zoo.Model, *notes: str) -> zoo.Model:
 
 
 def test_a_hostile_entry_is_text_and_nothing_else() -> None:
-    hostile, usual = zoo.model_of_entry(zoo.parse_entry(fields(MARKUP))), zoo.model_of_entry(zoo.parse_entry(fields("usual")))
+    hostile, usual = zoo.make_model(zoo.parse_entry(fields(MARKUP))), zoo.make_model(zoo.parse_entry(fields("usual")))
     both = read(render_page([hostile, replace(hostile, id="b")]))
     expected = read(render_page([usual, replace(usual, id="b")]))
     for found, plain in ((read(render_page([hostile])), read(render_page([usual]))), (both, expected)):
@@ -180,7 +180,7 @@ def test_control_characters_of_a_folders_name_are_escapes(tmp_path: Path) -> Non
     html = report([folder, "gpt2-small"])
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", html)
     assert "evil\\x1b[2J\\u202e<b>" in {node.text for node in read(html).all("h2")}
-    model = with_notes(zoo.entry("gpt2-small"), "a\x00b\u2028c")
+    model = with_notes(zoo.load_entry("gpt2-small"), "a\x00b\u2028c")
     assert [node.text for node in read(render_page([model])).all("li")][-1] == "a\\x00b\\u2028c"
 
 
@@ -297,7 +297,7 @@ def test_several_are_compared_first_and_an_estimate_has_claims_and_no_count(seve
     assert [row[0] for row in rows] == ["model", "gpt2-small", "deepseek-v3", "jamba-v0.1", "gpt-4"]
     assert rows[2][1] == "671,026,404,352" and rows[4][1].startswith("~")
     articles = list(several.all("article"))
-    assert [next(iter(article.all("h2"))).text for article in articles] == ["GPT-2 small", "DeepSeek-V3", "Jamba v0.1", zoo.entry("gpt-4").name]
+    assert [next(iter(article.all("h2"))).text for article in articles] == ["GPT-2 small", "DeepSeek-V3", "Jamba v0.1", zoo.load_entry("gpt-4").name]
     assert "third-party estimates, not counts" in articles[3].text and "1.8T" in articles[3].text
     assert "Drawn to scale" not in articles[3].text
 
@@ -368,7 +368,7 @@ def test_what_cannot_be_reported_is_refused(
 
 def test_too_many_models_and_none_are_refused() -> None:
     with pytest.raises(pc.ParamcountError, match=r"^201 models in one report \(expected at most 200\)$"):
-        render_page([zoo.entry("gpt2-small")] * 201)
+        render_page([zoo.load_entry("gpt2-small")] * 201)
     with pytest.raises(pc.ParamcountError, match=r"^no models to report on \(expected at least one\)$"):
         report([])
 

@@ -138,7 +138,7 @@ def test_twelve_levels_are_enough_and_thirteen_too_many() -> None:
 @pytest.mark.usefixtures("_each_parser")
 @pytest.mark.parametrize("id", ["gpt2-small", "llama-3.2-11b-vision", "gpt-oss-20b", "gpt-4"])
 def test_real_entries_are_read_as_any_yaml_reader_reads_them(id: str) -> None:
-    path = zoo.path_of(id)
+    path = zoo.find_path(id)
     assert path
     ours = read_yaml(path)
     theirs: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506 - it makes texts of everything
@@ -186,7 +186,7 @@ def test_a_file_that_holds_no_entry_is_refused_by_name(content: bytes, message: 
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> None:
-    path = zoo.path_of("gpt2-small")
+    path = zoo.find_path("gpt2-small")
     assert path
     copy = tmp_path / "gpt2-small.yaml"
     copy.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))

@@ -21,7 +21,7 @@ from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, frozen_weights, write_w
 from tests.refusing import command_refusal
 from tests.running import Runner
 
-IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 GOLDEN = ["gpt2-small", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "jamba-v0.1"]
 
 
@@ -62,7 +62,7 @@ def test_widths_that_are_marked_alike_are_equal(id: str) -> None:
 def test_with_every_layer_each_tensor_outside_the_experts_is_met_under_its_own_name(id: str) -> None:
     met = [(held.name, held.stored) for step in with_every_layer(trace(id)).steps for held in step.weights if not held.tied_to]
     expected = []
-    for tensor in count_model(zoo.entry(id)).tensors:
+    for tensor in count_model(zoo.load_entry(id)).tensors:
         if tensor.part == "mtp" or tensor.role == "legacy_buffer" or tensor.tied_to:
             continue
         layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)

@@ -44,7 +44,7 @@ NOT_TRACED = {
 
 def models() -> list[Any]:
     """Every zoo entry, of every supported architecture a config that the reference builds, and the released ones of others."""
-    found: list[Any] = [pytest.param(zoo.entry(id), id=id, marks=marks) for (id,), marks, _ in one_of_each()]
+    found: list[Any] = [pytest.param(zoo.load_entry(id), id=id, marks=marks) for (id,), marks, _ in one_of_each()]
     for name, of_type in CASES.items():
         config = next((case["config"] for case in of_type if "total" in case), None)
         if config is not None:

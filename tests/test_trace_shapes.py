@@ -10,7 +10,7 @@ from paramcount import flow
 from paramcount.api import trace
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data
-from paramcount.gpt2.forward_pass import forward, initial
+from paramcount.gpt2.forward_pass import forward, make_weights
 from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Shape, Step, Trace
 from paramcount.tracing.walk import TraceOptions
@@ -26,13 +26,13 @@ CASES = cases.load()
 SIZES: Any = names.load("gpt2-small").sizes.model_copy(
     update={"vocab_size": 29, "n_positions": 13, "d_model": 12, "n_layers": 2, "n_heads": 3, "d_head": 4, "d_ff": 20}
 )
-LIKE = {"attention scores": "QKᵀ", "attention pattern": "softmax", "attended": "· V"}  # an intermediate of the pass and the step that gives it
+LIKE = {"attention scores": "QKᵀ", "attention weights": "softmax", "weighted values": "· V"}  # an intermediate of the pass and the step that gives it
 
 
 def ran(n_tokens: int) -> list[tuple[str, tuple[int, ...]]]:
     """The intermediates of a real pass, in order."""
     seen: list[tuple[str, tuple[int, ...]]] = []
-    forward(initial(SIZES), range(n_tokens), n_heads=SIZES.n_heads, look=lambda name, x: seen.append((name, x.shape)))
+    forward(make_weights(SIZES), range(n_tokens), n_heads=SIZES.n_heads, observe=lambda name, x: seen.append((name, x.shape)))
     return seen
 
 

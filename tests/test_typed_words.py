@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.huggingface.urls import HubAddress, hub_address
+from paramcount.huggingface.urls import HubAddress, parse_hub_url
 from tests.refusing import refusal
 from tests.running import Runner
 from tests.test_config_files import QWEN, TOTAL, cached, written
@@ -84,7 +84,7 @@ def test_a_checkpoint_works_by_its_bare_name(run: Runner) -> None:
     ],
 )  # fmt: skip
 def test_a_hugging_face_url_is_its_repository(url: str, repo: str, revision: str) -> None:
-    assert hub_address(url) == HubAddress(repo, revision)
+    assert parse_hub_url(url) == HubAddress(repo, revision)
 
 
 @pytest.mark.parametrize("url", ["https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json", "hf.co/Qwen/Qwen3-8B?library=transformers"])

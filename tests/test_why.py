@@ -21,7 +21,7 @@ from tests.refusing import command_refusal
 from tests.running import Runner
 
 DATA = Path(__file__).parent / "data"
-IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 TINY = {"model_type": "llama", "vocab_size": 1000, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
 
 
@@ -322,7 +322,7 @@ def test_no_more_than_three_causes_explain_a_figure() -> None:
 
 @pytest.mark.parametrize("id", IDS)
 def test_every_published_figure_has_an_answer_that_adds_up(id: str) -> None:
-    model = zoo.entry(id)
+    model = zoo.load_entry(id)
     answers = pc.why(id)
     assert [answer.published for answer in answers] == [f"{said.value:,}" if isinstance(said.value, int) else said.value for said in model.published]
     refs = {source.id: source.ref for source in model.sources}
@@ -537,7 +537,7 @@ def test_a_file_is_written_whole_whatever_the_exit_code(run: Runner, tmp_path: P
 
 
 def test_no_name_of_the_zoo_looks_like_a_figure() -> None:
-    assert [name for id in zoo.ids() for name in zoo.names_of(id) if name[0].isdigit() and "/" not in name] == []
+    assert [name for id in zoo.list_ids() for name in zoo.list_names(id) if name[0].isdigit() and "/" not in name] == []
 
 
 def test_terms_say_their_signs() -> None:

@@ -15,15 +15,15 @@ from paramcount.architectures import architecture
 from paramcount.cli.commands import COMMANDS
 from paramcount.counting.count import count_sizes
 from paramcount.formats.strict_yaml import read_yaml
-from paramcount.huggingface.fields import read
+from paramcount.huggingface.fields import read_values
 from paramcount.sizes.rules import validate_sizes
 from paramcount.zoo import catalog, names
-from paramcount.zoo.checks import checks
+from paramcount.zoo.checks import run_checks
 from tests.comparison import differences, shapes
 from tests.refusing import command_refusal
 
 DATA = Path(__file__).parent / "data"
-IDS = [id for id in zoo.ids() if not zoo.entry(id).estimate]
+IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
 TRUTH = sorted(path.stem for path in (DATA / "truth").glob("*.json"))
 
 FIELDS = (
@@ -79,7 +79,7 @@ def test_an_entry_equals_the_truth_of_its_published_config(name: str) -> None:
 def test_a_published_config_json_reads_as_the_truth(name: str) -> None:
     facts = truth(name)
     cls = architecture(facts["config"]["model_type"])
-    count = count_sizes(validate_sizes(cls, read(cls, facts["config"]).values))
+    count = count_sizes(validate_sizes(cls, read_values(cls, facts["config"]).values))
     assert (count.total, count.embedding, count.lm_head, count.buffers) == (facts["total"], facts["embedding"], facts["lm_head"], facts["buffers"])
     assert shapes(count) == Counter(facts["shapes"])
 
@@ -88,7 +88,7 @@ def test_the_zoo_holds_more_than_a_hundred_models_and_every_architecture() -> No
     from paramcount.architectures import ARCHITECTURES
 
     assert len(IDS) >= 100
-    assert {zoo.entry(id).architecture for id in IDS} <= set(ARCHITECTURES)
+    assert {zoo.load_entry(id).architecture for id in IDS} <= set(ARCHITECTURES)
 
 
 @pytest.mark.parametrize("path", sorted(zoo.CONFIGS.glob("*/*.yaml")), ids=lambda path: path.stem)
@@ -97,14 +97,14 @@ def test_every_field_is_written_out_in_schema_order(path: Path) -> None:
     assert tuple(document) == (ESTIMATE_FIELDS if document.get("estimate") else FIELDS)
     assert (document["id"], document["family"]) == (path.stem, path.parent.name)
     if "config" in document:
-        model = zoo.entry(path.stem)
+        model = zoo.load_entry(path.stem)
         assert list(document["config"]) == list(type(model.sizes).model_fields)
         assert "config" in [source["id"] for source in document["sources"]]
 
 
-@pytest.mark.parametrize("id", list(zoo.ids()))
+@pytest.mark.parametrize("id", list(zoo.list_ids()))
 def test_every_source_is_used_and_every_entry_has_one(id: str) -> None:
-    model = zoo.entry(id)
+    model = zoo.load_entry(id)
     used = {figure.source for figure in model.published} | {claim.source for claim in model.claims}
     spare = {source.id for source in model.sources} - used - ({"config"} if model.config else set()) - ({"release"} if model.released else set())
     assert model.sources
@@ -113,17 +113,17 @@ def test_every_source_is_used_and_every_entry_has_one(id: str) -> None:
 
 @pytest.mark.parametrize("id", IDS)
 def test_published_figures_fit_the_count_or_are_listed_as_misfits(id: str) -> None:
-    model = zoo.entry(id)
-    wrong = {(id, check.what, check.text) for check in checks(model, pc.count(id)) if check.ok is False}
+    model = zoo.load_entry(id)
+    wrong = {(id, check.what, check.text) for check in run_checks(model, pc.count(id)) if check.ok is False}
     assert wrong == {misfit for misfit in MISFITS if misfit[0] == id}
 
 
 def test_only_the_entries_that_nobody_counted_are_unverified() -> None:
-    assert {id for id in IDS if isinstance(zoo.entry(id).checked, str)} == UNVERIFIED
+    assert {id for id in IDS if isinstance(zoo.load_entry(id).checked, str)} == UNVERIFIED
 
 
 def test_estimates_have_claims_and_no_sizes() -> None:
-    estimates = [zoo.entry(id) for id in zoo.ids() if zoo.entry(id).estimate]
+    estimates = [zoo.load_entry(id) for id in zoo.list_ids() if zoo.load_entry(id).estimate]
     assert [model.id for model in estimates] == ["gpt-4", "gpt-4o"]
     for model in estimates:
         assert model.claims and model.config is None
@@ -133,13 +133,13 @@ def test_estimates_have_claims_and_no_sizes() -> None:
 
 def test_no_spelling_means_two_models_and_no_family_equals_one() -> None:
     owners: dict[str, set[str]] = {}
-    for id in zoo.ids():
-        model = zoo.entry(id)
+    for id in zoo.list_ids():
+        model = zoo.load_entry(id)
         for name in (id, model.name, *([model.hf] if model.hf else []), *model.aliases):
-            owners.setdefault(names.folded(name), set()).add(id)
+            owners.setdefault(names.normalize_name(name), set()).add(id)
     assert {name: ids for name, ids in owners.items() if len(ids) > 1} == {}
-    assert {family for family in zoo.families() if names.folded(family) in owners} == set()
-    assert set(COMMANDS) & (set(owners) | set(zoo.families())) == set()
+    assert {family for family in zoo.list_families() if names.normalize_name(family) in owners} == set()
+    assert set(COMMANDS) & (set(owners) | set(zoo.list_families())) == set()
 
 
 def test_every_model_of_the_seeds_is_in_the_zoo() -> None:
@@ -149,14 +149,14 @@ def test_every_model_of_the_seeds_is_in_the_zoo() -> None:
         "Llama 3.3 70B", "Qwen-7B", "Qwen-14B", "Qwen-72B", "Qwen1.5-MoE-A2.7B", "Qwen2-0.5B", "Qwen2-7B", "Qwen2-72B", "Qwen2.5-0.5B", "Qwen2.5-7B",
         "Qwen2.5-72B", "DeepSeek-LLM 7B", "DeepSeek-LLM 67B", "DeepSeek-MoE", "DeepSeek-Math", "DeepSeek-V2", "DeepSeek-V3", "DeepSeek-R1",
     ]  # fmt: skip
-    assert {name: names.find(name) for name in seeds}
+    assert {name: names.find_id(name) for name in seeds}
 
 
 def test_the_citable_table_is_fresh() -> None:
     from paramcount.output.tables import render
     from paramcount.views.compare import rows_of, table
 
-    fresh = render(table(rows_of(names.select(["*"])), format="csv"), "csv", 80)
+    fresh = render(table(rows_of(names.select_models(["*"])), format="csv"), "csv", 80)
     assert (zoo.CONFIGS / "zoo.csv").read_text(encoding="utf-8") == fresh, "make it anew: paramcount compare '*' --csv -o configs/zoo.csv"
 
 
@@ -168,8 +168,8 @@ def test_an_installation_without_its_zoo_is_an_error_and_not_an_empty_zoo(
     monkeypatch.chdir(tmp_path)
     for name, problem in expected.items():
         monkeypatch.setattr(catalog, "CONFIGS", tmp_path / name)
-        zoo.families.cache_clear()
+        zoo.list_families.cache_clear()
         message = f"{tmp_path / name}: {problem} (expected a complete installation of paramcount)"
         for args in (["gpt2-small"], ["list"], ["compare", "gpt*"]):
             assert command_refusal(capsys, *args) == message
-    zoo.families.cache_clear()
+    zoo.list_families.cache_clear()

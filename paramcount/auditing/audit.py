@@ -21,7 +21,7 @@ from paramcount.auditing.verdicts import Judgement, convention, judged, tally, w
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, find_nearest, make_printable
 from paramcount.formats.files import expand_home
-from paramcount.zoo.names import find, folded, other_entry, spellings
+from paramcount.zoo.names import find_id, find_shared_entry, index_spellings, normalize_name
 
 WORD = re.compile("[a-z]+")
 MOST_EXPLAINED = 200  # names and numbers of a table that get more than a verdict
@@ -178,7 +178,7 @@ def row(table: Table, line: Line, patience: Iterator[int]) -> Row:
 @lru_cache(maxsize=1024)
 def entry(id: str) -> zoo.Model:
     """A zoo entry; a table may name it in every line."""
-    return zoo.entry(id)
+    return zoo.load_entry(id)
 
 
 def has_experts(id: str | None) -> bool | None:
@@ -218,21 +218,21 @@ def entry_of(name: str, sizes: Iterable[str]) -> tuple[str | None, str, bool]:
 @lru_cache(maxsize=4096)
 def known(name: str) -> str | None:
     """The zoo id that a name is a spelling of."""
-    return spellings().get(folded(name[:LONGEST]))
+    return index_spellings().get(normalize_name(name[:LONGEST]))
 
 
 @lru_cache(maxsize=4096)
 def is_own(name: str) -> bool:
     """Whether an entry is that of the release that a name means, and not another's of the same sizes."""
-    return other_entry(name) is None
+    return find_shared_entry(name) is None
 
 
 def unknown(name: str) -> str:
     """Why a name is no model of the zoo, with the nearest that are."""
     try:
-        find(cleaned(name))
+        find_id(cleaned(name))
     except ParamcountError as error:
-        nearest = [id for id in error.nearest if zoo.path_of(id) and has_word_of(name, id)]
+        nearest = [id for id in error.nearest if zoo.find_path(id) and has_word_of(name, id)]
         return f"{NOT_THERE}; did you mean {' or '.join(nearest)}?" if nearest else NOT_THERE
     return NOT_THERE
 

@@ -187,7 +187,7 @@ def files(row: Row, claims: Sequence[tuple[Claim, Heading]]) -> Iterator[Doubt]:
 @lru_cache(maxsize=1)
 def zoo_rows() -> tuple[Row, ...]:
     """The models of the zoo, as rows of exact claims."""
-    models = [model for model in map(zoo.entry, zoo.ids()) if not model.estimate]
+    models = [model for model in map(zoo.load_entry, zoo.list_ids()) if not model.estimate]
     return tuple(truly(row) for row in rows_of(models))
 
 

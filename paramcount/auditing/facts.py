@@ -10,7 +10,7 @@ from typing import NamedTuple
 from paramcount.auditing.headings import UNITS
 from paramcount.counting.count import Count
 from paramcount.views.compare import rows_of
-from paramcount.zoo import Model, count_model, entry
+from paramcount.zoo import Model, count_model, load_entry
 
 SIZES = (
     "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "n_routed_experts", "n_active_experts", "n_shared_experts", "d_expert", "vocab_size",
@@ -30,7 +30,7 @@ class Truth(NamedTuple):
 @lru_cache(maxsize=1024)
 def truths(id: str) -> Mapping[str, Truth]:
     """{column: what is true of a zoo entry}; `bytes` are left to whoever knows how many a value takes."""
-    model, count = entry(id), count_of(id)
+    model, count = load_entry(id), count_of(id)
     sizes = model.sizes
     (row,) = rows_of([model])
     found = {name: Truth(getattr(count, name)) for name in ("total", "active", "non_embedding")}
@@ -72,7 +72,7 @@ def others(name: str, value: int, row: Mapping[str, int | None], sizes: object, 
 
 @lru_cache(maxsize=1024)
 def count_of(id: str) -> Count:
-    return count_model(entry(id))
+    return count_model(load_entry(id))
 
 
 def bytes_of(id: str, width: int) -> Truth:

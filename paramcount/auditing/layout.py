@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paramcount.auditing.cells import EMPTY, LONGEST, cleaned
 from paramcount.auditing.headings import Heading, understood
-from paramcount.zoo.names import folded, spellings
+from paramcount.zoo.names import index_spellings, normalize_name
 
 Grid = list[tuple[int, list[str]]]  # lines with their numbers, the headings first
 MODEL = Heading("", "model")
@@ -75,4 +75,4 @@ def by_columns(number: int, texts: Sequence[str], lines: Grid) -> tuple[tuple[He
 
 def is_model(text: str) -> bool:
     """Whether a heading is a spelling of a model of the zoo."""
-    return folded(cleaned(text[:LONGEST])) in spellings()
+    return normalize_name(cleaned(text[:LONGEST])) in index_spellings()

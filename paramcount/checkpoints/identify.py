@@ -45,7 +45,7 @@ def identify(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Ident
     ids: list[str] = []
     first, nearest = None, None
     for id in find_candidates(checkpoint, content, told):
-        model = zoo.entry(id)
+        model = zoo.load_entry(id)
         if len(content.tensors) > STRANGE * sum(tensor.copies for tensor in count_model(model).tensors):
             continue
         alike = (found for other, found in tried if (other.architecture, other.sizes) == (model.architecture, model.sizes))

@@ -48,7 +48,7 @@ class Commands(click.Group):
         """show for one model; compare for several, a family, a wildcard, or where an option is asked for that only compare has."""
         from paramcount.cli.compare import command as compare
         from paramcount.cli.show import command as show
-        from paramcount.zoo.names import expand
+        from paramcount.zoo.names import expand_pattern
 
         options = [option for command in (show, compare) for option in command.params if isinstance(option, click.Option)]
         with_value = {name for option in options if not option.is_flag for name in option.opts}
@@ -57,7 +57,7 @@ class Commands(click.Group):
         if len(words) > 1 or any(arg.partition("=")[0] in only_compare for arg in args):
             return "compare"
         try:
-            return "show" if not words or expand(words[0]) is None else "compare"
+            return "show" if not words or expand_pattern(words[0]) is None else "compare"
         except ParamcountError:
             return "compare"
 

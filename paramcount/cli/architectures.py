@@ -35,7 +35,9 @@ def table() -> Table:
         types = list(dict.fromkeys(name.partition(".")[0] for name in names))
         rows.append((names[0], types, declared.reference, summary))
     alone = [name for name in COMPOSITES if name not in ARCHITECTURES]
-    rows += [(name, [name], f"the language model alone, {COMPOSITES[name].text}", "A composite of which the language model is declared.") for name in alone]
+    rows += [
+        (name, [name], f"the language model alone, {COMPOSITES[name].default_type}", "A composite of which the language model is declared.") for name in alone
+    ]
     columns = [Column(name, name.replace("_", " "), right=False, only="csv" if name == "about" else "") for name in NAMES]
     data = {"schema_version": SCHEMA_VERSION, "architectures": [dict(zip(NAMES, row, strict=True)) for row in rows]}
     n_types = len({name.partition(".")[0] for name in ARCHITECTURES})

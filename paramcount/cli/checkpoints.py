@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paramcount.cli.progress import watching
-from paramcount.zoo.names import names_file
+from paramcount.zoo.names import is_file_name
 
 if TYPE_CHECKING:
     from paramcount.checkpoints.checkpoint import Checkpoint
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def names_checkpoint(word: str, *, with_config: bool = False) -> bool:
     """Whether a word is the path of a checkpoint. `with_config`: so is that of a folder with one beside its config.json."""
-    if word == "-" or not names_file(word):
+    if word == "-" or not is_file_name(word):
         return False
     from paramcount.checkpoints.opening.locate import is_checkpoint
 

@@ -36,7 +36,7 @@ def command(
 ) -> None:
     """Models side by side: names, families, wildcards ('qwen3-*'), Hugging Face ids, or paths of config.json and YAML files."""
     from paramcount.views.compare import in_order, rows_of, table
-    from paramcount.zoo.names import select
+    from paramcount.zoo.names import select_models
 
     if scale and plot is None:
         raise ParamcountError("--scale without --plot", expected="both, or neither")
@@ -44,7 +44,7 @@ def command(
         from paramcount.drawing.bars import format_of
 
         format_of(plot)  # refuses a wrong ending before anything is read
-    models = [changed(model, changes) for model in select(names, estimates=estimates, download=download)]
+    models = [changed(model, changes) for model in select_models(names, estimates=estimates, download=download)]
     rows = rows_of(models)
 
     def made(chosen: str) -> Table:

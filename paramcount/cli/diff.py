@@ -15,7 +15,7 @@ from paramcount.views.compare import signed_or_dash
 from paramcount.views.diff import ComponentDifference, Difference, SizeDifference, diff_models
 from paramcount.zoo import Model
 from paramcount.zoo.names import load
-from paramcount.zoo.what_if import as_sum, recorded, said
+from paramcount.zoo.what_if import changes_to_dict, describe_changes, format_sum
 
 LONGEST = 160  # characters of arithmetic: some three lines of a terminal
 COLUMNS = (
@@ -53,10 +53,13 @@ def table(a: Model, b: Model) -> Table:
     rows = [*map(size_row, found.sizes), *map(component_row, found.components)]
     rows.append(["total", "total", found.total_a, found.total_b, found.difference, found.active_difference, f"{found.total_b:,} − {found.total_a:,}"])
     if b.original is a:
-        above, changes = [f"{a.name}   {said(b)[0]}"], recorded(b)
+        above, changes = [f"{a.name}   {describe_changes(b)[0]}"], changes_to_dict(b)
     else:
-        above = [f"{a.name} → {b.name}   {as_sum(found.total_a, found.total_b)}", *(f"{model.name}: {line}" for model in (a, b) for line in said(model))]
-        changes = {f"{name}_{side}": value for side, model in (("a", a), ("b", b)) for name, value in recorded(model).items()}
+        above = [
+            f"{a.name} → {b.name}   {format_sum(found.total_a, found.total_b)}",
+            *(f"{model.name}: {line}" for model in (a, b) for line in describe_changes(model)),
+        ]
+        changes = {f"{name}_{side}": value for side, model in (("a", a), ("b", b)) for name, value in changes_to_dict(model).items()}
     data = {"schema_version": SCHEMA_VERSION, **found.to_dict(), **changes}
     return Table(COLUMNS, rows, data, above=above, below=beside(found), headings=False, wraps=True, bold=("total",))
 
@@ -97,5 +100,5 @@ def beside(found: Difference) -> list[str]:
     if others:
         as_above = ", all else as above" if any(c.difference for c in found.components if c not in others) else ""
         pieces = ", ".join(f"{c.component} {signed_or_dash(c.active_difference)}" for c in others)
-        lines.append(f"active {as_sum(found.active_a, found.active_b)}: {pieces}{as_above}")
-    return lines + [f"beside the total: {name.replace('mtp', 'MTP')} {as_sum(a, b)}" for name, a, b, _ in found.beside]
+        lines.append(f"active {format_sum(found.active_a, found.active_b)}: {pieces}{as_above}")
+    return lines + [f"beside the total: {name.replace('mtp', 'MTP')} {format_sum(a, b)}" for name, a, b, _ in found.beside]

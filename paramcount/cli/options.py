@@ -13,7 +13,7 @@ import click
 
 from paramcount.errors import LONGEST, make_printable, make_strict_error
 from paramcount.output.tables import FORMATS, Table, choose_format, render, terminal_width, write_atomically
-from paramcount.zoo.names import exists, in_zoo, is_path, other_entry
+from paramcount.zoo.names import find_kind, find_shared_entry, is_path, path_exists
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -30,7 +30,7 @@ def complete_names(ctx: click.Context, param: click.Parameter | None, incomplete
 
     from paramcount import zoo
 
-    names = [] if is_path(incomplete) else [name for name in (*zoo.families(), *zoo.ids()) if name.startswith(incomplete[:LONGEST])]
+    names = [] if is_path(incomplete) else [name for name in (*zoo.list_families(), *zoo.list_ids()) if name.startswith(incomplete[:LONGEST])]
     return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
 
 
@@ -44,10 +44,10 @@ class Messages(NamedTuple):
 def notes_on_names(words: Iterable[str]) -> Iterator[str]:
     """Notes on how names were understood: a folder of the same name was not read, or the entry is another release of the same sizes."""
     for word in words:
-        if not is_path(word) and exists(word) and (kind := in_zoo(word)):
+        if not is_path(word) and path_exists(word) and (kind := find_kind(word)):
             name, what = make_printable(word), "folder" if os.path.isdir(word) else "file"
             yield f'using the zoo {kind} "{name}"; for the {what}, pass ./{name}'
-        if entry := other_entry(word):
+        if entry := find_shared_entry(word):
             yield f"{make_printable(word)} has the sizes of {entry}, whose entry this is"
 
 
@@ -145,9 +145,9 @@ def noted(table: Table, model: Model) -> Table:
     """A table of a model with what --set changed: for people in lines above, and in the JSON."""
     if model.original is None:
         return table
-    from paramcount.zoo.what_if import recorded, said
+    from paramcount.zoo.what_if import changes_to_dict, describe_changes
 
-    return table._replace(data=table.data | recorded(model), above=[*table.above, *said(model)])
+    return table._replace(data=table.data | changes_to_dict(model), above=[*table.above, *describe_changes(model)])
 
 
 def write_named(output: str | None, models: Sequence[Model], ending: str, content: str | bytes) -> None:

@@ -20,11 +20,11 @@ def command(names: tuple[str, ...], output: str | None, estimates: bool, changes
     """
     from paramcount.cli.compare import quiet_plots
     from paramcount.drawing.report import check_ending, render_page
-    from paramcount.zoo.names import select
+    from paramcount.zoo.names import select_models
 
     if output is not None and output != "-" and not is_folder(output):
         check_ending(output)
-    models = [changed(model, changes) for model in select(names, estimates=estimates, download=download)]
+    models = [changed(model, changes) for model in select_models(names, estimates=estimates, download=download)]
     print_messages(collect_messages(names, models, with_ids=True))
     quiet_plots()
     write_named(output, models, ".html", render_page(models))

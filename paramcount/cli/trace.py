@@ -78,9 +78,9 @@ def run_real(model: Model, weights: str | None, text: str | None, tokenizer: str
     if any(option is not None for option in shape_options):
         raise ParamcountError("beside a shape option: the text says how many tokens there are", where="--text", expected="one of them")
     from paramcount.formats.files import expand_home
-    from paramcount.gpt2.generation import run
+    from paramcount.gpt2.generation import predict_next
 
-    return run(model.sizes, expand_home(weights), text, expand_home(tokenizer) if tokenizer else None, top=top, config=model.reading.unread)
+    return predict_next(model.sizes, expand_home(weights), text, expand_home(tokenizer) if tokenizer else None, top=top, config=model.reading.unread)
 
 
 def with_words(trace: Table, real: Run) -> Table:
@@ -88,7 +88,7 @@ def with_words(trace: Table, real: Run) -> Table:
     from paramcount.gpt2 import generation as gpt2_text
 
     return trace._replace(
-        above=[*trace.above, gpt2_text.token_line(real)],
-        below=[*trace.below, "what comes next, likeliest first:", *map(gpt2_text.word_line, real.next_words), *real.notes],
-        data=trace.data | {"run": gpt2_text.record(real)},
+        above=[*trace.above, gpt2_text.format_tokens(real)],
+        below=[*trace.below, "what comes next, likeliest first:", *map(gpt2_text.format_next_word, real.next_words), *real.notes],
+        data=trace.data | {"run": gpt2_text.run_to_dict(real)},
     )

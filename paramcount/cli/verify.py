@@ -25,7 +25,7 @@ from paramcount.counting import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model, count_model
-from paramcount.zoo.checks import Check, checks
+from paramcount.zoo.checks import Check, run_checks
 from paramcount.zoo.names import is_path
 
 
@@ -73,11 +73,11 @@ def against_files(model: Model, path: str, output: Output, messages: Messages) -
 
 def against_figures(model: Model, output: Output, messages: Messages) -> None:
     count = count_model(model)
-    made = checks(model, count)
+    made = run_checks(model, count)
     if model.architecture == "gpt2":
-        from paramcount.zoo.forward_pass_checks import forward_checks
+        from paramcount.zoo.forward_pass_checks import check_forward_pass
 
-        made += forward_checks(model.sizes, count)
+        made += check_forward_pass(model.sizes, count)
     emit(lambda chosen: noted(table(f"{model.name}   {count.total:,} parameters", made, what_if=model.original is not None), model), output, messages)
     sys.exit(any(check.ok is False for check in made))
 

@@ -20,7 +20,7 @@ from paramcount.output.numbers import parse_figure
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.names import PATH_ENDS
-from paramcount.zoo.what_if import recorded, said
+from paramcount.zoo.what_if import changes_to_dict, describe_changes
 
 if TYPE_CHECKING:
     from paramcount.checkpoints.why import CheckpointExplanation
@@ -105,7 +105,7 @@ def one_answer(model: Model, answer: Why | CheckpointExplanation) -> Table:
 def detail(model: Model, why: Why) -> Table:
     """One figure: the sum that it is, each term with its arithmetic; or what else can be said of it."""
     name, parameters = Column("name", "name", right=False), Column("parameters", "parameters")
-    above, below = [f"{printed(why.published)}: {phrase(why)}", *said(model)], notes(why)
+    above, below = [f"{printed(why.published)}: {phrase(why)}", *describe_changes(model)], notes(why)
     if why.verdict == "not reproducible":
         rows: list[list[Any]] = [["published", why.value], [counted_as(why), why.value - why.left_over]]
         return Table([name, parameters], rows, None, above, below, headings=False)
@@ -124,7 +124,7 @@ def content(model: Model, found: CheckpointExplanation) -> Table:
 
     account, checked = found.account, found.verification
     values = f"{account.value:,} values" if found.values is not None else f"as far as names tell, {account.value:,} values as declared"
-    above = [f"{make_printable(found.path)}: {values} = {equation(account)}", *said(model)]
+    above = [f"{make_printable(found.path)}: {values} = {equation(account)}", *describe_changes(model)]
     below = [found.verdict, *telling_verified.lines(checked, MOST_SHOWN, "paramcount verify"), *found.byte_sums, *checked.remarks]
     below += [f"{cause}: how many, no name tells" for cause in found.unknown]
     return summed(account, above, below)
@@ -164,12 +164,12 @@ def table(models: Sequence[Model], answers: Sequence[Sequence[Why]], files: Sequ
     ]
     used = [i for i, column in enumerate(columns) if column.name != "by" or any(row[i] for row in rows)]
     above = [f"{one.name}   {count_model(one).total:,} parameters"] if one else []
-    above += [f"{'' if one else f'{model.id}: '}{line}" for model in models for line in said(model)]
+    above += [f"{'' if one else f'{model.id}: '}{line}" for model in models for line in describe_changes(model)]
     below = [f"{id}: {ref}" for id, ref in dict.fromkeys((row[8], row[7]) for row in rows) if id and id != ref]
     below += [f"{model.id}: its entry lists no published figure" for model, *found in zip(models, answers, files) if not any(found)]
-    data = {"schema_version": SCHEMA_VERSION, "figures": [why.to_dict() | recorded(model) for model, found in zip(models, answers) for why in found]}
+    data = {"schema_version": SCHEMA_VERSION, "figures": [why.to_dict() | changes_to_dict(model) for model, found in zip(models, answers) for why in found]}
     if any(files):
-        data["files"] = [held.to_dict() | recorded(model) for model, found in zip(models, files) for held in found]
+        data["files"] = [held.to_dict() | changes_to_dict(model) for model, found in zip(models, files) for held in found]
     return Table([columns[i] for i in used], [[row[i] for i in used] for row in rows], data, above, below, wraps=True)
 
 

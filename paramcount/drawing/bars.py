@@ -119,8 +119,8 @@ def placed(rows: Sequence[Mapping[str, Any]]) -> tuple[list[Line], list[Bar], fl
     """Where each model and its bars stand, from the top down, and the height of all of them.
 
     >>> from paramcount.views.compare import rows_of
-    >>> from paramcount.zoo.names import select
-    >>> [bar.text for bar in placed(rows_of(select(["gpt2-small", "mixtral-8x7b"])))[1]]
+    >>> from paramcount.zoo.names import select_models
+    >>> [bar.text for bar in placed(rows_of(select_models(["gpt2-small", "mixtral-8x7b"])))[1]]
     ['124 M', '46.7 B', 'active 12.9 B']
     """
     lines, bars, top = [], [], GAP

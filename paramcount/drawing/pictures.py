@@ -16,7 +16,7 @@ from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Trace
 from paramcount.tracing.walk import TraceOptions
 from paramcount.zoo import Model, count_model
-from paramcount.zoo.what_if import said
+from paramcount.zoo.what_if import describe_changes
 
 USUAL = 1024  # tokens: as many as GPT-2 reads at once, so that data can be seen beside weights
 WIDEST = 1300.0  # for what is wider, a coarser scale is tried
@@ -130,7 +130,7 @@ def header(model: Model, trace: Trace) -> Group:
     """What is drawn, and how large it is."""
     count = count_model(model)
     what = "parameters of the language model" if count.scope == "language_model" else "parameters"
-    lines = [f"{trace.tokens:,} token{'s' if trace.tokens > 1 else ''} · {count.total:,} {what}", *said(model), *trace.warnings]
+    lines = [f"{trace.tokens:,} token{'s' if trace.tokens > 1 else ''} · {count.total:,} {what}", *describe_changes(model), *trace.warnings]
     title = Text(0, 20, make_printable(model.name, 80), 22, "start", "title")
     return Group(texts=(title, *(Text(0, 42 + 16 * i, make_printable(line, 160), 12, "start", "line") for i, line in enumerate(lines))))
 

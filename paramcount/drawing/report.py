@@ -30,8 +30,8 @@ from paramcount.views.compare import table as comparison
 from paramcount.views.model import beside
 from paramcount.views.model import table as overview
 from paramcount.zoo import Model, count_model
-from paramcount.zoo.checks import Check, checks, proof
-from paramcount.zoo.what_if import said
+from paramcount.zoo.checks import Check, run_checks, summarize_checks
+from paramcount.zoo.what_if import describe_changes
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -121,8 +121,8 @@ def chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Chapter
         model=model,
         count=count,
         headline=f"{what} ({format_count(count.total)})",
-        proof="" if model.original else proof(model, count),
-        changes=said(model),
+        proof="" if model.original else summarize_checks(model, count),
+        changes=describe_changes(model),
         overview=overview(model, count),
         beside=beside(count),
         explanation=explain_model(model),
@@ -144,7 +144,7 @@ def chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Chapter
 def publications(model: Model, count: Count) -> list[tuple[Check, str]]:
     """The reference's count and every published figure, each with the causes where it counts something else."""
     answers = iter(explain_figures(model) if model.published else ())
-    return [(check, "" if check.what == "reference" else reason(next(answers))) for check in checks(model, count)]
+    return [(check, "" if check.what == "reference" else reason(next(answers))) for check in run_checks(model, count)]
 
 
 def reason(why: Why) -> str:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from paramcount.architectures import architecture
 from paramcount.counting.sum_weights import Sums, sum_weights
 from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, make_printable
-from paramcount.huggingface.fields import read
-from paramcount.huggingface.multimodal import TOWERS
+from paramcount.huggingface.fields import read_values
+from paramcount.huggingface.multimodal import ENCODERS
 from paramcount.sizes import Sizes, Tower, inner_configs
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
 
@@ -37,7 +37,7 @@ WORDS = Kind("words", "a word for each layer", (("?",), ()))
 INDICES = Kind("indices", "a list of numbers", ((0,), (1,), ()))
 WORD = Kind("word", "a word", ("?", "!"))
 LANGUAGE = Kind("language", "the name of an architecture", ("llama",))  # any will do to find what else is asked for
-TOWER = Kind("tower", f"one of {', '.join(TOWERS)}", (next(iter(TOWERS)),))
+TOWER = Kind("tower", f"one of {', '.join(ENCODERS)}", (next(iter(ENCODERS)),))
 PART = Kind("part", "None, or True: there is one", (None, True))
 SIZE = Kind("size", "None, True: there is one, or a number", (None, True))
 NUMBER = Kind("number", "a number: the structure depends on it", ())
@@ -77,9 +77,9 @@ def class_of(cls: type[Sizes], name: str, path: str, value: Any) -> type[Sizes]:
         except ParamcountError as error:
             raise error.at(path) from None
     if inner is Tower:
-        if not isinstance(value, str) or value not in TOWERS:
-            raise ParamcountError(f"= {describe_value(value)}", where=path, expected=list_names(TOWERS, value), nearest=find_nearest(value, TOWERS))
-        module, tower = TOWERS[value]
+        if not isinstance(value, str) or value not in ENCODERS:
+            raise ParamcountError(f"= {describe_value(value)}", where=path, expected=list_names(ENCODERS, value), nearest=find_nearest(value, ENCODERS))
+        module, tower = ENCODERS[value]
         found: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), tower)
         return found
     return inner
@@ -119,7 +119,7 @@ def told_apart(cls: type[Sizes], name: str, kind: Kind) -> Kind:
 def defaults(cls: type[Sizes]) -> Mapping[str, Any]:
     """What a config.json that says nothing means; nothing where it has to say something."""
     try:
-        return read(cls, {}).values
+        return read_values(cls, {}).values
     except NO_WALK:
         return {}
 

@@ -11,7 +11,7 @@ from paramcount.explaining.lines import components, kinds_of
 from paramcount.explaining.pieces import Piece, Walk
 from paramcount.sizes import DEFAULT
 from paramcount.zoo import Model
-from paramcount.zoo.what_if import said
+from paramcount.zoo.what_if import describe_changes
 
 
 def explanation(
@@ -39,7 +39,7 @@ def explanation(
         components=parts,
         visits=tuple(visits([piece for piece in pieces if piece.tied_to is None], found, kinds_of(pieces, found))),
         beside=tuple(other for other in others if other.value),
-        changes=tuple(said(model)),
+        changes=tuple(describe_changes(model)),
         remarks=tuple(remarks),
     )
 

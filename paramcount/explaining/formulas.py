@@ -17,8 +17,8 @@ from paramcount.explaining.pieces import polynomial, walk
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import Polynomial
 from paramcount.zoo import Model
-from paramcount.zoo.names import find
-from paramcount.zoo.what_if import change_sizes, flat
+from paramcount.zoo.names import find_id
+from paramcount.zoo.what_if import change_sizes, flatten_changes
 
 # What of a count is a number of parameters or of bytes, besides its components, details and parts.
 COUNTS = (
@@ -32,7 +32,7 @@ def architecture_formula(name: str, of: str, structure: Mapping[str, object]) ->
     """A count of an architecture, whose flags have to be given."""
     cls = architecture(name)
     try:
-        known = bare.given(cls, dict(flat(structure)))
+        known = bare.given(cls, dict(flatten_changes(structure)))
         sums = bare.sums(cls, known)
     except ParamcountError as error:
         raise error.at(make_printable(name, 60)) from None
@@ -47,7 +47,7 @@ def names_architecture(spec: object) -> str | None:
     if not isinstance(spec, str) or spec not in ARCHITECTURES:
         return None
     try:
-        names = zoo.names_of(find(spec))
+        names = zoo.list_names(find_id(spec))
     except ParamcountError:
         return spec
     return None if spec in names or spec in [name.rpartition("/")[2] for name in names] else spec
@@ -64,7 +64,7 @@ def with_architectures(error: ParamcountError, name: object) -> ParamcountError:
 
 def model_formula(model: Model, of: str, structure: Mapping[str, object]) -> Polynomial:
     """A count of a model. Sizes in `structure` replace its own and stay numbers."""
-    wanted = dict(flat(structure))
+    wanted = dict(flatten_changes(structure))
     if wanted:
         model = change_sizes(model, wanted)
     found = walk(model.sizes, model.reading.head, frozenset(path for path, value in wanted.items() if type(value) is int))

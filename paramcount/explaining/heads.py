@@ -15,7 +15,7 @@ from paramcount.explaining.pieces import Piece, Walk, polynomial
 from paramcount.flow import Data, Repeat, Size, Weight, last_size, list_steps, multiply
 from paramcount.flow.walk import name_stacks
 from paramcount.zoo import Model
-from paramcount.zoo.what_if import said
+from paramcount.zoo.what_if import describe_changes
 
 
 class Attention(NamedTuple):
@@ -75,7 +75,7 @@ def one_head(model: Model, found: Walk, layer: int | str | None) -> Explanation:
         components=tuple(component(name, tuple(each for each in own if each.component == name)) for name in names),
         visits=(),
         beside=tuple(component(name, tuple(held)) for name, held in (("biases of the head", biases), ("shared by all heads", shared)) if held),
-        changes=tuple(said(model)),
+        changes=tuple(describe_changes(model)),
         remarks=tuple(remarks),
     )
 

@@ -16,21 +16,21 @@ from numpy.typing import NDArray
 from paramcount.errors import ParamcountError, describe_value
 
 Array: TypeAlias = NDArray[Any]
-Look: TypeAlias = Callable[[str, Array], object]
+Observe: TypeAlias = Callable[[str, Array], object]
 Read: TypeAlias = Callable[[str], Array]  # an array by its name
-See: TypeAlias = Callable[[str, Array], Array]  # shows an intermediate and hands it on
+Record: TypeAlias = Callable[[str, Array], Array]  # shows an intermediate and hands it on
 
 EPSILON = 1e-5
 
 
-def shapes(sizes: Any) -> dict[str, tuple[int, ...]]:
+def list_shapes(sizes: Any) -> dict[str, tuple[int, ...]]:
     """{name: shape} of the released checkpoint's arrays, in the order they are read; the tied head is no array of its own.
 
     `sizes`: anything with vocab_size, n_positions, d_model, n_layers and d_ff.
 
     >>> from types import SimpleNamespace
     >>> small = SimpleNamespace(vocab_size=50257, n_positions=1024, d_model=768, n_layers=12, n_heads=12, d_ff=3072)
-    >>> sum(math.prod(shape) for shape in shapes(small).values())
+    >>> sum(math.prod(shape) for shape in list_shapes(small).values())
     124439808
 
     Source: openai/gpt-2, src/model.py; matrices are stored [in, out].
@@ -55,14 +55,14 @@ def shapes(sizes: Any) -> dict[str, tuple[int, ...]]:
     return found | {"ln_f.weight": (d_model,), "ln_f.bias": (d_model,)}
 
 
-def initial(sizes: Any, *, seed: int = 0, dtype: type[np.float32 | np.float64] = np.float32) -> dict[str, Array]:
+def make_weights(sizes: Any, *, seed: int = 0, dtype: type[np.float32 | np.float64] = np.float32) -> dict[str, Array]:
     """{name: array} before any training: matrices and tables from a normal of width 0.02, the norms' gains one.
 
     Biases are drawn too, where GPT-2 starts from zero: a pass that forgets one shall give other logits.
     """
     rng = np.random.default_rng(seed)
     arrays: dict[str, Array] = {}
-    for name, shape in shapes(sizes).items():
+    for name, shape in list_shapes(sizes).items():
         if ".ln_" in f".{name}" and name.endswith(".weight"):
             arrays[name] = np.ones(shape, dtype)
         else:
@@ -71,12 +71,12 @@ def initial(sizes: Any, *, seed: int = 0, dtype: type[np.float32 | np.float64] =
     return arrays
 
 
-def forward(weights: Mapping[str, Array], token_ids: Iterable[int], *, n_heads: int, look: Look | None = None) -> Array:
+def forward(weights: Mapping[str, Array], token_ids: Iterable[int], *, n_heads: int, observe: Observe | None = None) -> Array:
     """The logits of every next token.
 
     `weights`: arrays by the names of `shapes`, of one float type, which the logits have too; other names are not read.
-    `look(name, array)` is shown every intermediate as it is made, in read-only view: "token embedding", "position embedding",
-    "embedding"; of each layer "h.0.norm 1", "h.0.qkv", "q", "k", "v", "attention scores", "attention pattern", "attended",
+    `observe(name, array)` is shown every intermediate as it is made, in read-only view: "token embedding", "position embedding",
+    "embedding"; of each layer "h.0.norm 1", "h.0.qkv", "q", "k", "v", "attention scores", "attention weights", "weighted values",
     "attention output", "after attention", "norm 2", "mlp up", "gelu", "mlp down", "after mlp"; "final norm", "logits".
 
     Shapes: [tokens] → [tokens, vocab_size]
@@ -86,7 +86,7 @@ def forward(weights: Mapping[str, Array], token_ids: Iterable[int], *, n_heads: 
 
     >>> from types import SimpleNamespace
     >>> tiny = SimpleNamespace(vocab_size=23, n_positions=11, d_model=8, n_layers=2, n_heads=2, d_ff=20)
-    >>> forward(initial(tiny), [3, 1, 4], n_heads=2).shape
+    >>> forward(make_weights(tiny), [3, 1, 4], n_heads=2).shape
     (3, 23)
     """
 
@@ -95,55 +95,57 @@ def forward(weights: Mapping[str, Array], token_ids: Iterable[int], *, n_heads: 
             raise ParamcountError(f"no array {name}", where="weights", expected="the names of the released checkpoint: wte.weight, h.0.ln_1.weight, …")
         return weights[name]
 
-    def see(name: str, x: Array) -> Array:
-        if look:
+    def record(name: str, x: Array) -> Array:
+        if observe:
             view = x.view()
             view.flags.writeable = False
-            look(name, view)
+            observe(name, view)
         return x
 
     wte, wpe = read("wte.weight"), read("wpe.weight")  # [vocab_size, d_model], [n_positions, d_model]
-    ids = whole_numbers(token_ids, len(wte), len(wpe))  # [tokens]
+    ids = check_token_ids(token_ids, len(wte), len(wpe))  # [tokens]
     if n_heads < 1 or wte.shape[1] % n_heads:
         raise ParamcountError(f"n_heads = {n_heads} does not divide d_model = {wte.shape[1]}", expected="a divisor")
     # At least one layer: arrays without any are arrays by other names.
     n_layers = max(1, sum(name.endswith(".ln_1.weight") for name in weights))
 
-    x = see("token embedding", wte[ids])  # [tokens] → [tokens, d_model]
-    x = see("embedding", x + see("position embedding", wpe[: len(ids)]))  # [tokens, d_model]
+    x = record("token embedding", wte[ids])  # [tokens] → [tokens, d_model]
+    x = record("embedding", x + record("position embedding", wpe[: len(ids)]))  # [tokens, d_model]
     for i in range(n_layers):
-        x = layer(x, f"h.{i}.", read, n_heads, see)  # [tokens, d_model]
-    x = see("final norm", layer_norm(x, read, "ln_f"))  # [tokens, d_model]
-    return see("logits", x @ wte.T)  # [tokens, d_model] @ [d_model, vocab_size] → [tokens, vocab_size]
+        x = layer(x, f"h.{i}.", read, n_heads, record)  # [tokens, d_model]
+    x = record("final norm", layer_norm(x, read, "ln_f"))  # [tokens, d_model]
+    return record("logits", x @ wte.T)  # [tokens, d_model] @ [d_model, vocab_size] → [tokens, vocab_size]
 
 
-def layer(x: Array, at: str, read: Read, n_heads: int, see: See) -> Array:
+def layer(x: Array, at: str, read: Read, n_heads: int, record: Record) -> Array:
     """Attention and MLP, each behind a norm and added to what came in. Shapes: [tokens, d_model] → [tokens, d_model]"""
-    y = see(at + "norm 1", layer_norm(x, read, at + "ln_1"))  # [tokens, d_model]
-    y = see(at + "qkv", linear(y, read, at + "attn.c_attn"))  # [tokens, d_model] → [tokens, 3·d_model]
-    q, k, v = (see(at + name, heads(part, n_heads)) for name, part in zip("qkv", np.split(y, 3, axis=-1), strict=True))  # each [tokens, n_heads, d_head]
-    y = see(at + "attended", attend(q, k, v, at, see))  # [tokens, n_heads, d_head]
-    y = see(at + "attention output", linear(y.reshape(x.shape), read, at + "attn.c_proj"))  # [tokens, d_model] → [tokens, d_model]
-    x = see(at + "after attention", x + y)  # [tokens, d_model]
-    y = see(at + "norm 2", layer_norm(x, read, at + "ln_2"))  # [tokens, d_model]
-    y = see(at + "mlp up", linear(y, read, at + "mlp.c_fc"))  # [tokens, d_model] → [tokens, d_ff]
-    y = see(at + "gelu", gelu(y))  # [tokens, d_ff]
-    y = see(at + "mlp down", linear(y, read, at + "mlp.c_proj"))  # [tokens, d_ff] → [tokens, d_model]
-    return see(at + "after mlp", x + y)  # [tokens, d_model]
+    y = record(at + "norm 1", layer_norm(x, read, at + "ln_1"))  # [tokens, d_model]
+    y = record(at + "qkv", linear(y, read, at + "attn.c_attn"))  # [tokens, d_model] → [tokens, 3·d_model]
+    q, k, v = (
+        record(at + name, split_heads(part, n_heads)) for name, part in zip("qkv", np.split(y, 3, axis=-1), strict=True)
+    )  # each [tokens, n_heads, d_head]
+    y = record(at + "weighted values", attention(q, k, v, at, record))  # [tokens, n_heads, d_head]
+    y = record(at + "attention output", linear(y.reshape(x.shape), read, at + "attn.c_proj"))  # [tokens, d_model] → [tokens, d_model]
+    x = record(at + "after attention", x + y)  # [tokens, d_model]
+    y = record(at + "norm 2", layer_norm(x, read, at + "ln_2"))  # [tokens, d_model]
+    y = record(at + "mlp up", linear(y, read, at + "mlp.c_fc"))  # [tokens, d_model] → [tokens, d_ff]
+    y = record(at + "gelu", gelu(y))  # [tokens, d_ff]
+    y = record(at + "mlp down", linear(y, read, at + "mlp.c_proj"))  # [tokens, d_ff] → [tokens, d_model]
+    return record(at + "after mlp", x + y)  # [tokens, d_model]
 
 
-def attend(q: Array, k: Array, v: Array, at: str, see: See) -> Array:
+def attention(q: Array, k: Array, v: Array, at: str, record: Record) -> Array:
     """Causal attention, all heads at once. Shapes: three of [tokens, n_heads, d_head] → [tokens, n_heads, d_head]"""
     n_tokens, _, d_head = q.shape
     scores = q.transpose(1, 0, 2) @ k.transpose(1, 2, 0)  # [n_heads, tokens, d_head] @ [n_heads, d_head, tokens] → [n_heads, tokens, tokens]
-    scores = see(at + "attention scores", scores / math.sqrt(d_head))  # [n_heads, tokens, tokens]
+    scores = record(at + "attention scores", scores / math.sqrt(d_head))  # [n_heads, tokens, tokens]
     past = np.tri(n_tokens, dtype=bool)  # [tokens, tokens], true where the column's token is not after the row's
-    pattern = see(at + "attention pattern", softmax(np.where(past, scores, -math.inf)))  # [n_heads, tokens, tokens]
+    pattern = record(at + "attention weights", softmax(np.where(past, scores, -math.inf)))  # [n_heads, tokens, tokens]
     y = pattern @ v.transpose(1, 0, 2)  # [n_heads, tokens, tokens] @ [n_heads, tokens, d_head] → [n_heads, tokens, d_head]
     return y.transpose(1, 0, 2)  # [tokens, n_heads, d_head]
 
 
-def heads(x: Array, n_heads: int) -> Array:
+def split_heads(x: Array, n_heads: int) -> Array:
     """x cut into heads. Shapes: [tokens, d_model] → [tokens, n_heads, d_head]"""
     return x.reshape(len(x), n_heads, -1)
 
@@ -180,7 +182,7 @@ def softmax(x: Array) -> Array:
     return y
 
 
-def whole_numbers(token_ids: Iterable[int], vocab_size: int, n_positions: int) -> NDArray[np.int64]:
+def check_token_ids(token_ids: Iterable[int], vocab_size: int, n_positions: int) -> NDArray[np.int64]:
     """The token ids as an array. Shapes: [tokens]"""
     if not isinstance(token_ids, Iterable):
         raise ParamcountError(f"{describe_value(token_ids)} is not a list", where="token_ids", expected=f"1 to {n_positions} token ids")

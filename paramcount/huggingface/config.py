@@ -10,9 +10,17 @@ from typing import Any, NamedTuple
 from paramcount.architectures import ARCHITECTURES
 from paramcount.architectures import architecture as architecture_of
 from paramcount.errors import ParamcountError, describe_value, find_nearest, make_printable
-from paramcount.huggingface.fields import default_sizes, left_unread, read, read_language
-from paramcount.huggingface.multimodal import COMPOSITES, TOWERS, Composite, tower_named
-from paramcount.huggingface.odd_keys import Readers, block_warnings, ignored_blocks, ignored_keys, key_warnings, missing_sections, missing_sizes
+from paramcount.huggingface.fields import list_default_sizes, list_unread_keys, read_language_model, read_values
+from paramcount.huggingface.key_warnings import (
+    Readers,
+    find_ignored_blocks,
+    find_ignored_keys,
+    warn_ignored_blocks,
+    warn_ignored_keys,
+    warn_missing_sections,
+    warn_missing_sizes,
+)
+from paramcount.huggingface.multimodal import COMPOSITES, ENCODERS, Composite, get_encoder_type
 from paramcount.huggingface.reading import Reading
 from paramcount.sizes import LARGEST, Origin, Sizes
 from paramcount.sizes.rules import validate_sizes
@@ -20,11 +28,11 @@ from paramcount.sizes.settings import check_settings
 from paramcount.sizes.single_layers import PER_LAYER, not_declared
 
 # How the names of classes end that have the head of another task.
-TASKS = (
+TASK_ENDINGS = (
     "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction",
     "ForQuestionAnsweringSimple", "ForAudioClassification", "ForImageClassification", "ForDecision",
 )  # fmt: skip
-GENERATING = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")  # classes that the reference sets up to generate
+GENERATIVE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")  # classes that the reference sets up to generate
 REFERENCE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "WithLMHeadModel", "LMHeadModel", "ForMaskedLM", "Decoder", "MTModel")
 
 
@@ -39,13 +47,13 @@ class Config(NamedTuple):
     reading: Reading
 
 
-def model_type_of(document: Mapping[str, Any]) -> str:
+def get_model_type(document: Mapping[str, Any]) -> str:
     """The model type of a config.json.
 
     Raises: ParamcountError where there is none, or none that is known.
     """
     model_type = document.get("model_type")
-    cls = class_of(document)
+    cls = get_class_name(document)
     unsupported = f", and {make_printable(cls, 60)}, which `architectures` names, is not supported" if cls else ""
     if not isinstance(model_type, str):
         found = f"is missing{unsupported}" if model_type is None else f"= {describe_value(model_type)}"
@@ -61,24 +69,24 @@ def model_type_of(document: Mapping[str, Any]) -> str:
     return model_type
 
 
-def class_of(document: Mapping[str, Any]) -> str:
+def get_class_name(document: Mapping[str, Any]) -> str:
     """The class that `architectures` names first; empty where it names none."""
     classes = document.get("architectures")
     return classes[0] if isinstance(classes, (list, tuple)) and classes and isinstance(classes[0], str) else ""
 
 
-def with_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+def infer_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """A config.json whose model type is known, and a note if only the class that `architectures` names first gives it.
 
     Raises: ParamcountError if neither is supported.
     """
-    given, cls = document.get("model_type"), class_of(document)
+    given, cls = document.get("model_type"), get_class_name(document)
     if not cls or not (given is None or isinstance(given, str)) or given in ARCHITECTURES or given in COMPOSITES:
         return document, ()
     from paramcount.architectures.classes import model_types
 
     types = model_types()
-    bodies = {stem(name): model_type for name, model_type in types.items()}
+    bodies = {strip_class_ending(name): model_type for name, model_type in types.items()}
     body = max((name for name in bodies if cls.startswith(name)), key=len, default="")
     model_type = types.get(cls) or bodies.get(body)
     if model_type is None or (cls not in types and not is_supported(cls, model_type)):
@@ -87,21 +95,21 @@ def with_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tup
     return {**document, "model_type": model_type}, (f"model_type {state}; counted as {cls}, which `architectures` names",)
 
 
-def declared(document: Mapping[str, Any]) -> tuple[type[Sizes], str, str]:
+def find_architecture(document: Mapping[str, Any]) -> tuple[type[Sizes], str, str]:
     """The architecture of a config.json, its name in ARCHITECTURES, and the class that is named first.
 
     Raises: ParamcountError where it is not known.
     """
-    model_type, cls = model_type_of(document), class_of(document)
+    model_type, cls = get_model_type(document), get_class_name(document)
     name = f"{model_type}.{cls}"
     if name not in ARCHITECTURES:
         usual = architecture_of(model_type)
-        if not cls or cls in classes(usual) or cls not in task_heads(model_type):
+        if not cls or cls in list_equivalent_classes(usual) or cls not in list_task_heads(model_type):
             return usual, model_type, cls
     return architecture_of(name), name, cls
 
 
-def stem(name: str) -> str:
+def strip_class_ending(name: str) -> str:
     """The beginning of a class name: Qwen2 of Qwen2ForCausalLM."""
     return next((name.removesuffix(ending) for ending in REFERENCE_ENDINGS if name.endswith(ending)), name)
 
@@ -111,17 +119,17 @@ def reference_class(sizes: type[Sizes]) -> str:
     return sizes.reference.partition(" ")[0]
 
 
-def base_model(sizes: type[Sizes]) -> str:
+def base_model_class(sizes: type[Sizes]) -> str:
     """The reference's class without a head; empty if there is none."""
-    return f"{stem(reference_class(sizes))}Model" if sizes.base_model is None else sizes.base_model
+    return f"{strip_class_ending(reference_class(sizes))}Model" if sizes.base_model is None else sizes.base_model
 
 
-def classes(sizes: type[Sizes]) -> list[str]:
+def list_equivalent_classes(sizes: type[Sizes]) -> list[str]:
     """The classes whose parameters an architecture declares, with the LM head and without."""
-    return [name for name in (reference_class(sizes), *sizes.equivalent_classes, base_model(sizes)) if name]
+    return [name for name in (reference_class(sizes), *sizes.equivalent_classes, base_model_class(sizes)) if name]
 
 
-def task_heads(model_type: str) -> Collection[str]:
+def list_task_heads(model_type: str) -> Collection[str]:
     """The classes of a model type that have the head of another task."""
     from paramcount.architectures.task_heads import task_heads as declared_heads  # few configs need them
 
@@ -129,40 +137,40 @@ def task_heads(model_type: str) -> Collection[str]:
 
 
 @cache
-def supported_classes(model_type: str) -> tuple[str, ...]:
+def list_supported_classes(model_type: str) -> tuple[str, ...]:
     """The classes of a known model type that are counted, its usual one first."""
     variants = [name.partition(".")[2] for name in ARCHITECTURES if name.startswith(f"{model_type}.")]
-    return (*classes(architecture_of(model_type)), *variants, *task_heads(model_type))
+    return (*list_equivalent_classes(architecture_of(model_type)), *variants, *list_task_heads(model_type))
 
 
 def is_supported(cls: str, model_type: str) -> bool:
-    return model_type in ARCHITECTURES and cls in supported_classes(model_type)
+    return model_type in ARCHITECTURES and cls in list_supported_classes(model_type)
 
 
-def refuse_undeclared_class(model_type: str, cls: str, architecture: type[Sizes]) -> None:
+def check_class(model_type: str, cls: str, architecture: type[Sizes]) -> None:
     """Raises if a class is named like those of the model type, or like one of another task, and is none that is supported."""
-    if cls in classes(architecture):
+    if cls in list_equivalent_classes(architecture):
         return
-    beginning = stem(reference_class(architecture))
-    if (cls.startswith(beginning) or cls.endswith(TASKS)) and cls not in (supported := supported_classes(model_type)):
+    beginning = strip_class_ending(reference_class(architecture))
+    if (cls.startswith(beginning) or cls.endswith(TASK_ENDINGS)) and cls not in (supported := list_supported_classes(model_type)):
         expected = " or ".join(dict.fromkeys([*find_nearest(cls, supported, 4), supported[0]]))
         raise ParamcountError(f"= {make_printable(cls, 60)} is not supported for model_type {model_type}", where="architectures.0", expected=expected)
 
 
-def from_config(document: Mapping[str, Any], id: str = "config.json", name: str = "") -> Config:
+def read_config(document: Mapping[str, Any], id: str = "config.json", name: str = "") -> Config:
     """The model that a parsed config.json describes, as the reference implementation would build it. Nothing of it is run.
 
     Raises: ParamcountError where the reference refuses it, or where it is not known how to count it exactly.
     """
-    document, notes = with_model_type(document)
-    model_type, cls = model_type_of(document), class_of(document)
+    document, notes = infer_model_type(document)
+    model_type, cls = get_model_type(document), get_class_name(document)
     composite = COMPOSITES.get(model_type)
     if composite and document.get(PER_LAYER) is not None:
         raise not_declared()
-    if composite and (unknown_tower(document, composite) or (model_type not in ARCHITECTURES and f"{model_type}.{cls}" not in ARCHITECTURES)):
-        config, reading, registered = language_model(document, composite, cls)
+    if composite and (has_unsupported_encoder(document, composite) or (model_type not in ARCHITECTURES and f"{model_type}.{cls}" not in ARCHITECTURES)):
+        config, reading, registered = read_language_model_only(document, composite, cls)
     else:
-        config, reading, registered = whole_model(document)
+        config, reading, registered = read_whole_model(document)
     check_settings(document, model_type)
     if notes:
         reading = reading._replace(notes=(*notes, *reading.notes))
@@ -171,43 +179,43 @@ def from_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     return Config(id, name or id, registered, config, context, reading)
 
 
-def unknown_tower(document: Mapping[str, Any], composite: Composite) -> bool:
+def has_unsupported_encoder(document: Mapping[str, Any], composite: Composite) -> bool:
     """Whether a composite names a tower that is not declared, so that its language model alone is counted."""
-    return bool(composite.tower) and tower_named(document)[0] not in TOWERS
+    return bool(composite.default_encoder) and get_encoder_type(document)[0] not in ENCODERS
 
 
-def whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
+def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
     """The sizes of everything the class named first has but heads that are no language model's, their reading, the architecture."""
-    architecture, registered, cls = declared(document)
-    refuse_undeclared_class(str(document["model_type"]), cls, architecture)
-    values, origin, used, readers = read(architecture, document)
-    unread = left_unread(document, used, readers)
+    architecture, registered, cls = find_architecture(document)
+    check_class(str(document["model_type"]), cls, architecture)
+    values, origin, used, readers = read_values(architecture, document)
+    unread = list_unread_keys(document, used, readers)
     try:
         config = validate_sizes(architecture, values)
     except ParamcountError as error:
-        raise in_keys(error, origin) from None
+        raise rename_to_keys(error, origin) from None
     own = reference_class(architecture)
     reference = cls if cls in architecture.equivalent_classes else own
     left_out: tuple[str, ...] = ()
-    head = cls in ("", own, *architecture.equivalent_classes) or cls != base_model(architecture)
+    head = cls in ("", own, *architecture.equivalent_classes) or cls != base_model_class(architecture)
     if not head:
         reference, left_out = cls, ("lm_head",)
     untraced = ("use_sliding_window = true",) if document.get("use_sliding_window") is True and "window" not in architecture.model_fields else ()
     warnings, repeated = unread_warnings(document, unread, used, readers, own)
-    if not architecture.section and (missing := default_sizes(architecture, origin, used.union(repeated))):
+    if not architecture.section and (missing := list_default_sizes(architecture, origin, used.union(repeated))):
         idle = config.unused_fields()
-        warnings += missing_sizes(architecture, [field for field in missing if field not in idle], own)
-    refuse_second_text_config(str(document["model_type"]), unread)
-    warnings += missing_sections(document, readers, own)
+        warnings += warn_missing_sizes(architecture, [field for field in missing if field not in idle], own)
+    check_second_text_config(str(document["model_type"]), unread)
+    warnings += warn_missing_sections(document, readers, own)
     warnings += class_warnings(document, reference)
     reading = Reading(reference, head, not_counted=left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread, untraced=untraced)
     return config, reading, registered
 
 
-def refuse_second_text_config(model_type: str, unread: Mapping[str, Any]) -> None:
+def check_second_text_config(model_type: str, unread: Mapping[str, Any]) -> None:
     """Raises if a model without sections has one that the reference takes for its language model's: it cannot be built, or run."""
     reference = reference_class(architecture_of(model_type)) if model_type in ARCHITECTURES else ""
-    if reference.endswith(GENERATING):
+    if reference.endswith(GENERATIVE_ENDINGS):
         for key in ("text_config", "decoder", "generator"):
             if unread.get(key) is not None:
                 raise ParamcountError(f"is set, but {reference} has no such section and cannot run with it", where=key, expected="sizes at the top level")
@@ -215,7 +223,7 @@ def refuse_second_text_config(model_type: str, unread: Mapping[str, Any]) -> Non
 
 def class_warnings(document: Mapping[str, Any], reference: str) -> tuple[str, ...]:
     """A warning if `architectures` names no class, or none of the model type. `reference`: the class that is counted."""
-    given, cls = document.get("architectures"), class_of(document)
+    given, cls = document.get("architectures"), get_class_name(document)
     if not cls:
         return (f"ignored architectures (expected a list of class names, found {describe_value(given)}); counted as {reference}",) if given else ()
     if cls.casefold() == reference.casefold():  # PhiMoEForCausalLM of the publisher's code, PhimoeForCausalLM of the reference
@@ -232,45 +240,45 @@ def unread_warnings(
     document: Mapping[str, Any], unread: Mapping[str, Any], used: set[str], readers: Readers, reference: str
 ) -> tuple[tuple[str, ...], list[str]]:
     """Warnings about keys that nothing reads, and the known keys whose value one of them repeats."""
-    mistakes, repeated = ignored_keys(document, unread, used, readers)
-    blocks = ignored_blocks(unread, readers)
+    mistakes, repeated = find_ignored_keys(document, unread, used, readers)
+    blocks = find_ignored_blocks(unread, readers)
     if not mistakes and not blocks:
         return (), repeated
-    return (*key_warnings(mistakes, document, reference), *block_warnings(blocks, readers, reference)), repeated
+    return (*warn_ignored_keys(mistakes, document, reference), *warn_ignored_blocks(blocks, readers, reference)), repeated
 
 
-def language_model(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:
+def read_language_model_only(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:
     """The language model alone of a composite whose other parts are not declared; they are named under `not_counted`."""
-    if cls.endswith(TASKS):
+    if cls.endswith(TASK_ENDINGS):
         expected = "a class with an LM head, or one without a head"
         raise ParamcountError(f"= {make_printable(cls, 60)}, whose head is not declared, is not supported", where="architectures.0", expected=expected)
-    if composite.wraps:
-        return wrapped_language_model(document, composite, cls)
-    config, registered, (_, origin, used, readers) = read_language(document)
-    unread = left_unread({key: value for key, value in document.items() if key not in composite.beside}, used, readers)
+    if composite.wraps_composite:
+        return read_nested_language_model(document, composite, cls)
+    config, registered, (_, origin, used, readers) = read_language_model(document)
+    unread = list_unread_keys({key: value for key, value in document.items() if key not in composite.other_sections}, used, readers)
     head = not cls.endswith("Model")
-    left_out = (*composite.beside, "projector", *([] if head else ["lm_head"]))
+    left_out = (*composite.other_sections, "projector", *([] if head else ["lm_head"]))
     reference = cls or f"{document['model_type']}, its language model as {config.reference}"
     inside = {key: value for key, value in unread.items() if "." in key} if composite.section in document else unread  # the rest is about other parts
     warnings, _ = unread_warnings(document, inside, used, readers, config.reference.partition(" ")[0])
-    warnings += missing_sections(document, readers, config.reference.partition(" ")[0])
+    warnings += warn_missing_sections(document, readers, config.reference.partition(" ")[0])
     reading = Reading(reference, head, "language_model", left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread)
     return config, reading, registered
 
 
-def wrapped_language_model(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:
+def read_nested_language_model(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:
     """The language model of a composite inside a composite: of Qwen3-Omni's thinker."""
     where, section = composite.section, document.get(composite.section) or {}
     if not isinstance(section, Mapping):
         raise ParamcountError(f"= {describe_value(section)}", where=where, expected="a mapping")
     try:
-        config, reading, registered = language_model({**section, "model_type": composite.text}, COMPOSITES[composite.text], cls)
+        config, reading, registered = read_language_model_only({**section, "model_type": composite.default_type}, COMPOSITES[composite.default_type], cls)
     except ParamcountError as error:
         raise error.inside(where) from None
     unread = {f"{where}.{key}": value for key, value in reading.unread.items()}
-    unread |= {key: value for key, value in document.items() if key not in (where, *composite.beside)}
+    unread |= {key: value for key, value in document.items() if key not in (where, *composite.other_sections)}
     reading = reading._replace(
-        not_counted=(*reading.not_counted, *composite.beside),
+        not_counted=(*reading.not_counted, *composite.other_sections),
         origin={field: origin.inside(where) for field, origin in reading.origin.items()},
         document=document,
         used={f"{where}.{key}" for key in reading.used},
@@ -279,7 +287,7 @@ def wrapped_language_model(document: Mapping[str, Any], composite: Composite, cl
     return config, reading, registered
 
 
-def in_keys(error: ParamcountError, origin: Mapping[str, Origin]) -> ParamcountError:
+def rename_to_keys(error: ParamcountError, origin: Mapping[str, Origin]) -> ParamcountError:
     """The same error with the keys of config.json in the place of the fields that were read from them."""
     keys = {field: found.keys[0] for field, found in origin.items() if found.kind == "read"}
 

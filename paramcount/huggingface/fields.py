@@ -10,14 +10,14 @@ from pydantic.fields import FieldInfo
 
 from paramcount.architectures import architecture as architecture_of
 from paramcount.errors import ParamcountError, describe_value, find_nearest
-from paramcount.huggingface.multimodal import COMPOSITES, language_config, tower_config
-from paramcount.huggingface.odd_keys import Readers
+from paramcount.huggingface.key_warnings import Readers
+from paramcount.huggingface.multimodal import COMPOSITES, get_encoder_config, get_language_config
 from paramcount.sizes import ABSENT, DEFAULT, LARGEST, NULL, REQUIRED, Condition, Derivation, Origin, Sizes, Tower, get_key, inner_configs
 from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.single_layers import PER_LAYER, by_kind, not_declared
 
 # What PreTrainedConfig.layer_types renames.
-OLDER_WORDS = {
+OLD_LAYER_TYPES = {
     "mamba": "linear_attention", "attention": "full_attention", "deepseek_sparse_attention": "indexed_attention",
     "qwen_sparse_attention": "indexed_attention",
 }  # fmt: skip
@@ -30,10 +30,10 @@ LAYER_TYPES = (
 )  # fmt: skip
 
 
-TIE = "tie_word_embeddings"
+TIE_KEY = "tie_word_embeddings"
 
 
-class Values(NamedTuple):
+class ConfigValues(NamedTuple):
     """What an architecture reads out of a config.json. Keys are paths from its root: "text_config.hidden_size"."""
 
     values: dict[str, Any]  # {field: value}
@@ -41,40 +41,40 @@ class Values(NamedTuple):
     used: set[str]  # keys that a field was read or derived from
     readers: Readers  # the architectures that read, and where
 
-    def inside(self, section: str) -> Values:
+    def inside(self, section: str) -> ConfigValues:
         """The same, if all of it stands in a section."""
         origin = {field: origin.inside(section) for field, origin in self.origin.items()}
         pairs = tuple((f"{section}.{inner}" if inner else section, architecture) for inner, architecture in self.readers.pairs)
-        return Values(self.values, origin, {f"{section}.{key}" for key in self.used}, Readers(pairs))
+        return ConfigValues(self.values, origin, {f"{section}.{key}" for key in self.used}, Readers(pairs))
 
 
 @cache
-def read_from(key: str) -> Origin:
+def make_origin(key: str) -> Origin:
     """The origin of a field that was read from a key. Only of the keys that architectures declare: they are few."""
     return Origin("read", (key,))
 
 
-class Watched(dict[str, Any]):
+class RecordingConfig(dict[str, Any]):
     """A config.json that remembers which of its keys a derivation looked at."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__(config)
-        self.seen: list[str] = []
+        self.accessed: list[str] = []
 
     def __getitem__(self, key: str) -> Any:
-        self.seen.append(key)
+        self.accessed.append(key)
         return super().__getitem__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        self.seen.append(key)
+        self.accessed.append(key)
         return super().get(key, default)
 
     def __contains__(self, key: object) -> bool:
-        self.seen.append(str(key))
+        self.accessed.append(str(key))
         return super().__contains__(key)
 
 
-class Field(NamedTuple):
+class ConfigField(NamedTuple):
     """How one field is read: `get_key`, with what the walk over a config needs at once."""
 
     name: str
@@ -88,7 +88,7 @@ class Field(NamedTuple):
     at_root: bool = False  # derived from keys outside the architecture's section
 
 
-def limits_of(info: FieldInfo) -> Iterable[Any]:
+def get_limits(info: FieldInfo) -> Iterable[Any]:
     """The limits of a whole number, also of one that may be missing."""
     if info.annotation is int:
         return info.metadata
@@ -98,24 +98,26 @@ def limits_of(info: FieldInfo) -> Iterable[Any]:
 
 
 @cache
-def fields(architecture: type[Sizes]) -> tuple[Field, ...]:
+def list_fields(architecture: type[Sizes]) -> tuple[ConfigField, ...]:
     found = []
     for name, info in architecture.model_fields.items():
         types = (info.annotation, *getattr(info.annotation, "__args__", ()))
         if inner := inner_configs(architecture).get(name):
-            found.append(Field(name, (), None, None, None, None, inner, type(None) in types))
+            found.append(ConfigField(name, (), None, None, None, None, inner, type(None) in types))
             continue
         key = get_key(architecture, name)
-        limits = [limit.ge for limit in limits_of(info) if hasattr(limit, "ge")]
-        found.append(Field(name, key.spellings(name), key.absent, key.null, key.at_most, limits[0] if limits else None, None, type(None) in types, key.at_root))
+        limits = [limit.ge for limit in get_limits(info) if hasattr(limit, "ge")]
+        found.append(
+            ConfigField(name, key.spellings(name), key.absent, key.null, key.at_most, limits[0] if limits else None, None, type(None) in types, key.at_root)
+        )
     return tuple(found)
 
 
-def section_of(document: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
+def get_section(document: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
     """The part of a config.json that an architecture reads: all of it, or a block that may be missing."""
     if name is None:
         return document
-    section = found(document, name)
+    section = get_value(document, name)
     if section is ABSENT or section is None:
         return {}
     if not isinstance(section, Mapping):
@@ -123,16 +125,16 @@ def section_of(document: Mapping[str, Any], name: str | None) -> Mapping[str, An
     return section
 
 
-def found(config: Mapping[str, Any], name: str) -> Any:
+def get_value(config: Mapping[str, Any], name: str) -> Any:
     """The value under a name, which may lead through nested mappings; ABSENT where there is none."""
     if name in config:
         return config[name]
     first, dot, rest = name.partition(".")
     inner = config.get(first) if dot else None
-    return found(inner, rest) if isinstance(inner, Mapping) else ABSENT
+    return get_value(inner, rest) if isinstance(inner, Mapping) else ABSENT
 
 
-def layer_types_fit(config: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+def check_layer_types(config: Mapping[str, Any], values: Mapping[str, Any]) -> None:
     """The reference asks one known word for each layer wherever the key stands, also where no weight depends on it."""
     words, n = config.get("layer_types"), values.get("n_layers")
     if words is not None and n is not None:
@@ -147,38 +149,38 @@ def layer_types_fit(config: Mapping[str, Any], values: Mapping[str, Any]) -> Non
                 )
 
 
-def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
+def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> ConfigValues:
     """config.json to field values as the reference would take them.
 
     Raises: ParamcountError for a required key that is missing, a value of the wrong type, and what cannot be worked out.
     """
-    config = without_replaced(architecture, section_of(document, architecture.section))
+    config = drop_replaced_keys(architecture, get_section(document, architecture.section))
     start = f"{architecture.section}." if architecture.section else ""
     values: dict[str, Any] = {}
     origin: dict[str, Origin] = {}
     used: set[str] = set()
     pairs: tuple[tuple[str, type[Sizes]], ...] = ((architecture.section or "", architecture),)
-    watched = Watched(config)
-    whole = Watched(document)
-    for field, spellings, absent, null, at_most, least, inner, optional, at_root in fields(architecture):
+    watched = RecordingConfig(config)
+    whole = RecordingConfig(document)
+    for field, spellings, absent, null, at_most, least, inner, optional, at_root in list_fields(architecture):
         if inner is not None:
-            if optional and inner.section and found(document, inner.section) in (ABSENT, None):
+            if optional and inner.section and get_value(document, inner.section) in (ABSENT, None):
                 values[field], origin[field] = None, DEFAULT
                 used.add(inner.section)
                 continue
             if inner is Sizes:  # the language model of a composite, which config.json itself names
-                values[field], _, within = read_language(document)
+                values[field], _, within = read_language_model(document)
             elif inner is Tower:
-                values[field], within = read_tower(document)
+                values[field], within = read_encoder(document)
             else:
-                within = read(inner, document)
+                within = read_values(inner, document)
                 values[field] = within.values
             origin.update((f"{field}.{name}", key) for name, key in within.origin.items())
             used |= within.used
             pairs += within.readers.pairs
             continue
         for name in spellings:
-            value = found(document, name[1:]) if name[0] == "/" else found(config, name)
+            value = get_value(document, name[1:]) if name[0] == "/" else get_value(config, name)
             if value is ABSENT:
                 continue
             key = name[1:] if name[0] == "/" else start + name
@@ -192,8 +194,8 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
             if at_most is not None and value > values[at_most]:
                 value = values[at_most]
             if name == "layer_types" and type(value) is list:
-                value = [OLDER_WORDS.get(word, word) if isinstance(word, str) else word for word in value]
-            values[field], origin[field] = tuple(value) if type(value) is list else value, read_from(key)
+                value = [OLD_LAYER_TYPES.get(word, word) if isinstance(word, str) else word for word in value]
+            values[field], origin[field] = tuple(value) if type(value) is list else value, make_origin(key)
             break
         else:
             if absent is REQUIRED:
@@ -202,37 +204,37 @@ def read(architecture: type[Sizes], document: Mapping[str, Any]) -> Values:
                 values[field], origin[field] = absent if at_most is None else min(absent, values[at_most]), DEFAULT
                 continue
             source, above = (whole, "") if at_root else (watched, start)
-            source.seen = []
-            values[field] = worked_out(absent, source, values, field)
-            looked_at = tuple(above + key for key in dict.fromkeys(source.seen) if dict.__contains__(source, key))
+            source.accessed = []
+            values[field] = derive_value(absent, source, values, field)
+            looked_at = tuple(above + key for key in dict.fromkeys(source.accessed) if dict.__contains__(source, key))
             origin[field] = Origin("derived", looked_at)
-            used.update([above + key for key in source.seen] if above else source.seen)
-    for field, (value, where) in sizes_of_single_layers(architecture, document, config, values).items():
+            used.update([above + key for key in source.accessed] if above else source.accessed)
+    for field, (value, where) in read_single_layers(architecture, document, config, values).items():
         values[field], origin[field] = value, Origin("read", (start + where,)) if where else Origin("derived", (start + PER_LAYER,))
         used.add(start + PER_LAYER)
-    watched.seen = []
-    for condition in architecture.conditions if architecture.own_layer_types else (layer_types_fit, *architecture.conditions):
-        worked_out(condition, watched, values, "config.json")
-    used.update([start + key for key in watched.seen] if start else watched.seen)
-    return Values(values, origin, used, Readers(pairs))
+    watched.accessed = []
+    for condition in architecture.conditions if architecture.own_layer_types else (check_layer_types, *architecture.conditions):
+        derive_value(condition, watched, values, "config.json")
+    used.update([start + key for key in watched.accessed] if start else watched.accessed)
+    return ConfigValues(values, origin, used, Readers(pairs))
 
 
-def common_keys(architecture: type[Sizes]) -> dict[str, str]:
+def list_common_keys(architecture: type[Sizes]) -> dict[str, str]:
     """{key: field of all layers} of the keys that per_layer_config may give single ones."""
     keys = {key for sizes in architecture.layered.values() for key in sizes}
-    return {name: field.name for field in fields(architecture) for name in field.spellings if name in keys}
+    return {name: field.name for field in list_fields(architecture) for name in field.spellings if name in keys}
 
 
-def without_replaced(architecture: type[Sizes], config: Mapping[str, Any]) -> Mapping[str, Any]:
+def drop_replaced_keys(architecture: type[Sizes], config: Mapping[str, Any]) -> Mapping[str, Any]:
     """A config without the keys of sizes of a kind of layers, which count for nothing beside per_layer_config."""
     if PER_LAYER not in config or not architecture.layered:
         return config
-    replaced = {field for sizes in architecture.layered.values() for field in sizes.values()} - set(common_keys(architecture).values())
-    dropped = {name for field in fields(architecture) if field.name in replaced for name in field.spellings}
+    replaced = {field for sizes in architecture.layered.values() for field in sizes.values()} - set(list_common_keys(architecture).values())
+    dropped = {name for field in list_fields(architecture) if field.name in replaced for name in field.spellings}
     return {key: value for key, value in config.items() if key not in dropped}
 
 
-def sizes_of_single_layers(
+def read_single_layers(
     architecture: type[Sizes], document: Mapping[str, Any], config: Mapping[str, Any], values: Mapping[str, Any]
 ) -> dict[str, tuple[Any, str]]:
     """What per_layer_config says, as by_kind tells it; only what has layers may have the key."""
@@ -241,49 +243,49 @@ def sizes_of_single_layers(
         raise not_declared()
     if PER_LAYER not in config:
         return {}
-    layered, common = architecture.layered, common_keys(architecture)
+    layered, common = architecture.layered, list_common_keys(architecture)
     try:
-        found: dict[str, tuple[Any, str]] = worked_out(lambda js, c: by_kind(js, c, layered, common), Watched(config), values, PER_LAYER)
+        found: dict[str, tuple[Any, str]] = derive_value(lambda js, c: by_kind(js, c, layered, common), RecordingConfig(config), values, PER_LAYER)
     except ParamcountError as error:
         raise error.inside(architecture.section) if architecture.section else error from None
     return found
 
 
-def read_language(document: Mapping[str, Any]) -> tuple[Sizes, str, Values]:
+def read_language_model(document: Mapping[str, Any]) -> tuple[Sizes, str, ConfigValues]:
     """The sizes of a composite's language model, the name of its architecture, and how they were read."""
-    language = language_config(document)
+    language = get_language_config(document)
     composite = COMPOSITES[document["model_type"]]
-    inside = composite.section if document.get(composite.section) is not None or not composite.flat else ""
+    inside = composite.section if document.get(composite.section) is not None or not composite.is_flat else ""
     try:
         part = architecture_of(language["model_type"])
-        said = document[inside].get(TIE, False) if inside and TIE in part.model_fields and document.get(inside) else False
-        if type(said) is not bool and (said is not None or get_key(part, TIE).null is NULL):
-            raise ParamcountError(f"= {describe_value(said)}", where=TIE, expected="true or false")  # also where the one outside counts
-        within = read(part, language)
+        said = document[inside].get(TIE_KEY, False) if inside and TIE_KEY in part.model_fields and document.get(inside) else False
+        if type(said) is not bool and (said is not None or get_key(part, TIE_KEY).null is NULL):
+            raise ParamcountError(f"= {describe_value(said)}", where=TIE_KEY, expected="true or false")  # also where the one outside counts
+        within = read_values(part, language)
         sizes = validate_sizes(part, within.values)
     except ParamcountError as error:
         raise error.inside(inside) if inside else error from None
     if inside:
         within = within.inside(inside)
-        if TIE in document and TIE in within.origin and TIE not in (document.get(inside) or {}):
-            within.origin[TIE] = Origin("read", (TIE,))
-        within.used.add(TIE)
+        if TIE_KEY in document and TIE_KEY in within.origin and TIE_KEY not in (document.get(inside) or {}):
+            within.origin[TIE_KEY] = Origin("read", (TIE_KEY,))
+        within.used.add(TIE_KEY)
     return sizes, str(language["model_type"]), within
 
 
-def read_tower(document: Mapping[str, Any]) -> tuple[Sizes, Values]:
+def read_encoder(document: Mapping[str, Any]) -> tuple[Sizes, ConfigValues]:
     """The sizes of the tower that a composite's config.json names, and how they were read."""
-    tower, section = tower_config(document)
+    tower, section = get_encoder_config(document)
     section_name = str(tower.section)
-    within = read(tower, {section_name: section})
+    within = read_values(tower, {section_name: section})
     sizes = validate_sizes(tower, within.values)
     if document.get(section_name) is None:
-        within = Values(within.values, dict.fromkeys(within.origin, DEFAULT), set(), within.readers)
+        within = ConfigValues(within.values, dict.fromkeys(within.origin, DEFAULT), set(), within.readers)
     within.used.add(f"{section_name}.model_type")
     return sizes, within
 
 
-def left_unread(document: Mapping[str, Any], used: set[str], readers: Readers) -> dict[str, Any]:
+def list_unread_keys(document: Mapping[str, Any], used: set[str], readers: Readers) -> dict[str, Any]:
     """{key: value} of what no field was read or derived from, inside the sections that were read too."""
     unread: dict[str, Any] = {}
     sections = {section for section, _ in readers.pairs if section}
@@ -296,23 +298,23 @@ def left_unread(document: Mapping[str, Any], used: set[str], readers: Readers) -
     return unread
 
 
-def worked_out(derivation: Derivation | Condition, config: Watched, values: Mapping[str, Any], field: str) -> Any:
+def derive_value(derivation: Derivation | Condition, config: RecordingConfig, values: Mapping[str, Any], field: str) -> Any:
     """What the reference would work out, with one line where a value of the wrong kind stops it."""
     try:
         return derivation(config, values)
     except ParamcountError:
         raise
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-        looked_at = ", ".join(dict.fromkeys(config.seen)) or "the other sizes"
+        looked_at = ", ".join(dict.fromkeys(config.accessed)) or "the other sizes"
         raise ParamcountError(f"cannot be worked out from {looked_at}", where=field, expected="a config that the reference can build") from None
 
 
-def default_sizes(architecture: type[Sizes], origin: Mapping[str, Origin], used: Set[str]) -> list[str]:
+def list_default_sizes(architecture: type[Sizes], origin: Mapping[str, Origin], used: Set[str]) -> list[str]:
     """Fields of sizes that every model has and that no key of a config gives, null neither."""
-    return [field.name for field in core_sizes(architecture) if origin[field.name] is DEFAULT and used.isdisjoint(field.spellings)]
+    return [field.name for field in list_core_sizes(architecture) if origin[field.name] is DEFAULT and used.isdisjoint(field.spellings)]
 
 
 @cache
-def core_sizes(architecture: type[Sizes]) -> tuple[Field, ...]:
+def list_core_sizes(architecture: type[Sizes]) -> tuple[ConfigField, ...]:
     """The fields that hold a whole number from 1 in every model."""
-    return tuple(field for field in fields(architecture) if field.least and not field.optional)
+    return tuple(field for field in list_fields(architecture) if field.least and not field.optional)

@@ -13,29 +13,35 @@ if TYPE_CHECKING:
 
 
 class Composite(NamedTuple):
-    """How the reference reads the language model of a composite config."""
+    """How the reference reads the language model of a multimodal config."""
 
-    text: str  # its model type, where the section names none
+    default_type: str  # the model type, if the section names none
     section: str = "text_config"
-    classes: Mapping[str, str] = {}  # {class: model type}, if the section has to name one of these classes, which decides
-    wraps: bool = False  # the section holds not a language model but another composite, `text`
+    classes: Mapping[str, str] = {}  # {class: model type}, if the section has to name one of these classes
+    wraps_composite: bool = False  # the section contains not a language model but another composite, `default_type`
     versions: Mapping[str, str] = {}  # {`version`: model type}, if that key decides
-    tie: str = (
-        "top"  # whether head and table are one: "top" says it outside the section, "text" inside, "either", or it is "never"; "outside": the head's sizes too
-    )
-    tied: bool = False  # `tie` where nothing says it outside
-    fixed: bool = False  # the section's own model_type counts for nothing
-    flat: bool = False  # without a section, the language model's keys stand outside
-    missing: Mapping[str, Any] = {}  # the section where there is none
-    fills: bool = False  # `missing` stands for single keys too
-    old: str = ""  # an older name of `text`
-    must_name: bool = False  # a section has to name its model type
-    beside: tuple[str, ...] = ("vision_config",)  # sections that are no language model
-    texts: tuple[str, ...] = ()  # the only model types that the section may name, if not those of TEXTS
-    tower: str = ""  # the model type of a tower that the section may name, where it names none
-    no_tower: Mapping[str, Any] = {}  # the section where there is none
+    tie_rule: str = "top"  # where tie_word_embeddings counts: a key of TIE_RULES
+    default_tie: bool = False  # if tie_word_embeddings is missing at the top level
+    ignores_model_type: bool = False  # the section's own model_type is ignored
+    is_flat: bool = False  # without a section, the language model's keys are at the top level
+    default_section: Mapping[str, Any] = {}  # if the section is missing
+    fills_missing_keys: bool = False  # `default_section` also replaces single missing keys
+    old_type: str = ""  # an older name of `default_type`
+    needs_model_type: bool = False  # a section has to name its model type
+    other_sections: tuple[str, ...] = ("vision_config",)  # sections that are not a language model
+    supported_types: tuple[str, ...] = ()  # the model types that the section may name, if not LANGUAGE_MODEL_TYPES
+    default_encoder: str = ""  # the model type of a vision encoder, if its section names none
+    default_encoder_section: Mapping[str, Any] = {}  # if that section is missing
 
 
+# Where the reference looks for tie_word_embeddings.
+TIE_RULES = {
+    "top": "at the top level",
+    "text": "in the section of the language model",
+    "either": "at the top level or in the section",
+    "outside": "at the top level, with the sizes of the LM head",
+    "never": "nowhere: the LM head is never tied",
+}
 OVIS_HEAD = {"vocab_size": 151643, "hidden_size": 1536}  # where the sizes of a head of its own stand, with their defaults
 AUDIO = ("audio_config",)
 MISTRAL_3 = {
@@ -67,10 +73,10 @@ MINICPM_V = {"2.5": "llama", "2.6": "qwen2", "4.0": "llama", "4.5": "qwen3"}
 H2OVL_LANGUAGES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "mistral"}
 
 # {model type of a tower: (module of paramcount.parts, class)}
-TOWERS = {"clip_vision_model": ("clip", "ClipVision"), "pixtral": ("pixtral", "PixtralVision"), "siglip_vision_model": ("siglip", "SiglipVision")}
+ENCODERS = {"clip_vision_model": ("clip", "ClipVision"), "pixtral": ("pixtral", "PixtralVision"), "siglip_vision_model": ("siglip", "SiglipVision")}
 
 # Model types that such a section may name: behind any tower, the reference puts a head without bias on what they make of the tokens.
-TEXTS = frozenset((
+LANGUAGE_MODEL_TYPES = frozenset((
     "afmoe", "apertus", "arcee", "aria_text", "axk1", "axk2", "bamba", "beam", "biogpt", "bitnet", "cohere", "cohere2", "cohere2_moe", "cwm",
     "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "diffllama", "doge", "dots1", "dots3_note_text", "ernie4_5", "ernie4_5_moe", "exaone4",
     "exaone_moe", "falcon_h1", "flex_olmo", "flint", "gemma", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "gemma4_unified_text", "glm",
@@ -84,65 +90,70 @@ TEXTS = frozenset((
 
 # {model type: how the reference reads it}. Where ARCHITECTURES has the type too, all of its parts are counted.
 COMPOSITES = {
-    "aria": Composite("aria_text", fixed=True),
-    "cohere2_vision": Composite("cohere2", tied=True),
-    "deepseek_vl": Composite("llama", tied=True),
-    "deepseek_vl_hybrid": Composite("llama", tied=True, beside=("vision_config", "high_res_vision_config")),
-    "dots3_note": Composite("dots3_note_text", fixed=True, flat=True, beside=("vision_config", *AUDIO)),
-    "exaone4_5": Composite("exaone4", old="exaone4_5_text", must_name=True),
+    "aria": Composite("aria_text", ignores_model_type=True),
+    "cohere2_vision": Composite("cohere2", default_tie=True),
+    "deepseek_vl": Composite("llama", default_tie=True),
+    "deepseek_vl_hybrid": Composite("llama", default_tie=True, other_sections=("vision_config", "high_res_vision_config")),
+    "dots3_note": Composite("dots3_note_text", ignores_model_type=True, is_flat=True, other_sections=("vision_config", *AUDIO)),
+    "exaone4_5": Composite("exaone4", old_type="exaone4_5_text", needs_model_type=True),
     "glm46v": Composite("glm4v_text"),
-    "glm4v": Composite("glm4v_text", tie="either", fixed=True),
-    "glm4v_moe": Composite("glm4v_moe_text", tie="either", fixed=True),
-    "glmasr": Composite("llama", tied=True, missing=GLM_ASR, fills=True, beside=AUDIO),
-    "got_ocr2": Composite("qwen2", tied=True, missing=GOT | {"tie_word_embeddings": True}),
-    "granite_speech": Composite("granite", tied=True, beside=("encoder_config", "projector_config")),
-    "granite_speech_plus": Composite("granite", tied=True, beside=("encoder_config", "projector_config")),
-    "h2ovl_chat": Composite("llama", section="llm_config", tie="never", classes=H2OVL_LANGUAGES),
-    "hyperclovax_vision_v2": Composite("hyperclovax", tied=True),
-    "idefics2": Composite("mistral", beside=("vision_config", "perceiver_config")),
+    "glm4v": Composite("glm4v_text", tie_rule="either", ignores_model_type=True),
+    "glm4v_moe": Composite("glm4v_moe_text", tie_rule="either", ignores_model_type=True),
+    "glmasr": Composite("llama", default_tie=True, default_section=GLM_ASR, fills_missing_keys=True, other_sections=AUDIO),
+    "got_ocr2": Composite("qwen2", default_tie=True, default_section=GOT | {"tie_word_embeddings": True}),
+    "granite_speech": Composite("granite", default_tie=True, other_sections=("encoder_config", "projector_config")),
+    "granite_speech_plus": Composite("granite", default_tie=True, other_sections=("encoder_config", "projector_config")),
+    "h2ovl_chat": Composite("llama", section="llm_config", tie_rule="never", classes=H2OVL_LANGUAGES),
+    "hyperclovax_vision_v2": Composite("hyperclovax", default_tie=True),
+    "idefics2": Composite("mistral", other_sections=("vision_config", "perceiver_config")),
     "idefics3": Composite("llama"),
-    "internvl": Composite("qwen2", tied=True),
-    "internvl_chat": Composite("qwen2", section="llm_config", tie="never", classes=INTERNVL_LANGUAGES),
-    "kimi_k25": Composite("deepseek_v3", tied=True, old="kimi_k2"),
-    "kimi_vl": Composite("deepseek_v3", tie="text", fixed=True),
-    "lfm2_vl": Composite("lfm2", tied=True),
-    "lighton_ocr": Composite("qwen3", tied=True, missing=LIGHTON),
-    "llava": Composite("llama", tie="either", tower="clip_vision_model", no_tower=CLIP),
+    "internvl": Composite("qwen2", default_tie=True),
+    "internvl_chat": Composite("qwen2", section="llm_config", tie_rule="never", classes=INTERNVL_LANGUAGES),
+    "kimi_k25": Composite("deepseek_v3", default_tie=True, old_type="kimi_k2"),
+    "kimi_vl": Composite("deepseek_v3", tie_rule="text", ignores_model_type=True),
+    "lfm2_vl": Composite("lfm2", default_tie=True),
+    "lighton_ocr": Composite("qwen3", default_tie=True, default_section=LIGHTON),
+    "llava": Composite("llama", tie_rule="either", default_encoder="clip_vision_model", default_encoder_section=CLIP),
     "llava_next": Composite("llama"),
-    "llava_next_video": Composite("llama", tie="either"),
-    "llava_onevision": Composite("qwen2", tie="either"),
-    "minicpmv": Composite("qwen2", flat=True, versions=MINICPM_V),
-    "minimax_m3_vl": Composite("minimax_m3_vl_text", tie="either", fixed=True),
-    "mistral3": Composite("mistral", tied=True, missing=MISTRAL_3, tower="pixtral", no_tower=PIXTRAL),
-    "moss_transcribe_diarize": Composite("qwen3", tied=True, missing=SMALL_QWEN_3, beside=AUDIO),
-    "ovis2": Composite("qwen2", tie="outside", tied=True),
+    "llava_next_video": Composite("llama", tie_rule="either"),
+    "llava_onevision": Composite("qwen2", tie_rule="either"),
+    "minicpmv": Composite("qwen2", is_flat=True, versions=MINICPM_V),
+    "minimax_m3_vl": Composite("minimax_m3_vl_text", tie_rule="either", ignores_model_type=True),
+    "mistral3": Composite("mistral", default_tie=True, default_section=MISTRAL_3, default_encoder="pixtral", default_encoder_section=PIXTRAL),
+    "moss_transcribe_diarize": Composite("qwen3", default_tie=True, default_section=SMALL_QWEN_3, other_sections=AUDIO),
+    "ovis2": Composite("qwen2", tie_rule="outside", default_tie=True),
     "paligemma": Composite(
-        "gemma", tied=True, missing=PALIGEMMA, texts=("gemma", "gemma2", "gemma3_text"), tower="siglip_vision_model", no_tower=PALIGEMMA_VISION
+        "gemma",
+        default_tie=True,
+        default_section=PALIGEMMA,
+        supported_types=("gemma", "gemma2", "gemma3_text"),
+        default_encoder="siglip_vision_model",
+        default_encoder_section=PALIGEMMA_VISION,
     ),
-    "pp_chart2table": Composite("qwen2", tied=True, missing=GOT | {"tie_word_embeddings": True}),
+    "pp_chart2table": Composite("qwen2", default_tie=True, default_section=GOT | {"tie_word_embeddings": True}),
     "qianfan_ocr": Composite("qwen3"),
-    "qwen2_5_vl": Composite("qwen2_5_vl_text", tie="either", fixed=True, flat=True),
-    "qwen2_audio": Composite("qwen2", tie="never", beside=AUDIO),
-    "qwen2_vl": Composite("qwen2_vl_text", tie="either", fixed=True, flat=True),
-    "qwen3_5": Composite("qwen3_5_text", fixed=True),
-    "qwen3_5_moe": Composite("qwen3_5_moe_text", fixed=True),
-    "qwen3_asr": Composite("qwen3", tied=True, missing=ASR_QWEN_3 | {"tie_word_embeddings": True}, beside=AUDIO),
-    "qwen3_omni_moe": Composite("qwen3_omni_moe_thinker", section="thinker_config", wraps=True, beside=("talker_config", "code2wav_config")),
-    "qwen3_omni_moe_thinker": Composite("qwen3_omni_moe_text", fixed=True, beside=("vision_config", "audio_config")),
-    "qwen3_vl": Composite("qwen3_vl_text", fixed=True),
-    "qwen3_vl_moe": Composite("qwen3_vl_moe_text", fixed=True),
-    "skywork_chat": Composite("qwen2", section="llm_config", tie="never", classes={"Qwen2ForCausalLM": "qwen2"}),
+    "qwen2_5_vl": Composite("qwen2_5_vl_text", tie_rule="either", ignores_model_type=True, is_flat=True),
+    "qwen2_audio": Composite("qwen2", tie_rule="never", other_sections=AUDIO),
+    "qwen2_vl": Composite("qwen2_vl_text", tie_rule="either", ignores_model_type=True, is_flat=True),
+    "qwen3_5": Composite("qwen3_5_text", ignores_model_type=True),
+    "qwen3_5_moe": Composite("qwen3_5_moe_text", ignores_model_type=True),
+    "qwen3_asr": Composite("qwen3", default_tie=True, default_section=ASR_QWEN_3 | {"tie_word_embeddings": True}, other_sections=AUDIO),
+    "qwen3_omni_moe": Composite("qwen3_omni_moe_thinker", section="thinker_config", wraps_composite=True, other_sections=("talker_config", "code2wav_config")),
+    "qwen3_omni_moe_thinker": Composite("qwen3_omni_moe_text", ignores_model_type=True, other_sections=("vision_config", "audio_config")),
+    "qwen3_vl": Composite("qwen3_vl_text", ignores_model_type=True),
+    "qwen3_vl_moe": Composite("qwen3_vl_moe_text", ignores_model_type=True),
+    "skywork_chat": Composite("qwen2", section="llm_config", tie_rule="never", classes={"Qwen2ForCausalLM": "qwen2"}),
     "smolvlm": Composite("llama"),
-    "step3_vl": Composite("step3_text", tie="never", fixed=True),
-    "vibevoice_asr": Composite("qwen2", tie="never", beside=("semantic_tokenizer_encoder_config", "acoustic_tokenizer_encoder_config")),
-    "video_llama_3": Composite("qwen2", tie="either"),
+    "step3_vl": Composite("step3_text", tie_rule="never", ignores_model_type=True),
+    "vibevoice_asr": Composite("qwen2", tie_rule="never", other_sections=("semantic_tokenizer_encoder_config", "acoustic_tokenizer_encoder_config")),
+    "video_llama_3": Composite("qwen2", tie_rule="either"),
     "video_llava": Composite("llama"),
     "vipllava": Composite("llama"),
-    "voxtral": Composite("llama", tie="never", missing=VOXTRAL, fills=True, beside=AUDIO),
+    "voxtral": Composite("llama", tie_rule="never", default_section=VOXTRAL, fills_missing_keys=True, other_sections=AUDIO),
 }
 
 
-def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
+def get_language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     """The language model of a composite config.json as a config.json of its own.
 
     Raises: ParamcountError where the section is no mapping.
@@ -150,23 +161,23 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     composite = COMPOSITES[str(document["model_type"])]
     where, section = composite.section, document.get(composite.section)
     if section is None:
-        section = {key: value for key, value in document.items() if key not in composite.beside} if composite.flat else composite.missing
+        section = {key: value for key, value in document.items() if key not in composite.other_sections} if composite.is_flat else composite.default_section
     elif not isinstance(section, Mapping):
         raise ParamcountError(f"= {describe_value(section)}", where=where, expected="a mapping")
-    elif composite.must_name and "model_type" not in section:
-        raise ParamcountError("is missing", where=f"{where}.model_type", expected=composite.text)
-    elif composite.fills:
-        section = {**composite.missing, **section}
-    model_type = composite.text if composite.fixed else section.get("model_type", composite.text)
+    elif composite.needs_model_type and "model_type" not in section:
+        raise ParamcountError("is missing", where=f"{where}.model_type", expected=composite.default_type)
+    elif composite.fills_missing_keys:
+        section = {**composite.default_section, **section}
+    model_type = composite.default_type if composite.ignores_model_type else section.get("model_type", composite.default_type)
     if composite.classes:
-        model_type = type_of_class(section, composite)
+        model_type = find_type_of_class(section, composite)
     elif composite.versions:
-        model_type = type_of_version(section, composite)
-    if composite.old and model_type == composite.old:
-        model_type = composite.text
-    texts = composite.texts or (*composite.classes.values(), *composite.versions.values()) or TEXTS
-    named_type(model_type, where)
-    if model_type not in texts and model_type != composite.text:
+        model_type = find_type_of_version(section, composite)
+    if composite.old_type and model_type == composite.old_type:
+        model_type = composite.default_type
+    texts = composite.supported_types or (*composite.classes.values(), *composite.versions.values()) or LANGUAGE_MODEL_TYPES
+    check_model_type(model_type, where)
+    if model_type not in texts and model_type != composite.default_type:
         raise ParamcountError(
             f"= {describe_value(model_type)} is not supported",
             where=f"{where}.model_type",
@@ -174,10 +185,10 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
             nearest=find_nearest(model_type, texts),
         )
     found = {**section, "model_type": model_type, "architectures": None}
-    outside = document.get("tie_word_embeddings", composite.tied)
-    if type(outside) is not bool and composite.tie != "never":
+    outside = document.get("tie_word_embeddings", composite.default_tie)
+    if type(outside) is not bool and composite.tie_rule != "never":
         raise ParamcountError(f"= {describe_value(outside)}", where="tie_word_embeddings", expected="true or false")
-    match composite.tie:
+    match composite.tie_rule:
         case "top":
             found["tie_word_embeddings"] = outside
         case "never":
@@ -192,7 +203,7 @@ def language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def type_of_class(section: Mapping[str, Any], composite: Composite) -> str:
+def find_type_of_class(section: Mapping[str, Any], composite: Composite) -> str:
     """The model type of the class that a section names first."""
     named = section.get("architectures")
     cls = named[0] if isinstance(named, (list, tuple)) and named else None
@@ -203,7 +214,7 @@ def type_of_class(section: Mapping[str, Any], composite: Composite) -> str:
     return composite.classes[cls]
 
 
-def type_of_version(section: Mapping[str, Any], composite: Composite) -> str:
+def find_type_of_version(section: Mapping[str, Any], composite: Composite) -> str:
     """The model type of the release that `version` names."""
     version = section.get("version")
     if str(version) not in composite.versions:
@@ -212,34 +223,34 @@ def type_of_version(section: Mapping[str, Any], composite: Composite) -> str:
     return composite.versions[str(version)]
 
 
-def tower_named(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+def get_encoder_type(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """The model type of the tower that a composite config.json names, and its section."""
     composite = COMPOSITES[str(document["model_type"])]
-    section = document.get(composite.beside[0])
+    section = document.get(composite.other_sections[0])
     if section is None:
-        section = composite.no_tower
+        section = composite.default_encoder_section
     elif not isinstance(section, Mapping):
-        raise ParamcountError(f"= {describe_value(section)}", where=composite.beside[0], expected="a mapping")
-    return named_type(section.get("model_type", composite.tower), composite.beside[0]), section
+        raise ParamcountError(f"= {describe_value(section)}", where=composite.other_sections[0], expected="a mapping")
+    return check_model_type(section.get("model_type", composite.default_encoder), composite.other_sections[0]), section
 
 
-def named_type(model_type: object, section: str) -> str:
+def check_model_type(model_type: object, section: str) -> str:
     """A section's model type, which has to be a text."""
     if not isinstance(model_type, str):
         raise ParamcountError(f"= {describe_value(model_type)}", where=f"{section}.model_type", expected="a text")
     return model_type
 
 
-def tower_config(document: Mapping[str, Any]) -> tuple[type[Sizes], Mapping[str, Any]]:
+def get_encoder_config(document: Mapping[str, Any]) -> tuple[type[Sizes], Mapping[str, Any]]:
     """The class of the tower that a composite config.json names, and its section."""
-    name, section = tower_named(document)
-    if name not in TOWERS:
+    name, section = get_encoder_type(document)
+    if name not in ENCODERS:
         raise ParamcountError(
             f"= {describe_value(name)} is not supported",
             where="vision_config.model_type",
-            expected=list_names(TOWERS, name),
-            nearest=find_nearest(name, TOWERS),
+            expected=list_names(ENCODERS, name),
+            nearest=find_nearest(name, ENCODERS),
         )
-    module, cls = TOWERS[name]
+    module, cls = ENCODERS[name]
     found: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), cls)
     return found, section

@@ -30,10 +30,10 @@ class HubAddress(NamedTuple):
     revision: str = "main"
 
 
-def hub_address(url: str) -> HubAddress:
+def parse_hub_url(url: str) -> HubAddress:
     """The repository that a Hugging Face URL names.
 
-    >>> hub_address("https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json")
+    >>> parse_hub_url("https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json")
     HubAddress(repo='Qwen/Qwen3-8B', revision='main')
 
     Raises: ParamcountError for another site, for what is not a model, and for a file in a folder of the repository.

@@ -9,7 +9,7 @@ from typing import Any
 from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.counting.tensors import Tensor, qualify_component
 from paramcount.errors import ParamcountError, make_printable
-from paramcount.huggingface.fields import found
+from paramcount.huggingface.fields import get_value
 from paramcount.huggingface.reading import Reading
 from paramcount.output.tables import Column, Table
 from paramcount.sizes import ABSENT
@@ -153,7 +153,7 @@ def size_rows(model: Model) -> Iterator[list[Any]]:
     for field, origin in reading.origin.items():
         value = value_at(model.sizes, field)
         if origin.kind == "read":
-            own = found(reading.document, origin.keys[0])
+            own = get_value(reading.document, origin.keys[0])
             yield [origin.keys[0], "read", field if same(own, value) else "", own, []]
             if same(own, value):
                 continue
@@ -166,7 +166,7 @@ def size_rows(model: Model) -> Iterator[list[Any]]:
 def used_rows(reading: Reading, keys: Iterable[str]) -> Iterator[list[Any]]:
     """Keys that sizes were derived from or that were checked, if the config has them."""
     for key in keys:
-        value = found(reading.document, key)
+        value = get_value(reading.document, key)
         if value is not ABSENT and key not in ("model_type", "architectures"):
             yield [key, "used", "", value, []]
 

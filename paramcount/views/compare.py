@@ -88,9 +88,9 @@ def _row(model: Model, count: Count) -> dict[str, Any]:
 
 
 def _changes(model: Model, count: Count) -> dict[str, Any]:
-    from paramcount.zoo.what_if import recorded  # only where something is changed
+    from paramcount.zoo.what_if import changes_to_dict  # only where something is changed
 
-    found = recorded(model)
+    found = changes_to_dict(model)
     return found | {"difference": count.total - found["original_total"], "active_difference": count.active - found["original_active"]}
 
 

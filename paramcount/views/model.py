@@ -9,7 +9,7 @@ from paramcount.errors import ParamcountError
 from paramcount.output.numbers import format_bytes, format_count
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model
-from paramcount.zoo.checks import proof
+from paramcount.zoo.checks import summarize_checks
 
 
 def table(model: Model, count: Count) -> Table:
@@ -25,7 +25,7 @@ def table(model: Model, count: Count) -> Table:
         Column("share", "share", only="people"),
         Column("arithmetic", "arithmetic", right=False, only="people", style="dim"),
     ]
-    proven = proof(model, count)
+    proven = summarize_checks(model, count)
     what = "parameters of the language model" if count.scope == "language_model" else "parameters"
     above = [f"{model.name}   {count.total:,} {what} ({format_count(count.total)}){'' if model.original else f'   {proven}'}"]
     data = count.to_dict() | {"name": model.name, "proof": proven}

@@ -4,10 +4,22 @@
 typed, `what_if` changes sizes, and `checks` compares a model with its reference and its published figures.
 """
 
-from paramcount.zoo.catalog import CONFIGS, entry, families, ids, names_of, natural, path_of
+from paramcount.zoo.catalog import CONFIGS, find_path, list_families, list_ids, list_names, load_entry, natural_sort_key
 from paramcount.zoo.entries import Entry, parse_entry, read_entry
-from paramcount.zoo.model import Model, count_model, model_of_entry
+from paramcount.zoo.model import Model, count_model, make_model
 
 __all__ = [
-    "CONFIGS", "Entry", "Model", "count_model", "entry", "families", "ids", "model_of_entry", "names_of", "natural", "parse_entry", "path_of", "read_entry",
+    "CONFIGS",
+    "Entry",
+    "Model",
+    "count_model",
+    "find_path",
+    "list_families",
+    "list_ids",
+    "list_names",
+    "load_entry",
+    "make_model",
+    "natural_sort_key",
+    "parse_entry",
+    "read_entry",
 ]  # fmt: skip

@@ -27,7 +27,7 @@ def fold_heading(name: str) -> str:
     return re.sub(r"[\s_\-]+", " ", name.casefold()).strip(" .")
 
 
-def with_heading(name: str, fields: Collection[str]) -> list[str]:
+def find_by_heading(name: str, fields: Collection[str]) -> list[str]:
     """The fields whose heading a name is."""
     return [field for field in fields if fold_heading(HEADINGS.get(field, field)) == fold_heading(name)]
 
@@ -55,7 +55,7 @@ def find_column(name: str, known: Sequence[str]) -> str:
     """
     if name in known:
         return name
-    found: Sequence[str] = with_heading(name, known)
+    found: Sequence[str] = find_by_heading(name, known)
     found = found or [field for field, key in (*USUAL.items(), *((field, key) for key, field in KEYS_OF_FACTS.items())) if key == name and field in known]
     found = found or [field for field in fields_by_key().get(name, ()) if field in known]
     if len(found) == 1:

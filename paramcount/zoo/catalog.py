@@ -10,7 +10,7 @@ from pathlib import Path
 from paramcount.errors import ParamcountError, make_printable, quote
 from paramcount.formats.strict_yaml import read_yaml
 from paramcount.zoo.entries import read_entry
-from paramcount.zoo.model import Model, model_of_entry
+from paramcount.zoo.model import Model, make_model
 
 HERE = Path(__file__).parents[1]
 CONFIGS = HERE / "configs" if (HERE / "configs").is_dir() else HERE.parent / "configs"  # in the wheel, or beside a checkout
@@ -24,18 +24,18 @@ def _load(id: str, path: Path) -> Model:
     if (entry.id, entry.family) != (id, path.parent.name):
         found = f"id {entry.id} of family {entry.family} is in {path.parent.name}/{path.name}"
         raise ParamcountError(found, expected="configs/<family>/<id>.yaml")
-    return model_of_entry(entry)
+    return make_model(entry)
 
 
-def path_of(id: str) -> Path | None:
+def find_path(id: str) -> Path | None:
     """The file of a zoo id; None where there is none. Nothing outside configs/ is ever looked at."""
     if not ID.fullmatch(id):
         return None
-    return next((folder / f"{id}.yaml" for folder in families().values() if (folder / f"{id}.yaml").is_file()), None)
+    return next((folder / f"{id}.yaml" for folder in list_families().values() if (folder / f"{id}.yaml").is_file()), None)
 
 
 @lru_cache(maxsize=1)
-def families() -> dict[str, Path]:
+def list_families() -> dict[str, Path]:
     """{family: its folder}
 
     Raises: ParamcountError if the installation lacks the zoo.
@@ -51,14 +51,14 @@ def families() -> dict[str, Path]:
     return found
 
 
-def ids(family: str | None = None) -> Iterator[str]:
+def list_ids(family: str | None = None) -> Iterator[str]:
     """The ids of a family, or all, smallest number first: gpt2, qwen2.5-7b, qwen2.5-14b."""
-    for name, folder in families().items():
+    for name, folder in list_families().items():
         if family in (None, name):
-            yield from sorted((path.stem for path in folder.glob("*.yaml")), key=natural)
+            yield from sorted((path.stem for path in folder.glob("*.yaml")), key=natural_sort_key)
 
 
-def natural(text: str) -> list[tuple[bool, float, str]]:
+def natural_sort_key(text: str) -> list[tuple[bool, float, str]]:
     """A sort key that reads numbers as numbers and sizes in words as sizes: 9b before 14b, 500m before 1b, medium before large."""
     pieces = re.findall(r"\d+(?:\.\d+)?|\D+", text)
     key = []
@@ -72,20 +72,20 @@ def natural(text: str) -> list[tuple[bool, float, str]]:
     return key
 
 
-def entry(id: str) -> Model:
+def load_entry(id: str) -> Model:
     """A zoo entry by its id.
 
     Raises: ParamcountError where there is none, or its file is wrong.
     """
-    path = path_of(id)
+    path = find_path(id)
     if path is None:
         raise ParamcountError(f"no model {quote(id)} in the zoo")
     return _load(id, path)
 
 
-def names_of(id: str) -> list[str]:
+def list_names(id: str) -> list[str]:
     """What an entry is called: id, name, Hugging Face id, aliases. Read from the head of its file alone, as every file is looked at."""
-    path = path_of(id)
+    path = find_path(id)
     head = read_yaml(path, until="architecture") if path else {}
     aliases = head.get("aliases")
     return [name for name in (id, head.get("name"), head.get("hf"), *(aliases if isinstance(aliases, list) else [])) if isinstance(name, str)]

@@ -30,7 +30,7 @@ class Check(NamedTuple):
         return self.published or f"{self.expected:,}"
 
 
-def checks(model: Model, count: Count) -> list[Check]:
+def run_checks(model: Model, count: Count) -> list[Check]:
     """The comparisons that an entry offers, the reference first."""
     found = []
     if not isinstance(model.checked, str):
@@ -51,16 +51,16 @@ def _value(what: str, model: Model, count: Count) -> int | None:
     return value
 
 
-def proof(model: Model, count: Count) -> str:
+def summarize_checks(model: Model, count: Count) -> str:
     """The comparisons in one phrase, as the headline carries it; of a what-if, what was changed."""
     if model.original is not None:
-        from paramcount.zoo.what_if import phrase
+        from paramcount.zoo.what_if import format_changes
 
-        return phrase(model)
+        return format_changes(model)
     if model.reading.origin:
         whole = model.reading.scope == "model" or not model.reading.head
         return f"as {model.reading.reference if whole else model.sizes.reference} builds it"
-    made = checks(model, count)
+    made = run_checks(model, count)
     reference = next((check for check in made if check.what == "reference"), None)
     if reference is None:
         words = ["unverified"]

@@ -19,13 +19,13 @@ from paramcount.sizes import Flag, Positive, Sizes
 from paramcount.sizes.rules import validate_sizes
 
 
-def one_line(text: str) -> str:
+def check_one_line(text: str) -> str:
     if not text.isprintable():
         raise ParamcountError(f"= {describe_value(text)}", expected="a text of printable characters")
     return text
 
 
-def day(value: object) -> datetime.date:
+def parse_day(value: object) -> datetime.date:
     """A date, written out: a number would be read as seconds since 1970."""
     try:
         if isinstance(value, str) and DAY.fullmatch(value):
@@ -38,8 +38,8 @@ def day(value: object) -> datetime.date:
 
 
 DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
-Day = Annotated[datetime.date, BeforeValidator(day)]
-Text = Annotated[str, Field(strict=True, min_length=1, max_length=2000), AfterValidator(one_line)]
+Day = Annotated[datetime.date, BeforeValidator(parse_day)]
+Text = Annotated[str, Field(strict=True, min_length=1, max_length=2000), AfterValidator(check_one_line)]
 Total = Annotated[int, Field(strict=True, ge=1, le=10**30)]
 SourceKind = Literal["config_json", "mirror", "paper", "model_card", "reference_default", "safetensors_index", "publisher", "secondary"]
 OLD_NAMES = {"active_without_input_table": "active_without_input_embedding"}  # accepted until 0.3

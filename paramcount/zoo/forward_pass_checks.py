@@ -12,7 +12,7 @@ import numpy as np
 from paramcount.counting.count import Count
 from paramcount.errors import make_printable
 from paramcount.flow import given, list_steps, multiply
-from paramcount.gpt2.forward_pass import Array, forward, initial
+from paramcount.gpt2.forward_pass import Array, forward, make_weights
 from paramcount.zoo.checks import Check
 
 LARGEST = 500_000_000  # parameters; more would take seconds and gigabytes to fill
@@ -23,14 +23,15 @@ CLOSE = 1e-5  # float32 rounding; what a token really changes is about 0.1
 # The declared operation that each intermediate of the pass stands for, less "h.{layer}.".
 OPERATIONS = {
     "token embedding": "lookup", "position embedding": "lookup", "embedding": "add",
-    "norm 1": "norm", "qkv": "linear", "q": "split", "k": "split", "v": "split", "attended": "attend", "attention output": "linear", "after attention": "add",
+    "norm 1": "norm", "qkv": "linear", "q": "split", "k": "split", "v": "split", "weighted values": "attend",
+    "attention output": "linear", "after attention": "add",
     "norm 2": "norm", "mlp up": "linear", "gelu": "gelu", "mlp down": "linear", "after mlp": "add",
     "final norm": "norm", "logits": "linear",
 }  # fmt: skip
-INSIDE_ATTEND = ("attention scores", "attention pattern")  # of which the declaration makes no operations
+INSIDE_ATTENTION = ("attention scores", "attention weights")  # of which the declaration makes no operations
 
 
-class Recording(dict[str, Array]):
+class RecordingArrays(dict[str, Array]):
     """Arrays that remember which of them were read."""
 
     def __init__(self, arrays: dict[str, Array]) -> None:
@@ -42,35 +43,35 @@ class Recording(dict[str, Array]):
         return super().__getitem__(name)
 
 
-def forward_checks(sizes: Any, count: Count) -> list[Check]:
+def check_forward_pass(sizes: Any, count: Count) -> list[Check]:
     """What a real forward pass says of the declaration: its arrays, what it reads, the shape of every intermediate, causality.
 
     `count`: of these sizes. One check that is not checkable where the pass cannot be run.
     """
-    if reason := _not_run(sizes, count):
+    if reason := _find_obstacle(sizes, count):
         return [Check("NumPy pass", count.total, None, "not checkable", reason)]
-    arrays = Recording(initial(sizes))
+    arrays = RecordingArrays(make_weights(sizes))
     declared = set(_declared_tensors(count))
     held = {(name, array.shape) for name, array in arrays.items()}
     n_tokens = min(N_TOKENS, sizes.n_positions)
     token_ids = [(7 * i + 1) % sizes.vocab_size for i in range(n_tokens)]
     seen: list[tuple[str, tuple[int, ...]]] = []
-    logits = forward(arrays, token_ids, n_heads=sizes.n_heads, look=lambda name, x: seen.append((name, x.shape)))
-    ran = [(OPERATIONS.get(word, word), shape) for name, shape in seen if (word := re.sub(r"^h\.\d+\.", "", name)) not in INSIDE_ATTEND]
+    logits = forward(arrays, token_ids, n_heads=sizes.n_heads, observe=lambda name, x: seen.append((name, x.shape)))
+    ran = [(OPERATIONS.get(word, word), shape) for name, shape in seen if (word := re.sub(r"^h\.\d+\.", "", name)) not in INSIDE_ATTENTION]
     found = [
-        _same("tensors", declared, held, "arrays of declared name and shape"),
-        _equal("sum", count.total, sum(array.size for array in arrays.values()), "values in these arrays"),
-        _same("reads", {name for name, _ in declared}, arrays.read, "declared tensors read, and no other"),
-        _same("shapes", set(enumerate(_declared_shapes(sizes, n_tokens))), set(enumerate(ran)), "intermediates in declared order and shape"),
+        _compare_sets("tensors", declared, held, "arrays of declared name and shape"),
+        _compare_numbers("sum", count.total, sum(array.size for array in arrays.values()), "values in these arrays"),
+        _compare_sets("reads", {name for name, _ in declared}, arrays.read, "declared tensors read, and no other"),
+        _compare_sets("shapes", set(enumerate(_declared_shapes(sizes, n_tokens))), set(enumerate(ran)), "intermediates in declared order and shape"),
     ]
     if n_tokens > 1 and sizes.vocab_size > 1:
         other = forward(arrays, [*token_ids[:-1], (token_ids[-1] + 1) % sizes.vocab_size], n_heads=sizes.n_heads)
         changed = int(np.sum(~np.isclose(logits[:-1], other[:-1], rtol=0, atol=CLOSE)))
-        found.append(_equal("causal", 0, changed, "earlier logits changed by a later token"))
+        found.append(_compare_numbers("causal", 0, changed, "earlier logits changed by a later token"))
     return found
 
 
-def _not_run(sizes: Any, count: Count) -> str:
+def _find_obstacle(sizes: Any, count: Count) -> str:
     """Why the pass cannot be run on these sizes; empty where it can."""
     if not sizes.tie_word_embeddings:
         return "not run: its head is the token table, this model's is not"
@@ -97,13 +98,13 @@ def _declared_shapes(sizes: Any, n_tokens: int) -> Iterator[tuple[str, tuple[int
         yield from shapes * multiply(repeat.count for repeat in repeats)
 
 
-def _equal(what: str, expected: int, found: int, source: str) -> Check:
+def _compare_numbers(what: str, expected: int, found: int, source: str) -> Check:
     return Check(f"NumPy pass: {what}", expected, found, "exact" if found == expected else "differs", source)
 
 
-def _same(what: str, expected: set[Any], found: set[Any], source: str) -> Check:
+def _compare_sets(what: str, expected: set[Any], found: set[Any], source: str) -> Check:
     """How many of the expected were found; exact only where nothing else was."""
-    check = _equal(what, len(expected), len(expected & found), source)
+    check = _compare_numbers(what, len(expected), len(expected & found), source)
     if expected == found:
         return check
     place = "not in the pass" if (first := min(expected ^ found)) in expected else "not declared"

@@ -105,7 +105,7 @@ class Model:
         return self.entry.notes if self.entry else ()
 
 
-def model_of_entry(entry: Entry) -> Model:
+def make_model(entry: Entry) -> Model:
     """The model of a zoo entry: all of its reference class is counted."""
     reading = Reading(entry.config.reference.partition(" ")[0] if entry.config else "")
     return Model(entry.id, entry.name, entry.config, entry.architecture, reading, entry.context_length, entry)
@@ -127,7 +127,7 @@ def count_model(model: Model) -> Count:
         reference=reading.reference,
         quantised_by=(release, reading.document) if is_quantised(model) else None,
     )
-    return replace(count, release=list_released(count, release), quantisation=release.quantisation) if release else count
+    return replace(count, release=list_release_items(count, release), quantisation=release.quantisation) if release else count
 
 
 def is_quantised(model: Model) -> bool:
@@ -139,7 +139,7 @@ def is_quantised(model: Model) -> bool:
     return any(key in place for place in (document, text if isinstance(text, Mapping) else {}) for key in QUANTIZED)
 
 
-def list_released(count: Count, release: Release) -> dict[str, int]:
+def list_release_items(count: Count, release: Release) -> dict[str, int]:
     """What the released files hold, item by item: {item: values}."""
     items = {"total": count.total, "buffers": count.buffers}
     if release.legacy_buffers:

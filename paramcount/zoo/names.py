@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from paramcount import zoo
 from paramcount.errors import LONGEST, ParamcountError, describe_value, find_nearest, list_names, make_printable, make_strict_error, quote, show_warnings
 from paramcount.formats.files import expand_home
-from paramcount.huggingface.urls import hub_address, is_url
+from paramcount.huggingface.urls import is_url, parse_hub_url
 
 if TYPE_CHECKING:
     from paramcount.huggingface.locate import Document
@@ -34,7 +34,7 @@ def is_path(word: str) -> bool:
     return word == "-" or (not is_url(word) and (word.startswith((".", "/", "~")) or word.lower().endswith(PATH_ENDS)))
 
 
-def exists(word: str) -> bool:
+def path_exists(word: str) -> bool:
     """Whether the current directory has a file or folder of this name."""
     try:
         return os.path.lexists(word)
@@ -42,91 +42,91 @@ def exists(word: str) -> bool:
         return False
 
 
-def names_file(word: str) -> bool:
+def is_file_name(word: str) -> bool:
     """Whether a word names a file or folder: by its looks, or because it exists and the zoo has no such name."""
-    return is_path(word) or (not is_url(word) and exists(word) and not in_zoo(word))
+    return is_path(word) or (not is_url(word) and path_exists(word) and not find_kind(word))
 
 
-def in_zoo(name: str) -> str:
+def find_kind(name: str) -> str:
     """What a name is in the zoo: "family", "model" or nothing."""
-    if name.casefold() in zoo.families():
+    if name.casefold() in zoo.list_families():
         return "family"
-    return "model" if zoo.path_of(name) or folded(name[:LONGEST]) in spellings() else ""
+    return "model" if zoo.find_path(name) or normalize_name(name[:LONGEST]) in index_spellings() else ""
 
 
-def folded(name: str) -> str:
+def normalize_name(name: str) -> str:
     """A name without what people write differently: case, blanks, hyphens, underscores.
 
-    >>> folded("Llama 3.1 8B") == folded("llama-3.1-8b")
+    >>> normalize_name("Llama 3.1 8B") == normalize_name("llama-3.1-8b")
     True
     """
-    return re.sub(r"[\s_\-]+", lambda gap: "-" if _between_digits(gap) else "", name.casefold())
+    return re.sub(r"[\s_\-]+", lambda gap: "-" if _separates_numbers(gap) else "", name.casefold())
 
 
-def _between_digits(gap: re.Match[str]) -> bool:
+def _separates_numbers(gap: re.Match[str]) -> bool:
     """Whether a gap holds two numbers apart: qwen2 7b is no qwen 27b."""
     before, after = gap.string[: gap.start()][-1:], gap.string[gap.end() :][:1]
     return before.isdigit() and after.isdigit()
 
 
 @lru_cache(maxsize=1)
-def spellings() -> dict[str, str]:
+def index_spellings() -> dict[str, str]:
     """{folded spelling: id} of the whole zoo: ids, names, Hugging Face ids with and without the publisher, aliases."""
     found: dict[str, str] = {}
     weaker: dict[str, str] = {}
-    for id in zoo.ids():
-        for name in zoo.names_of(id):
-            found.setdefault(folded(name), id)
-            weaker.setdefault(folded(name.rpartition("/")[2]), id)
+    for id in zoo.list_ids():
+        for name in zoo.list_names(id):
+            found.setdefault(normalize_name(name), id)
+            weaker.setdefault(normalize_name(name.rpartition("/")[2]), id)
     return weaker | found
 
 
-def find(name: str) -> str:
+def find_id(name: str) -> str:
     """The zoo id that a name means.
 
-    >>> find("meta-llama/Llama-3.1-8B"), find("GPT2-small")
+    >>> find_id("meta-llama/Llama-3.1-8B"), find_id("GPT2-small")
     ('llama-3.1-8b', 'gpt2-small')
 
     Raises: ParamcountError with the nearest names, commands and families among them.
     """
     if is_url(name):
-        name = hub_address(name).repo
-    if zoo.path_of(name):
+        name = parse_hub_url(name).repo
+    if zoo.find_path(name):
         return name
-    known = spellings()
-    if name and (id := known.get(folded(name[:LONGEST]))):
+    known = index_spellings()
+    if name and (id := known.get(normalize_name(name[:LONGEST]))):
         return id
-    if name in zoo.families():
-        raise ParamcountError(f"{name} is a family of {len(list(zoo.ids(name)))} models", expected=f"one of them: {list_names(zoo.ids(name))}")
-    raise ParamcountError(f"unknown model {quote(name)}", expected="what `paramcount list` names, or a path such as ./model.yaml", nearest=nearest_to(name))
+    if name in zoo.list_families():
+        raise ParamcountError(f"{name} is a family of {len(list(zoo.list_ids(name)))} models", expected=f"one of them: {list_names(zoo.list_ids(name))}")
+    raise ParamcountError(f"unknown model {quote(name)}", expected="what `paramcount list` names, or a path such as ./model.yaml", nearest=suggest_names(name))
 
 
-def nearest_to(name: str) -> list[str]:
+def suggest_names(name: str) -> list[str]:
     """The ids, commands and families that a name nearly is."""
-    known = spellings()
-    by_spelling = {**{word: word for word in (*RESERVED, *zoo.families())}, **known, **{folded(id): id for id in known.values()}}
-    typed = folded(name[:LONGEST])
+    known = index_spellings()
+    by_spelling = {**{word: word for word in (*RESERVED, *zoo.list_families())}, **known, **{normalize_name(id): id for id in known.values()}}
+    typed = normalize_name(name[:LONGEST])
     beginning = [word for word in by_spelling if typed and word.startswith(typed)]
     holding = [word for word in by_spelling if len(typed) > 1 and typed in word]
     return list(dict.fromkeys(by_spelling[word] for word in (*beginning, *holding, *find_nearest(typed, by_spelling, most=8))))[:3]
 
 
-def other_entry(name: str) -> str | None:
+def find_shared_entry(name: str) -> str | None:
     """The id of the entry that answers for another release of the same sizes; None where the entry is that model's own.
 
-    >>> other_entry("deepseek-v2.5"), other_entry("gpt2"), other_entry("GPT2-small")
+    >>> find_shared_entry("deepseek-v2.5"), find_shared_entry("gpt2"), find_shared_entry("GPT2-small")
     ('deepseek-v2', None, None)
     """
     if is_url(name):
-        name = hub_address(name).repo
-    if is_path(name) or zoo.path_of(name) or expand(name) is not None:
+        name = parse_hub_url(name).repo
+    if is_path(name) or zoo.find_path(name) or expand_pattern(name) is not None:
         return None  # a family or a wildcard needs no spelling looked up
-    id = spellings().get(folded(name[:LONGEST]))
+    id = index_spellings().get(normalize_name(name[:LONGEST]))
     if id is None:
         return None
-    id_, display, *others = zoo.names_of(id)
-    bare = folded(name.rpartition("/")[2])
-    own = [folded(spelling.rpartition("/")[2]) for spelling in (id_, display, *others[:1])]
+    id_, display, *others = zoo.list_names(id)
+    bare = normalize_name(name.rpartition("/")[2])
+    own = [normalize_name(spelling.rpartition("/")[2]) for spelling in (id_, display, *others[:1])]
     return None if any(spelling.startswith(bare) for spelling in own) else id
 
 
@@ -146,7 +146,7 @@ def load(spec: object, *, download: bool = False, strict: bool = False) -> zoo.M
 
     Raises: ParamcountError for anything else, saying what was found and what is expected.
     """
-    model = spec if isinstance(spec, zoo.Model) else _found(spec, download)
+    model = spec if isinstance(spec, zoo.Model) else _load_any(spec, download)
     if warnings := model.warnings:
         if strict:
             raise make_strict_error(warnings)
@@ -155,101 +155,101 @@ def load(spec: object, *, download: bool = False, strict: bool = False) -> zoo.M
     return model
 
 
-def _found(spec: object, download: bool) -> zoo.Model:
+def _load_any(spec: object, download: bool) -> zoo.Model:
     """The model of anything but a loaded one."""
     if isinstance(spec, Mapping):
-        return load_document(spec, "unnamed")
+        return load_mapping(spec, "unnamed")
     if isinstance(spec, str):
-        return _from_url(spec, download) if is_url(spec) else _from_path(spec) if names_file(spec) else _by_name(spec, download)
+        return _load_url(spec, download) if is_url(spec) else _load_path_or_stdin(spec) if is_file_name(spec) else _load_name(spec, download)
     if isinstance(spec, os.PathLike):
-        return _from_path(os.fsdecode(spec))
-    if is_config(spec):
-        return _from_object(spec)
+        return _load_path_or_stdin(os.fsdecode(spec))
+    if is_config_object(spec):
+        return _load_object(spec)
     raise ParamcountError(f"{type(spec).__name__} is not a model", expected=SPEC_HELP)
 
 
-def is_config(spec: object) -> bool:
+def is_config_object(spec: object) -> bool:
     """Whether an object is a transformers config, or looks like one."""
     return not isinstance(spec, type) and hasattr(spec, "model_type") and callable(getattr(spec, "to_dict", None))
 
 
-def _from_object(config: Any) -> zoo.Model:
+def _load_object(config: Any) -> zoo.Model:
     """The model of a config object, read as the config.json that it would be saved as."""
     document = json.loads(json.dumps(config.to_dict(), default=str))
     if not isinstance(document, dict):
         raise ParamcountError(f"to_dict() of {type(config).__name__} returns no mapping", expected=SPEC_HELP)
     name = getattr(config, "name_or_path", None)
-    return load_document(document, make_printable(name, 100) if isinstance(name, str) and name else "unnamed")
+    return load_mapping(document, make_printable(name, 100) if isinstance(name, str) and name else "unnamed")
 
 
-def _from_url(url: str, download: bool) -> zoo.Model:
+def _load_url(url: str, download: bool) -> zoo.Model:
     """The model of a Hugging Face URL. The zoo and `main` of the cache answer for the main revision only."""
-    repo, revision = hub_address(url)
+    repo, revision = parse_hub_url(url)
     if revision == "main":
-        return _by_name(repo, download)
+        return _load_name(repo, download)
     from paramcount.huggingface import locate as config_files
 
-    path = _in_cache(repo, revision, download) if config_files.REPO.fullmatch(repo) else None
+    path = _find_cached(repo, revision, download) if config_files.REPO.fullmatch(repo) else None
     if path is None and not download:
         expected = f"--download, or https://huggingface.co/{repo} for the main revision"
         raise ParamcountError(f"revision {quote(revision)} of {quote(repo)} is not in the local Hugging Face cache", expected=expected)
     return load_path(path or config_files.download(repo, revision))
 
 
-def _by_name(name: str, download: bool) -> zoo.Model:
+def _load_name(name: str, download: bool) -> zoo.Model:
     """The zoo, else the local Hugging Face cache, else, where asked for, the Hub."""
     try:
-        return zoo.entry(find(name))
+        return zoo.load_entry(find_id(name))
     except ParamcountError:
         from paramcount.huggingface import locate as config_files
 
         if not config_files.REPO.fullmatch(name):
             raise
-        path = _in_cache(name, "main", download)
+        path = _find_cached(name, "main", download)
         if path is None and not download:
             expected = "what `paramcount list` names, a repository of the local Hugging Face cache, or --download"
-            raise ParamcountError(f"unknown model {quote(name)}", expected=expected, nearest=nearest_to(name)) from None
+            raise ParamcountError(f"unknown model {quote(name)}", expected=expected, nearest=suggest_names(name)) from None
         return load_path(path or config_files.download(name))
 
 
-def _in_cache(repo: str, revision: str, download: bool) -> Path | None:
+def _find_cached(repo: str, revision: str, download: bool) -> Path | None:
     """config.json in the local cache; None where it is not there, or where the cache is damaged and `download` may mend it."""
     from paramcount.huggingface import locate as config_files
 
     try:
-        return config_files.cached(repo, revision)
+        return config_files.find_in_cache(repo, revision)
     except ParamcountError:
         if not download:
             raise
         return None
 
 
-def _from_path(path: str) -> zoo.Model:
+def _load_path_or_stdin(path: str) -> zoo.Model:
     if path.lower().endswith(YAML_ENDS):
-        return zoo.model_of_entry(zoo.read_entry(expand_home(path)))
+        return zoo.make_model(zoo.read_entry(expand_home(path)))
     if path != "-":
         return load_path(expand_home(path))
     from paramcount.huggingface.locate import read_stdin
 
-    return load_found(read_stdin())
+    return load_document(read_stdin())
 
 
 def load_path(path: Path) -> zoo.Model:
     """The model of a config.json, or of the directory that holds one."""
     from paramcount.huggingface.locate import read_path
 
-    return load_found(read_path(path))
+    return load_document(read_path(path))
 
 
-def load_found(document: Document) -> zoo.Model:
+def load_document(document: Document) -> zoo.Model:
     """The model of a parsed file; errors name where it was found."""
     try:
-        return load_document(document.content, document.place, document.name)
+        return load_mapping(document.content, document.place, document.name)
     except ParamcountError as error:
         raise error.at(document.place) from None
 
 
-def load_document(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Model:
+def load_mapping(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Model:
     """The model of a parsed mapping: a config.json has `model_type` or `architectures`, a zoo entry `architecture` and `config`.
 
     Raises: ParamcountError if it is both or neither, or another tool's file.
@@ -260,37 +260,37 @@ def load_document(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Mo
     if is_hub:
         if wrong := [key for key in content if not isinstance(key, str)]:
             raise ParamcountError(f"the key {describe_value(wrong[0])} is not a string", expected="the keys of a config.json")
-        return _from_config(content, id, name)
+        return _load_config(content, id, name)
     if is_entry or content.get("estimate") is True or "architecture" in content or isinstance(content.get("config"), Mapping):
-        return zoo.model_of_entry(zoo.parse_entry(content, id))
+        return zoo.make_model(zoo.parse_entry(content, id))
     from paramcount.huggingface.locate import check_is_config
 
     check_is_config(content)
-    return _from_config(content, id, name)
+    return _load_config(content, id, name)
 
 
-def _from_config(content: Mapping[str, Any], id: str, name: str) -> zoo.Model:
-    from paramcount.huggingface.config import from_config
+def _load_config(content: Mapping[str, Any], id: str, name: str) -> zoo.Model:
+    from paramcount.huggingface.config import read_config
 
-    found = from_config(content, id, name)
+    found = read_config(content, id, name)
     return zoo.Model(found.id, found.name, found.sizes, found.architecture, found.reading, found.context_length)
 
 
-def select(words: object, *, estimates: bool = False, download: bool = False, strict: bool = False) -> list[zoo.Model]:
+def select_models(words: object, *, estimates: bool = False, download: bool = False, strict: bool = False) -> list[zoo.Model]:
     """The models that words stand for, in the order given, each once: a family for all its models, `*` and `?` for any text.
 
     Estimates come only with `estimates`; `download` and `strict` as for `load`.
 
     Raises: ParamcountError for a word that means nothing, or an estimate without `estimates`.
     """
-    if isinstance(words, (str, os.PathLike, Mapping, zoo.Model)) or is_config(words):
+    if isinstance(words, (str, os.PathLike, Mapping, zoo.Model)) or is_config_object(words):
         words = [words]
     if isinstance(words, bytes) or not isinstance(words, Iterable):
         raise ParamcountError(f"{type(words).__name__} is not a list of models", expected=f"a list of any of these: {SPEC_HELP}")
     found: dict[zoo.Model, None] = {}
     for word in words:
-        many = expand(word)
-        for model in [load(word, download=download, strict=strict)] if many is None else [zoo.entry(id) for id in many]:
+        many = expand_pattern(word)
+        for model in [load(word, download=download, strict=strict)] if many is None else [zoo.load_entry(id) for id in many]:
             if model.estimate and not estimates:
                 if many is None:
                     _ = model.sizes  # raises: there is nothing to count
@@ -299,20 +299,20 @@ def select(words: object, *, estimates: bool = False, download: bool = False, st
     return list(found)
 
 
-def expand(word: object) -> list[str] | None:
+def expand_pattern(word: object) -> list[str] | None:
     """The zoo ids of a family or a wildcard; None for what names one model.
 
-    >>> expand("gpt2-*")
+    >>> expand_pattern("gpt2-*")
     ['gpt2-small', 'gpt2-medium', 'gpt2-large', 'gpt2-xl']
     """
     if not isinstance(word, str) or is_path(word) or is_url(word):
         return None
-    if word.casefold() in zoo.families():
-        return list(zoo.ids(word.casefold()))
+    if word.casefold() in zoo.list_families():
+        return list(zoo.list_ids(word.casefold()))
     if "*" not in word and "?" not in word:
         return None
-    exact, loose = word[:LONGEST].casefold(), folded(word[:LONGEST])
-    matching = [id for id in zoo.ids() if fnmatchcase(id, exact)] or [id for id in zoo.ids() if fnmatchcase(folded(id), loose)]
+    exact, loose = word[:LONGEST].casefold(), normalize_name(word[:LONGEST])
+    matching = [id for id in zoo.list_ids() if fnmatchcase(id, exact)] or [id for id in zoo.list_ids() if fnmatchcase(normalize_name(id), loose)]
     if not matching:
         raise ParamcountError(f"no model matches {quote(word)}", expected="a pattern over the ids of `paramcount list`: 'qwen3-*'")
     return matching

@@ -10,7 +10,7 @@ from paramcount.errors import LONGEST, ParamcountError, describe_value, find_nea
 from paramcount.sizes import SET, USUAL, Origin, Sizes, get_key, inner_configs
 from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.values import format_input, format_size, to_json
-from paramcount.zoo.aliases import with_heading
+from paramcount.zoo.aliases import find_by_heading
 from paramcount.zoo.model import Model, count_model
 
 MOST_TRIED = 64  # values of one more size, where an error looks for one that would do
@@ -19,21 +19,21 @@ MOST_TRIED = 64  # values of one more size, where an error looks for one that wo
 def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
     """The model with other sizes; `paramcount.what_if` says what it keeps."""
     sizes, wanted, names = model.sizes, dict[str, object](), dict[str, str]()
-    if not any(flat(changes)):
+    if not any(flatten_changes(changes)):
         return model
     try:
-        for name, value in flat(changes):
-            path = known(sizes, name)
+        for name, value in flatten_changes(changes):
+            path = resolve_path(sizes, name)
             if path in wanted:
                 raise ParamcountError(f"is given twice, as {names[path]} and as {quote(name)}", where=path, expected="every size once")
             wanted[path], names[path] = value, quote(name)
-        config = changed(sizes, wanted)
+        config = apply_changes(sizes, wanted)
     except ParamcountError as error:
-        raise helped(error, sizes, wanted).at(model.id) from None
+        raise add_hint(error, sizes, wanted).at(model.id) from None
     reading, original = model.reading, model.original or model
     if reading.origin:  # nothing was read of a zoo entry
         origin = {name: SET if name in wanted else found for name, found in reading.origin.items()}
-        reading = reading._replace(origin=origin, notes=(*reading.notes, *staying(sizes, config, origin)))
+        reading = reading._replace(origin=origin, notes=(*reading.notes, *note_fixed_sizes(sizes, config, origin)))
     paths = dict.fromkeys((*model.changes, *wanted))
     return Model(
         id=model.id,
@@ -43,16 +43,16 @@ def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
         reading=reading,
         context_length=None if "n_positions" in wanted else model.context_length,
         original=original,
-        changes={path: (at(original.sizes, path), at(config, path)) for path in paths},
+        changes={path: (get_size(original.sizes, path), get_size(config, path)) for path in paths},
     )
 
 
-def staying(before: Sizes, after: Sizes, origins: Mapping[str, Origin]) -> Iterator[str]:
+def note_fixed_sizes(before: Sizes, after: Sizes, origins: Mapping[str, Origin]) -> Iterator[str]:
     """Notes on what a config.json left to be derived, and would be another number were it derived from the changed sizes."""
     derived: dict[str, dict[str, Any]] = {}  # of each inner config, its sizes as they would be
     for path, origin in origins.items():
         block, _, field = path.rpartition(".")
-        old, new = (at(sizes, block) if block else sizes for sizes in (before, after))
+        old, new = (get_size(sizes, block) if block else sizes for sizes in (before, after))
         if origin.kind == "derived" and old is not None and new is not None:
             derivation, would_be = get_key(type(old), field).absent, derived.setdefault(block, dict(new.__dict__))
             try:
@@ -64,16 +64,16 @@ def staying(before: Sizes, after: Sizes, origins: Mapping[str, Origin]) -> Itera
                 yield f"{path} stays {format_size(then)}; derived from the changed sizes it would be {format_size(now)}"
 
 
-def flat(changes: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+def flatten_changes(changes: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     """(path of a size, its value), those in mappings too."""
     for name, value in changes.items():
         if isinstance(value, Mapping) and value:
-            yield from flat(value, f"{prefix}{name}.")
+            yield from flatten_changes(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 
 
-def known(sizes: Sizes, path: str) -> str:
+def resolve_path(sizes: Sizes, path: str) -> str:
     """The path of the size that a path, a key of config.json or a heading of a table means.
 
     Raises: ParamcountError where that is none, or several, with those that may have been meant.
@@ -81,24 +81,24 @@ def known(sizes: Sizes, path: str) -> str:
     name, _, rest = path.partition(".")
     if rest and name in inner_configs(type(sizes)) and getattr(sizes, name) is None:
         raise ParamcountError(f"is null: there is no {quote(rest)} to set", where=name)
-    paths = named(sizes)
+    paths = list_paths(sizes)
     if path in paths or path in inner_configs(type(sizes)):
         return path
-    found = also_called(path, sizes)
+    found = find_aliases(path, sizes)
     if len(found) == 1:
         return found[0]
-    raise ParamcountError(f"has no size {quote(path)}", expected=list_names(paths, path[:LONGEST]), nearest=found or meant(path, sizes))
+    raise ParamcountError(f"has no size {quote(path)}", expected=list_names(paths, path[:LONGEST]), nearest=found or suggest_paths(path, sizes))
 
 
-def also_called(path: str, sizes: Sizes) -> list[str]:
+def find_aliases(path: str, sizes: Sizes) -> list[str]:
     """The sizes of one block that a key of config.json or a heading of a table means."""
     block, _, last = path.rpartition(".")
-    within = {name.rpartition(".")[2]: name for name in named(sizes) if name.rpartition(".")[0] == block}
-    found = [name for name in within.values() if last in keys(sizes, name)]
-    return found or [within[field] for field in with_heading(last, within)] or [name for field, name in within.items() if USUAL.get(field) == last]
+    within = {name.rpartition(".")[2]: name for name in list_paths(sizes) if name.rpartition(".")[0] == block}
+    found = [name for name in within.values() if last in list_config_keys(sizes, name)]
+    return found or [within[field] for field in find_by_heading(last, within)] or [name for field, name in within.items() if USUAL.get(field) == last]
 
 
-def changed(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:
+def apply_changes(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:
     """The sizes with other values under these paths.
 
     Raises: ParamcountError as `validate_sizes` does.
@@ -110,45 +110,49 @@ def changed(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:
         if rest:
             below.setdefault(name, {})[rest] = value
         elif name in inner_configs(type(sizes)) and value is not None and not isinstance(value, Sizes):
-            raise ParamcountError(f"= {describe_value(value)}", where=name, expected=f"its sizes one by one, such as {next(iter(named(sizes, name)), 'none')}")
+            raise ParamcountError(
+                f"= {describe_value(value)}", where=name, expected=f"its sizes one by one, such as {next(iter(list_paths(sizes, name)), 'none')}"
+            )
         else:
             values[name] = value
     for name, settings in below.items():
         if values[name] is None:
             raise ParamcountError("is null and has sizes", where=name, expected="one of both")
         try:
-            values[name] = changed(values[name], settings)
+            values[name] = apply_changes(values[name], settings)
         except ParamcountError as error:
             raise error.inside(name) from None
     return validate_sizes(type(sizes), values)
 
 
-def named(sizes: Sizes, within: str = "") -> list[str]:
+def list_paths(sizes: Sizes, within: str = "") -> list[str]:
     """The paths of all sizes, or of those of one inner config."""
     found = []
     for name, value in sizes.__dict__.items():
         if isinstance(value, Sizes):
-            found += [f"{name}.{path}" for path in named(value)] if within in ("", name) else []
+            found += [f"{name}.{path}" for path in list_paths(value)] if within in ("", name) else []
         elif not within and name not in inner_configs(type(sizes)):
             found.append(name)
     return found
 
 
-def meant(path: str, sizes: Sizes) -> Sequence[str]:
+def suggest_paths(path: str, sizes: Sizes) -> Sequence[str]:
     """The sizes that a wrong path may mean: those that config.json calls so, those that an inner config has, else the nearest words."""
     last = path.rpartition(".")[2]
-    return [name for name in named(sizes) if last in (name.rpartition(".")[2], *keys(sizes, name))] or find_nearest(path[:LONGEST], named(sizes))
+    return [name for name in list_paths(sizes) if last in (name.rpartition(".")[2], *list_config_keys(sizes, name))] or find_nearest(
+        path[:LONGEST], list_paths(sizes)
+    )
 
 
-def keys(sizes: Sizes, path: str) -> list[str]:
+def list_config_keys(sizes: Sizes, path: str) -> list[str]:
     """What a size is called in config.json, less the mappings that lead to it."""
     name, _, rest = path.partition(".")
     if rest:
-        return keys(getattr(sizes, name), rest)
+        return list_config_keys(getattr(sizes, name), rest)
     return [re.split(r"[./]", key)[-1] for key in get_key(type(sizes), name).spellings(name)]
 
 
-def at(sizes: Sizes, path: str) -> Any:
+def get_size(sizes: Sizes, path: str) -> Any:
     """The value under a path; None where an inner config on the way is none."""
     value: Any = sizes
     for name in path.split("."):
@@ -159,33 +163,33 @@ def at(sizes: Sizes, path: str) -> Any:
 # ---- what could be
 
 
-def helped(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object]) -> ParamcountError:
+def add_hint(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object]) -> ParamcountError:
     """The same error, with what could be where another size does not fit the changed ones: that one changed besides, else the nearest
     value of a changed one."""
-    others = [path for path in fields_in(error.where, named(sizes)) if path not in wanted]
+    others = [path for path in find_paths(error.where, list_paths(sizes)) if path not in wanted]
     hint = ""
     for path in others:
-        if example := example_of(error, sizes, wanted, path):
+        if example := find_example(error, sizes, wanted, path):
             hint = f", as with {' and '.join([*(f'{name}={format_input(value)}' for name, value in list(wanted.items())[:3]), example])}"
             break
     else:
         for path, value in wanted.items() if others else ():
             beside = [value + sign * i for i in range(1, MOST_TRIED) for sign in (-1, 1)] if type(value) is int else []
-            if example := first_that_fits(sizes, wanted, path, beside):
+            if example := find_valid_value(sizes, wanted, path, beside):
                 hint = f", or {example}"
     return ParamcountError(error.found, where=error.where, expected=error.expected + hint, nearest=error.nearest)
 
 
-def fields_in(where: str, known: Sequence[str]) -> list[str]:
+def find_paths(where: str, known: Sequence[str]) -> list[str]:
     """The paths that the place of an error names: of vision.n_heads × d_head both, of layer_types.3 the list."""
     words = [re.sub(r"(\.\d+)+$", "", word) for word in re.findall(r"[\w.]+", where)]
     block = words[0].rpartition(".")[0] if words else ""
     return [path for word in words for path in (word, f"{block}.{word}") if path in known]
 
 
-def example_of(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object], path: str) -> str:
+def find_example(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object], path: str) -> str:
     """One more size to change, and to what, so that the wanted ones can be; empty where none is found. Words for every layer are only begun."""
-    value = at(sizes, path)
+    value = get_size(sizes, path)
     numbers = {int(n) for n in re.findall(r"\d{1,12}", f"{error.found} {error.expected}")}
     candidates: list[Any] = []
     if type(value) is int:
@@ -195,14 +199,14 @@ def example_of(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object
         return f"{path}=[{', '.join([*map(format_input, list(dict.fromkeys(value))[:2]), '…'])}]"
     elif isinstance(value, tuple):
         candidates = [tuple(i for i in value if i < n) for n in sorted(numbers, reverse=True)]
-    return first_that_fits(sizes, wanted, path, candidates)
+    return find_valid_value(sizes, wanted, path, candidates)
 
 
-def first_that_fits(sizes: Sizes, wanted: Mapping[str, object], path: str, candidates: Iterable[object]) -> str:
+def find_valid_value(sizes: Sizes, wanted: Mapping[str, object], path: str, candidates: Iterable[object]) -> str:
     """The first value of a size with which the wanted ones can be; empty where none is one."""
     for candidate in candidates:
         try:
-            changed(sizes, {**wanted, path: candidate})
+            apply_changes(sizes, {**wanted, path: candidate})
         except ParamcountError:
             continue
         return f"{path}={format_input(candidate)}"
@@ -212,34 +216,34 @@ def first_that_fits(sizes: Sizes, wanted: Mapping[str, object], path: str, candi
 # ---- what is said of it
 
 
-def said(model: Model) -> list[str]:
+def describe_changes(model: Model) -> list[str]:
     """What was changed, and the difference it makes: to the total, to what is active where that is not all, to what stands beside
     the total where it differs. Nothing of a model as it was found."""
     if model.original is None:
         return []
     before, after = count_model(model.original), count_model(model)
-    lines = [f"{phrase(model)}: {as_sum(before.total, after.total)}"]
+    lines = [f"{format_changes(model)}: {format_sum(before.total, after.total)}"]
     if (before.active, after.active) != (before.total, after.total):
-        lines.append(f"active {as_sum(before.active, after.active)}")
+        lines.append(f"active {format_sum(before.active, after.active)}")
     beside = (("MTP", before.mtp, after.mtp), ("buffers", before.buffers, after.buffers))
-    return lines + [f"{name} {as_sum(a, b)}" for name, a, b in beside if a != b]
+    return lines + [f"{name} {format_sum(a, b)}" for name, a, b in beside if a != b]
 
 
-def phrase(model: Model) -> str:
+def format_changes(model: Model) -> str:
     """What was changed: "what if n_layers 32 → 40"."""
     return f"what if {', '.join(f'{name} {format_size(before)} → {format_size(after)}' for name, (before, after) in model.changes.items())}"
 
 
-def as_sum(before: int, after: int) -> str:
+def format_sum(before: int, after: int) -> str:
     """A difference as the sum that it makes.
 
-    >>> as_sum(8_030_261_248, 8_030_261_247)
+    >>> format_sum(8_030_261_248, 8_030_261_247)
     '8,030,261,248 − 1 = 8,030,261,247'
     """
     return f"{before:,} {'−' if after < before else '+'} {abs(after - before):,} = {after:,}"
 
 
-def recorded(model: Model) -> dict[str, Any]:
+def changes_to_dict(model: Model) -> dict[str, Any]:
     """The same for JSON: `set`, {size: [before, after]}, and the original's counts. Empty for a model as it was found."""
     if model.original is None:
         return {}

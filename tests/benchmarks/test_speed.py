@@ -22,7 +22,7 @@ import pytest
 import paramcount
 from paramcount import zoo
 from paramcount.counting.count import count_sizes
-from paramcount.zoo import count_model, model_of_entry, read_entry
+from paramcount.zoo import count_model, make_model, read_entry
 from tests.headers import write_file
 from tests.huge import write_deepseek, write_llama
 
@@ -91,12 +91,12 @@ def test_one_drawing(benchmark: Any, id: str) -> None:
 @pytest.mark.parametrize("id", ["gpt2-small", "llama-3.1-8b", "deepseek-v3"])
 @pytest.mark.parametrize("how", [count_model, lambda model: count_sizes(model.sizes)], ids=["count of a loaded model", "counted anew"])
 def test_one_count(benchmark: Any, id: str, how: Callable[[zoo.Model], Any]) -> None:
-    benchmark(how, zoo.entry(id))
+    benchmark(how, zoo.load_entry(id))
 
 
 def test_loading_and_counting_the_whole_zoo(benchmark: Any) -> None:
     paths = sorted(zoo.CONFIGS.glob("*/*.yaml"))
-    benchmark(lambda: [count_sizes(model.sizes) for model in (model_of_entry(read_entry(path)) for path in paths) if not model.estimate])
+    benchmark(lambda: [count_sizes(model.sizes) for model in (make_model(read_entry(path)) for path in paths) if not model.estimate])
 
 
 # ---- config.json

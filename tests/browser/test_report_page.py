@@ -54,7 +54,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Reports, and the bars alone."""
     folder = tmp_path_factory.mktemp("pages")
-    evil = zoo.model_of_entry(zoo.parse_entry(fields(MARKUP)))
+    evil = zoo.make_model(zoo.parse_entry(fields(MARKUP)))
     texts = {
         "one.html": report(["deepseek-v3"]),
         "several.html": report(["deepseek-v3", "llama-3.1-8b", "jamba-v0.1", "t5-small", "gpt-4"], estimates=True),

@@ -31,8 +31,8 @@ WORDS = st.text(max_size=30) | st.text(string.printable, max_size=12) | st.text(
 @given(WORDS)
 def test_any_name_is_found_or_refused(name: str) -> None:
     check(answered(lambda: pc.count(name)))
-    answered(lambda: names.expand(name))
-    assert answered(lambda: zoo.path_of(name)) is None or name in zoo.ids()
+    answered(lambda: names.expand_pattern(name))
+    assert answered(lambda: zoo.find_path(name)) is None or name in zoo.list_ids()
 
 
 COMMAND = [name for name in COMMANDS if name != "help"]

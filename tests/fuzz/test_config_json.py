@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import paramcount as pc
 from paramcount.huggingface.locate import parse_document
-from paramcount.zoo.names import load_found
+from paramcount.zoo.names import load_document
 from tests.fuzz.frame import answered, check, fuzz, often, spoilt_text
 from tests.fuzz.values import SCRAPS, SIZES
 from tests.model_types import MODEL_TYPES
@@ -55,13 +55,13 @@ def test_any_config_json_is_counted_or_refused(data: st.DataObject) -> None:
         if isinstance(place, dict):
             place[last] = data.draw(JSON)
     check(answered(lambda: pc.count(document)))
-    check(answered(lambda: load_found(parse_document(json.dumps(document), "config.json"))))
+    check(answered(lambda: load_document(parse_document(json.dumps(document), "config.json"))))
 
 
 @often
 @given(st.text(max_size=80) | st.sampled_from(SCRAPS).map(lambda scrap: f'{{"model_type": "qwen3", "hidden_size": {scrap}}}'))
 def test_any_text_is_a_config_json_or_refused(text: str) -> None:
-    answered(lambda: load_found(parse_document(text, "config.json")))
+    answered(lambda: load_document(parse_document(text, "config.json")))
 
 
 VALID = [
@@ -77,7 +77,7 @@ VALID = [
 
 def test_a_spoilt_text_is_counted_or_refused() -> None:
     def verdict_of(text: str) -> str:
-        model = unless_refused(lambda text: load_found(parse_document(text, "config.json")), text)
+        model = unless_refused(lambda text: load_document(parse_document(text, "config.json")), text)
         check(model and answered(lambda: pc.count(model)))
         return "read" if model else "refused"
 

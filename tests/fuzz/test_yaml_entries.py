@@ -18,7 +18,7 @@ from tests.fuzz.values import LEAVES, SCRAPS, SIZES, VALUES
 pytestmark = pytest.mark.fuzz
 
 ENTRIES = ("gpt2-small", "llama-3.1-8b", "deepseek-v3", "qwen3-30b-a3b", "llama-3.2-11b-vision", "gpt-oss-20b", "gpt-4")
-TEXTS = [path.read_text(encoding="utf-8") for path in map(zoo.path_of, ENTRIES) if path]
+TEXTS = [path.read_text(encoding="utf-8") for path in map(zoo.find_path, ENTRIES) if path]
 
 
 @st.composite

@@ -20,9 +20,9 @@ from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import Count, count_sizes
 from paramcount.counting.tensors import Tensor, list_tensors, list_unreachable
 from paramcount.errors import ParamcountError
-from paramcount.huggingface.config import from_config
-from paramcount.huggingface.fields import fields
-from paramcount.huggingface.multimodal import COMPOSITES, TOWERS, tower_config
+from paramcount.huggingface.config import read_config
+from paramcount.huggingface.fields import list_fields
+from paramcount.huggingface.multimodal import COMPOSITES, ENCODERS, get_encoder_config
 from paramcount.sizes import Sizes, Tower
 from tests.model_types import MODEL_TYPES
 from tests.oracle import flaws
@@ -81,7 +81,7 @@ def keys_of(cls: type[Sizes], section: str = "", language: str = "", tower: type
     of a language model that config.json names, `tower` the class of a tower."""
     found = []
     start = f"{cls.section}." if cls.section else section
-    for field in fields(cls):
+    for field in list_fields(cls):
         if field.inner is Sizes:
             found += keys_of(architecture(language), "text_config.")
         elif field.inner:
@@ -102,19 +102,19 @@ def document_of(name: str, choose: Choose, vary: dict[str, list[Any]]) -> dict[s
             value = choose(vary[key])
             if value != "absent":
                 place(document, key[1:], value)
-    gone = [field.inner.section for field in fields(architecture(name)) if field.inner and field.optional and choose([False, False, True])]
+    gone = [field.inner.section for field in list_fields(architecture(name)) if field.inner and field.optional and choose([False, False, True])]
     language, tower = "", None
     if composite := COMPOSITES.get(model_type):
-        language = composite.text
-        if not composite.fixed and (
-            said := choose([None, language, *[other for other in ("mistral", "qwen2") if not composite.texts or other in composite.texts]])
+        language = composite.default_type
+        if not composite.ignores_model_type and (
+            said := choose([None, language, *[other for other in ("mistral", "qwen2") if not composite.supported_types or other in composite.supported_types]])
         ):
             language = said
             place(document, f"{composite.section}.model_type", said)
-        if composite.tower:
-            if said := choose([None, *TOWERS]):
+        if composite.default_encoder:
+            if said := choose([None, *ENCODERS]):
                 place(document, "vision_config.model_type", said)
-            tower, _ = tower_config({"vision_config": {}, **document})
+            tower, _ = get_encoder_config({"vision_config": {}, **document})
     keys = [key for key in keys_of(architecture(name), language=language, tower=tower) if key[0].section not in gone]
     nulled = choose([None] * max(6, len(keys)) + [field for _, field, _ in keys])
     for cls, field, names in keys:
@@ -166,7 +166,7 @@ def one_by_one(tensors: Iterable[Tensor]) -> Iterator[tuple[Tensor, str]]:
 
 def ours(document: dict[str, Any]) -> tuple[Count, Named, Named]:
     """The count, and every tensor by its own name: parameters, buffers."""
-    model = from_config(document)
+    model = read_config(document)
     found: tuple[Named, Named] = {}, {}
     for tensor, name in one_by_one(list_tensors(model.sizes, model.reading.head)):
         assert name not in found[0] and name not in found[1], f"{name} is declared twice"
@@ -176,7 +176,7 @@ def ours(document: dict[str, Any]) -> tuple[Count, Named, Named]:
 
 def unreachable(document: dict[str, Any]) -> Named:
     """Every tensor that no forward pass reads, by its own name."""
-    model = from_config(document)
+    model = read_config(document)
     return {name: tensor.shape for tensor, name in one_by_one(tensor for tensor, _ in list_unreachable(model.sizes, model.reading.head))}
 
 
@@ -325,7 +325,7 @@ def main(names: list[str], examples: int) -> None:
         wrong = [f"DEFAULT CONFIG {found}" for found in differences(start, cls_name, run=False, by_name=False)]
         if (
             facts
-            and (model := from_config(start))
+            and (model := read_config(start))
             and (count := count_sizes(model.sizes, head=model.reading.head)).total + sum(count.unreachable.values()) != facts.total
         ):
             wrong.append(f"DEFAULT CONFIG is not the line of truth, {facts.total:,}")
@@ -336,7 +336,7 @@ def main(names: list[str], examples: int) -> None:
                 wrong.append(json.dumps(document) + "\n      " + "\n      ".join(found[:12]))
             else:
                 try:
-                    from_config(document)
+                    read_config(document)
                     counted += 1
                 except ParamcountError:
                     pass

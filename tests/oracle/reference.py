@@ -110,8 +110,8 @@ def freeze() -> None:
 
     frozen = json.loads(FROZEN.read_text()) if FROZEN.exists() else {}
     kept = {id: facts for id, facts in frozen.items() if facts.get("derived")}
-    for id in zoo.ids():
-        model = zoo.entry(id)
+    for id in zoo.list_ids():
+        model = zoo.load_entry(id)
         if model.architecture and model.architecture not in HAND_WRITTEN:
             kept[id] = tensors(model.architecture, model.sizes)
     FROZEN.write_text(json.dumps(dict(sorted(kept.items())), ensure_ascii=False, indent=0) + "\n")
@@ -123,12 +123,12 @@ def freeze_names() -> None:
     from paramcount import zoo
 
     frozen = json.loads(NAMED.read_text())
-    recorded = {zoo.entry(id).architecture for id in frozen}
-    for id in zoo.ids():
-        name = zoo.entry(id).architecture
+    recorded = {zoo.load_entry(id).architecture for id in frozen}
+    for id in zoo.list_ids():
+        name = zoo.load_entry(id).architecture
         if name and name not in HAND_WRITTEN and (id in frozen or name not in recorded):
             recorded.add(name)
-            frozen[id] = names(zoo.entry(id).sizes)
+            frozen[id] = names(zoo.load_entry(id).sizes)
     entries = [f"{json.dumps(id)}: {{\n" + ",\n".join(f"{json.dumps(n)}: {json.dumps(t)}" for n, t in frozen[id].items()) + "\n}" for id in sorted(frozen)]
     NAMED.write_text("{\n" + ",\n".join(entries) + "\n}\n")
 

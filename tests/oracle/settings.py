@@ -14,7 +14,7 @@ from typing import Any
 
 from paramcount.architectures import ARCHITECTURES
 from paramcount.counting import count_sizes
-from paramcount.huggingface.config import whole_model
+from paramcount.huggingface.config import read_whole_model
 from paramcount.huggingface.multimodal import COMPOSITES
 from paramcount.sizes.settings import AUTO, TABLE
 from tests.cases import load
@@ -120,7 +120,7 @@ def activation(model_type: str, path: str) -> str:
     if total(*changed(model_type, path, "no such activation")) is not None or total(*changed(model_type, path, "gelu")) is None:
         return ""
     document, cls = changed(model_type, path, "xielu")
-    return "x" if total(document, cls) == count_sizes(whole_model(document)[0]).total else "a"
+    return "x" if total(document, cls) == count_sizes(read_whole_model(document)[0]).total else "a"
 
 
 def section_class(cls: Any, key: str, document: Mapping[str, Any]) -> Any:

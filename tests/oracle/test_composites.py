@@ -13,8 +13,8 @@ import pytest
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.tensors import TOWERS as OTHER_PARTS
-from paramcount.huggingface.config import from_config
-from paramcount.huggingface.multimodal import COMPOSITES, TEXTS
+from paramcount.huggingface.config import read_config
+from paramcount.huggingface.multimodal import COMPOSITES, LANGUAGE_MODEL_TYPES
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential
 
@@ -24,7 +24,9 @@ pytest.importorskip("transformers", reason="the oracle tests need transformers: 
 
 Shapes = Counter[tuple[int, ...]]
 # Those that the library has; tests/test_remote_models.py has the others.
-SHIPPED = sorted(name for name in COMPOSITES if not COMPOSITES[name].wraps and (name not in ARCHITECTURES or " of " not in architecture(name).reference))
+SHIPPED = sorted(
+    name for name in COMPOSITES if not COMPOSITES[name].wraps_composite and (name not in ARCHITECTURES or " of " not in architecture(name).reference)
+)
 # Without these a language model of its type could not run.
 NEEDED: dict[str, dict[str, Any]] = {
     "glm4v_text": {"rope_parameters": {"partial_rotary_factor": 0.5}},
@@ -84,14 +86,14 @@ def documents(model_type: str) -> list[dict[str, Any]]:
     for outside, inside in itertools.product((None, True, False), repeat=2):
         tie = {"tie_word_embeddings": outside} if outside is not None else {}
         inner = {"tie_word_embeddings": inside} if inside is not None else {}
-        found.append({"model_type": model_type, **tie, "text_config": section(COMPOSITES[model_type].text, **inner)})
+        found.append({"model_type": model_type, **tie, "text_config": section(COMPOSITES[model_type].default_type, **inner)})
     return found
 
 
 @pytest.mark.parametrize("model_type", SHIPPED)
 def test_a_composites_language_model_is_the_references_wherever_a_tie_is_said(model_type: str) -> None:
     for document in documents(model_type):
-        if COMPOSITES[model_type].tie == "always" and document.get("tie_word_embeddings") is False:
+        if COMPOSITES[model_type].tie_rule == "always" and document.get("tie_word_embeddings") is False:
             with pytest.raises(pc.ParamcountError, match="tie_word_embeddings"):
                 pc.count(document)
             continue
@@ -102,7 +104,7 @@ def test_a_composites_language_model_is_the_references_wherever_a_tie_is_said(mo
 def test_a_composite_without_a_section_has_the_references_language_model(model_type: str) -> None:
     document: dict[str, Any] = {"model_type": model_type}
     unrunnable = {"glm4v_text": "mrope_section", "glm4v_moe_text": "mrope_section", "qwen3_omni_moe_text": "73 cannot be rotated"}
-    if wrong := unrunnable.get(COMPOSITES[model_type].text):  # the reference builds it, but it could never run
+    if wrong := unrunnable.get(COMPOSITES[model_type].default_type):  # the reference builds it, but it could never run
         with pytest.raises(pc.ParamcountError, match=wrong):
             pc.count(document)
     else:
@@ -111,9 +113,9 @@ def test_a_composite_without_a_section_has_the_references_language_model(model_t
 
 @pytest.mark.parametrize("model_type", SHIPPED)
 def test_a_section_without_a_model_type_is_of_the_usual_one(model_type: str) -> None:
-    document: dict[str, Any] = {"model_type": model_type, "text_config": section(COMPOSITES[model_type].text)}
+    document: dict[str, Any] = {"model_type": model_type, "text_config": section(COMPOSITES[model_type].default_type)}
     del document["text_config"]["model_type"]
-    if COMPOSITES[model_type].must_name:
+    if COMPOSITES[model_type].needs_model_type:
         with pytest.raises(pc.ParamcountError, match=r"text_config\.model_type: is missing"):
             pc.count(document)
     else:
@@ -123,7 +125,7 @@ def test_a_section_without_a_model_type_is_of_the_usual_one(model_type: str) -> 
 @pytest.mark.parametrize(
     "document",
     [
-        *[{"model_type": name, "text_config": section(COMPOSITES[name].text)} for name in SHIPPED],
+        *[{"model_type": name, "text_config": section(COMPOSITES[name].default_type)} for name in SHIPPED],
         *[{"model_type": "llava", "text_config": section(name)} for name in ("gemma4_text", "gemma4_unified_text", "dots3_note_text")],
     ],
     ids=lambda document: f"{document['model_type']}-{document['text_config']['model_type']}",
@@ -133,9 +135,9 @@ def test_a_composite_as_the_reference_saves_it_is_the_same(document: dict[str, A
     same(differential.saved(differential.config_of(document, cls_name), cls_name, tmp_path))
 
 
-@pytest.mark.parametrize("model_type", sorted(name for name in COMPOSITES if COMPOSITES[name].flat))
+@pytest.mark.parametrize("model_type", sorted(name for name in COMPOSITES if COMPOSITES[name].is_flat))
 def test_keys_without_a_section_are_the_language_models(model_type: str) -> None:
-    keys = section(COMPOSITES[model_type].text)
+    keys = section(COMPOSITES[model_type].default_type)
     for tie in ({}, {"tie_word_embeddings": True}, {"tie_word_embeddings": False}):
         same({**keys, "model_type": model_type, **tie})
 
@@ -144,7 +146,7 @@ def test_an_older_name_of_a_language_model_is_known() -> None:
     same({"model_type": "exaone4_5", "text_config": {"model_type": "exaone4_5_text", "num_hidden_layers": 2}})
 
 
-@pytest.mark.parametrize("text", sorted(TEXTS))
+@pytest.mark.parametrize("text", sorted(LANGUAGE_MODEL_TYPES))
 def test_a_section_may_name_another_language_model(text: str) -> None:
     for tie in (True, False):
         document = {"model_type": "llava", "tie_word_embeddings": tie, "text_config": {"model_type": text, **MODEL_TYPES[text].vary.get("=", {})}}
@@ -157,7 +159,7 @@ def test_a_section_may_name_another_language_model(text: str) -> None:
 def test_another_composite_may_name_one_too(composite: str, text: str) -> None:
     document = {"model_type": composite, "text_config": {"model_type": text, "num_hidden_layers": 2}}
     same(document)
-    assert from_config(document).reading.scope in ("model", "language_model")
+    assert read_config(document).reading.scope in ("model", "language_model")
 
 
 def test_a_language_model_that_the_reference_would_build_otherwise_is_refused() -> None:

@@ -12,7 +12,7 @@ import pytest
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data, list_steps
-from paramcount.huggingface.config import from_config
+from paramcount.huggingface.config import read_config
 from tests.model_types import MODEL_TYPES
 from tests.oracle import differential
 from tests.oracle.modules import watching
@@ -51,7 +51,7 @@ def size(shape: tuple[Any, ...]) -> int:
 
 def declared(document: dict[str, Any]) -> Shapes:
     found: Shapes = {}
-    for out, part in list_flows(from_config(document).sizes):
+    for out, part in list_flows(read_config(document).sizes):
         for data, prefix, repeats, _ in list_steps(out, part):
             for weight in data.weights:
                 name = weight.name[1:] if weight.name[0] == "/" else prefix + weight.name

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paramcount.gpt2.forward_pass import Array, forward, initial
+from paramcount.gpt2.forward_pass import Array, forward, make_weights
 
 torch = pytest.importorskip("torch", reason="the reference needs torch and transformers")
 transformers = pytest.importorskip("transformers", reason="the reference needs torch and transformers")
@@ -29,7 +29,7 @@ TINY = SimpleNamespace(vocab_size=23, n_positions=11, d_model=8, n_layers=2, n_h
 DEEPER = SimpleNamespace(vocab_size=32, n_positions=7, d_model=12, n_layers=3, n_heads=3, d_ff=48)
 TOKENS = [3, 0, 22, 7, 7, 15]
 
-# Each module's output and the name that `look` is shown it by.
+# Each module's output and the name that `observe` is shown it by.
 MODULES = {
     "ln_1": "norm 1", "attn.c_attn": "qkv", "attn.c_proj": "attention output", "ln_2": "norm 2",
     "mlp.c_fc": "mlp up", "mlp.act": "gelu", "mlp.c_proj": "mlp down", "": "after mlp",
@@ -63,7 +63,7 @@ def with_weights(model: Any, arrays: dict[str, Array]) -> Any:
 def unlike_initial(sizes: SimpleNamespace) -> dict[str, Array]:
     """Weights large enough that every step matters, and no norm's gain is one."""
     rng = np.random.default_rng(5)
-    return {name: array + rng.normal(0, 0.3, array.shape) for name, array in initial(sizes, dtype=np.float64).items()}
+    return {name: array + rng.normal(0, 0.3, array.shape) for name, array in make_weights(sizes, dtype=np.float64).items()}
 
 
 @pytest.mark.parametrize(("sizes", "n_inner"), [(TINY, 20), (DEEPER, None)], ids=["n_inner given", "n_inner null"])
@@ -89,9 +89,9 @@ def test_intermediates_equal_the_outputs_of_the_reference_modules(sizes: SimpleN
         model.transformer.get_submodule(module).register_forward_hook(keep)
     with torch.no_grad():
         patterns = model(torch.tensor([tokens]), output_attentions=True).attentions
-    expected |= {f"h.{i}.attention pattern": pattern.numpy() for i, pattern in enumerate(patterns)}
+    expected |= {f"h.{i}.attention weights": pattern.numpy() for i, pattern in enumerate(patterns)}
     seen: dict[str, Array] = {}
-    forward(arrays, tokens, n_heads=sizes.n_heads, look=seen.__setitem__)
+    forward(arrays, tokens, n_heads=sizes.n_heads, observe=seen.__setitem__)
     assert len(expected) == 3 + 9 * sizes.n_layers
     for name, array in expected.items():
         np.testing.assert_allclose(seen[name], array.reshape(seen[name].shape), rtol=0, atol=1e-9, err_msg=name)

@@ -13,7 +13,7 @@ import pytest
 
 from paramcount.architectures.gpt2 import GPT2
 from paramcount.errors import ParamcountError
-from paramcount.gpt2.generation import Run, run
+from paramcount.gpt2.generation import Run, predict_next
 from paramcount.zoo.names import load_path
 from tests.gpt2_files import byte_level
 
@@ -54,7 +54,7 @@ def ours(path: Path, text: str = TEXT, **options: Any) -> Run:
     """The pass of a saved model, its sizes read from the config.json that the library wrote."""
     model = load_path(path.parent / "config.json")
     assert isinstance(model.sizes, GPT2)
-    return run(model.sizes, path, text, config=model.reading.unread, **options)
+    return predict_next(model.sizes, path, text, config=model.reading.unread, **options)
 
 
 def logits_of_reference(folder: Path, ids: tuple[int, ...]) -> Any:
@@ -180,4 +180,4 @@ def test_other_heads_of_the_same_weights_are_other_words_so_they_are_refused(tmp
     (tmp_path / "config.json").write_text(config.replace('"n_head": 4', '"n_head": 6'), encoding="utf-8")
     assert '"n_head": 6' in (tmp_path / "config.json").read_text(encoding="utf-8")
     with pytest.raises(ParamcountError, match=r"config\.json: n_head = 6 \(expected 4: what the pass computes\)$"):
-        run(sizes, path, TEXT)
+        predict_next(sizes, path, TEXT)

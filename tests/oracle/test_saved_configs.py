@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paramcount.huggingface.config import from_config
+from paramcount.huggingface.config import read_config
 from tests.cases import load
 from tests.model_types import MODEL_TYPES, default_document
 from tests.oracle import differential
@@ -29,7 +29,7 @@ MORE: dict[str, list[dict[str, Any]]] = {
 
 
 def same(config: dict[str, Any], cls_name: str, *, by_name: bool) -> None:
-    assert from_config(config).reading.reference == cls_name  # counted, not refused
+    assert read_config(config).reading.reference == cls_name  # counted, not refused
     assert differential.differences(config, cls_name, run=False, by_name=by_name) == []
 
 

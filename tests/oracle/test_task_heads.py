@@ -11,7 +11,7 @@ import pytest
 import paramcount as pc
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.architectures.task_heads import DECLARED, task_heads
-from paramcount.huggingface.config import base_model, reference_class, supported_classes
+from paramcount.huggingface.config import base_model_class, list_supported_classes, reference_class
 from tests.model_types import MODEL_TYPES
 from tests.oracle.differential import build, config_of, differences, document_of, labelled
 from tests.oracle.test_differential import EXAMPLES
@@ -42,7 +42,7 @@ def pairs() -> Iterator[tuple[str, str]]:
 def test_every_class_that_the_reference_has_for_a_task_is_supported() -> None:
     found = sorted(set(pairs()))
     assert len(found) > 250
-    assert [(model_type, cls) for model_type, cls in found if cls not in supported_classes(model_type)] == []
+    assert [(model_type, cls) for model_type, cls in found if cls not in list_supported_classes(model_type)] == []
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
@@ -61,12 +61,12 @@ def test_the_class_without_a_head_is_the_one_that_the_reference_has(name: str) -
     declared = architecture(name)
     known = MODEL_MAPPING_NAMES.get(name, "")
     expected = known if isinstance(known, str) else known[0]
-    if not base_model(declared):
-        assert expected not in supported_classes(name) or expected == reference_class(declared)  # a larger model's, or the class itself
+    if not base_model_class(declared):
+        assert expected not in list_supported_classes(name) or expected == reference_class(declared)  # a larger model's, or the class itself
         return
     if not expected:
         pytest.skip("the reference has none of its own")
-    assert base_model(declared) == expected
+    assert base_model_class(declared) == expected
     rng = random.Random(4)  # noqa: S311
     for _ in range(40):
         document = document_of(name, rng.choice, MODEL_TYPES[name].vary) | {"architectures": [expected]}

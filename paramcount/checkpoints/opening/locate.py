@@ -202,9 +202,9 @@ def find_checkpoint(folder: Path) -> Source:
     if len(held) == 1:
         return held[0]
     if not held and os.path.isdir(folder / "snapshots"):
-        from paramcount.huggingface.locate import snapshot
+        from paramcount.huggingface.locate import find_snapshot
 
-        return find_checkpoint(snapshot(folder).parent)
+        return find_checkpoint(find_snapshot(folder).parent)
     if held:
         raise ParamcountError(f"holds {len(held):,} checkpoints: {_join_names([source.named for source in held])}", expected="one of them")
     pickles = [name for name in names if name.lower().endswith(REFUSED)]

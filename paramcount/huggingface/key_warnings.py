@@ -11,11 +11,11 @@ from paramcount.errors import make_printable
 from paramcount.sizes import ABSENT, Key, Sizes, get_key, inner_configs
 
 MOST_LISTED = 5  # names in one warning, and warnings of one kind
-PLAIN = {str, int, float, bool, type(None), list}  # asking whether a value is a mapping takes longer
+SCALAR_TYPES = {str, int, float, bool, type(None), list}  # asking whether a value is a mapping takes longer
 MOST_CACHED = 400  # keys of a config whose suspects are worth remembering
-LONGEST_KEY = 60
+MAX_KEY_LENGTH = 60
 LANGUAGE_SECTIONS = ("text_config", "llm_config", "language_config", "decoder")
-ALIKE = 0.6  # share of words that a key and the one it may stand for have in common
+MIN_SIMILARITY = 0.6  # share of words that a key and the one it may stand for have in common
 
 SIZE_LIKE = re.compile(
     r"(^|_)(n|num|dim|dims|size|rank|ranks|width|layers?|heads?|experts?|hidden|inner|inter|ffn|kernel|channels?|state|groups?|embd?|vocab|lora)(_|$)|^d_"
@@ -25,7 +25,7 @@ HARMLESS = re.compile(
     r"|_ngram_size$|_n_top$|_every_n_layers$|_layer_(period|offset|interval)$|_capacity$|^qk_head_dim$"
 )
 # Words of keys that mean the same: num_layers and n_layer, hidden_dim and hidden_size.
-SAME_WORDS = {
+SYNONYMS = {
     "n": "num", "number": "num", "nb": "num", "dim": "size", "dims": "size", "width": "size", "d": "size", "emb": "embedding", "embd": "embedding",
     "embed": "embedding", "ffn": "ff", "mlp": "ff", "inner": "ff", "intermediate": "ff", "feedforward": "ff", "tied": "tie", "use": "", "is": "",
 }  # fmt: skip
@@ -35,38 +35,38 @@ class Suspect(NamedTuple):
     """An unread key that may be a mistake."""
 
     key: str  # its path in the config
-    size: bool  # it looks like a size: a mistake only if its value is a number too
-    misspelt: bool  # it is a known key but for a letter, case or underscores: a mistake whatever its value
-    meant: tuple[str, ...]  # known keys that it may stand for, best first
+    is_size: bool  # it looks like a size: a mistake only if its value is a number too
+    is_misspelt: bool  # it is a known key but for a letter, case or underscores: a mistake whatever its value
+    candidates: tuple[str, ...]  # known keys that it may stand for, best first
 
 
 @lru_cache(maxsize=20_000)
-def like_a_size(key: str) -> bool:
-    key = in_snake_case(key)
+def is_size_like(key: str) -> bool:
+    key = to_snake_case(key)
     return bool(SIZE_LIKE.search(key)) and not HARMLESS.search(key)
 
 
-def in_snake_case(key: str) -> str:
+def to_snake_case(key: str) -> str:
     """A key as the reference writes keys.
 
-    >>> in_snake_case("hiddenSize"), in_snake_case("HIDDEN-SIZE"), in_snake_case("numKVHeads")
+    >>> to_snake_case("hiddenSize"), to_snake_case("HIDDEN-SIZE"), to_snake_case("numKVHeads")
     ('hidden_size', 'hidden_size', 'num_kv_heads')
     """
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", key)
     return re.sub(r"[^a-z0-9]+", "_", parted.lower()).strip("_")
 
 
-def words_of(key: str) -> frozenset[str]:
+def split_words(key: str) -> frozenset[str]:
     """The words of a key without what people write differently.
 
-    >>> sorted(words_of("n_layer")), sorted(words_of("hidden_dim"))
+    >>> sorted(split_words("n_layer")), sorted(split_words("hidden_dim"))
     (['layer', 'num'], ['hidden', 'size'])
     """
-    words = (SAME_WORDS.get(word, word) for word in in_snake_case(key).split("_"))
+    words = (SYNONYMS.get(word, word) for word in to_snake_case(key).split("_"))
     return frozenset(word.removesuffix("s") for word in words if word)
 
 
-def one_letter_less(name: str) -> Iterator[str]:
+def delete_one_letter(name: str) -> Iterator[str]:
     """A name and all that it becomes without one letter. Two names that share one of these differ in one letter, or in two swapped."""
     yield name
     for i in range(len(name)):
@@ -74,7 +74,7 @@ def one_letter_less(name: str) -> Iterator[str]:
 
 
 @cache
-def keys_of(architecture: type[Sizes]) -> dict[str, Key]:
+def map_keys(architecture: type[Sizes]) -> dict[str, Key]:
     """{key of config.json: the field's} for everything that an architecture reads in its own section."""
     found = {}
     for field in architecture.model_fields:
@@ -91,97 +91,97 @@ class Readers(NamedTuple):
 
 
 @lru_cache(maxsize=500)
-def known_keys(readers: Readers) -> dict[str, Key]:
+def map_all_keys(readers: Readers) -> dict[str, Key]:
     """{path of a key: the field's} for everything that is read."""
     found = {}
     for section, architecture in readers.pairs:
-        for name, key in keys_of(architecture).items():
-            found[path_of(section, name)] = key
+        for name, key in map_keys(architecture).items():
+            found[join_path(section, name)] = key
     return found
 
 
 @lru_cache(maxsize=500)
-def known_names(readers: Readers) -> frozenset[str]:
+def list_key_names(readers: Readers) -> frozenset[str]:
     """The names of all keys that are read, whatever the section."""
-    return frozenset(path.rpartition(".")[2] for path in known_keys(readers))
+    return frozenset(path.rpartition(".")[2] for path in map_all_keys(readers))
 
 
 @lru_cache(maxsize=500)
 def unused_keys(readers: Readers) -> set[str]:
     """Paths of keys that the reference knows, or releases carry, though no parameter depends on them."""
-    found = {path_of(section, name) for section, architecture in readers.pairs for name in architecture.unused_keys}
-    latent = {path_of(section, "head_dim") for section, architecture in readers.pairs if "d_nope" in architecture.model_fields}
+    found = {join_path(section, name) for section, architecture in readers.pairs for name in architecture.unused_keys}
+    latent = {join_path(section, "head_dim") for section, architecture in readers.pairs if "d_nope" in architecture.model_fields}
     return found | latent  # a head of latent attention has qk_nope_head_dim + qk_rope_head_dim
 
 
-def path_of(section: str, name: str) -> str:
+def join_path(section: str, name: str) -> str:
     """The path of a key that a section has; one with a slash before it is read outside."""
     return name[1:] if name[0] == "/" else f"{section}.{name}" if section else name
 
 
-def ignored_keys(document: Mapping[str, Any], unread: Mapping[str, Any], used: set[str], readers: Readers) -> tuple[list[Suspect], list[str]]:
+def find_ignored_keys(document: Mapping[str, Any], unread: Mapping[str, Any], used: set[str], readers: Readers) -> tuple[list[Suspect], list[str]]:
     """Unread keys that are mistakes, and known keys whose value another key repeats.
 
     A key is a mistake if it looks like a misspelt one, or like a size and holds numbers; not if it has the value that the key it stands
     for has anyway: releases repeat sizes under other names.
     """
-    look = suspects if len(unread) <= MOST_CACHED else suspects.__wrapped__
+    look = find_suspects if len(unread) <= MOST_CACHED else find_suspects.__wrapped__
     found = look(readers, frozenset(used), frozenset(unread))
     if not found:
         return [], []
-    known, by_key = known_keys(readers), {suspect.key: suspect for suspect in found}
+    known, by_key = map_all_keys(readers), {suspect.key: suspect for suspect in found}
     mistakes, repeated = [], []
     for suspect in [by_key[key] for key in unread if key in by_key]:  # in the order of the file
         value = unread[suspect.key]
-        if key := equal_to(suspect, value, document, known):
+        if key := find_repeated_key(suspect, value, document, known):
             repeated.append(key)
-        elif is_number(value) or (suspect.misspelt and value is not None and not isinstance(value, Mapping)):
+        elif is_number(value) or (suspect.is_misspelt and value is not None and not isinstance(value, Mapping)):
             mistakes.append(suspect)
     return mistakes, repeated
 
 
 @lru_cache(maxsize=500)
-def suspects(readers: Readers, used: frozenset[str], unread: frozenset[str]) -> tuple[Suspect, ...]:
+def find_suspects(readers: Readers, used: frozenset[str], unread: frozenset[str]) -> tuple[Suspect, ...]:
     """The unread keys whose names are suspect, in alphabetical order."""
-    known = {*known_keys(readers), *used}
+    known = {*map_all_keys(readers), *used}
     unused = unused_keys(readers)
-    by_variant = {variant: path for path in sorted(known) for variant in variants(path)}
+    by_variant = {variant: path for path in sorted(known) for variant in spell_variants(path)}
     found = []
     for path in sorted(unread - unused):
         name = path.rpartition(".")[2]
-        misspelt = next((by_variant[variant] for variant in variants(path[:LONGEST_KEY]) if variant in by_variant), None)
-        if misspelt or like_a_size(name[:LONGEST_KEY]):
-            meant = (misspelt,) if misspelt else alike(path, known)
-            found.append(Suspect(path, like_a_size(name[:LONGEST_KEY]), misspelt is not None, meant))
+        misspelt = next((by_variant[variant] for variant in spell_variants(path[:MAX_KEY_LENGTH]) if variant in by_variant), None)
+        if misspelt or is_size_like(name[:MAX_KEY_LENGTH]):
+            meant = (misspelt,) if misspelt else find_similar_keys(path, known)
+            found.append(Suspect(path, is_size_like(name[:MAX_KEY_LENGTH]), misspelt is not None, meant))
     return tuple(found)
 
 
-def variants(path: str) -> Iterator[str]:
+def spell_variants(path: str) -> Iterator[str]:
     """The spellings by which a key is recognised: without case and underscores, and if it is long enough also without any one letter."""
     section, _, name = path.rpartition(".")
-    name = in_snake_case(name).replace("_", "")
-    for variant in one_letter_less(name) if len(name) > 7 else (name,):
+    name = to_snake_case(name).replace("_", "")
+    for variant in delete_one_letter(name) if len(name) > 7 else (name,):
         yield f"{section}.{variant}"
 
 
-def alike(path: str, known: Iterable[str]) -> tuple[str, ...]:
+def find_similar_keys(path: str, known: Iterable[str]) -> tuple[str, ...]:
     """Known keys that share most of their words with a key, best first; those of the same name in another section before all others."""
-    name, words = path.rpartition(".")[2], words_of(path.rpartition(".")[2])
+    name, words = path.rpartition(".")[2], split_words(path.rpartition(".")[2])
     scores = {}
     for other in known:
         tail = other.rpartition(".")[2]
-        others = words_of(tail)
+        others = split_words(tail)
         score = len(words & others) / len(words | others) if words | others else 0
-        if score >= ALIKE and (tail == name or path.rpartition(".")[0] == other.rpartition(".")[0]):
+        if score >= MIN_SIMILARITY and (tail == name or path.rpartition(".")[0] == other.rpartition(".")[0]):
             scores[other] = score
     return tuple(sorted(scores, key=lambda other: (-scores[other], other)))[:MOST_LISTED]
 
 
-def equal_to(suspect: Suspect, value: Any, document: Mapping[str, Any], known: Mapping[str, Key]) -> str | None:
+def find_repeated_key(suspect: Suspect, value: Any, document: Mapping[str, Any], known: Mapping[str, Key]) -> str | None:
     """The key that a suspect may stand for and that has the same value anyway, given or by default: older files repeat sizes under
     other names."""
-    for key in suspect.meant:
-        own = value_at(document, key)
+    for key in suspect.candidates:
+        own = get_path(document, key)
         if own is ABSENT and key in known:
             own = known[key].absent
         if type(own) is type(value) and own == value:
@@ -198,11 +198,11 @@ def is_number(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return 0 < len(value) <= MOST_CACHED and all(type(item) is int for item in value) and max(value) > 1
     if isinstance(value, str):
-        return value.strip().isdecimal() and len(value) <= LONGEST_KEY and int(value) > 1
+        return value.strip().isdecimal() and len(value) <= MAX_KEY_LENGTH and int(value) > 1
     return (type(value) is int or (type(value) is float and value.is_integer())) and value > 1
 
 
-def value_at(document: Mapping[str, Any], path: str) -> Any:
+def get_path(document: Mapping[str, Any], path: str) -> Any:
     """The value under a path; ABSENT if there is none."""
     value: Any = document
     for name in path.split("."):
@@ -210,47 +210,47 @@ def value_at(document: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def key_warnings(found: Sequence[Suspect], document: Mapping[str, Any], reference: str) -> Iterator[str]:
+def warn_ignored_keys(found: Sequence[Suspect], document: Mapping[str, Any], reference: str) -> Iterator[str]:
     """One warning for each key that may stand for another, one for all others together."""
-    absent = {s.key: [key for key in s.meant if value_at(document, key) is ABSENT] for s in found}
+    absent = {s.key: [key for key in s.candidates if get_path(document, key) is ABSENT] for s in found}
     meant = [s for s in found if absent[s.key]]
     for suspect in meant[:MOST_LISTED]:
-        looks = f"looks like a size, but {reference} does not use it" if suspect.size else f"{reference} does not use it"
-        yield f"ignored {make_printable(suspect.key, LONGEST_KEY)} ({looks}); did you mean {make_printable(absent[suspect.key][0], LONGEST_KEY)}?"
-    sizes = [s.key for s in found if s not in meant[:MOST_LISTED] and s.size]
-    others = [s.key for s in found if s not in meant[:MOST_LISTED] and not s.size]
+        looks = f"looks like a size, but {reference} does not use it" if suspect.is_size else f"{reference} does not use it"
+        yield f"ignored {make_printable(suspect.key, MAX_KEY_LENGTH)} ({looks}); did you mean {make_printable(absent[suspect.key][0], MAX_KEY_LENGTH)}?"
+    sizes = [s.key for s in found if s not in meant[:MOST_LISTED] and s.is_size]
+    others = [s.key for s in found if s not in meant[:MOST_LISTED] and not s.is_size]
     if sizes:
         looks, them = ("looks like a size", "it") if len(sizes) == 1 else ("look like sizes", "them")
-        yield f"ignored {listed(sizes)} ({looks}, but {reference} does not use {them})"
+        yield f"ignored {format_names(sizes)} ({looks}, but {reference} does not use {them})"
     if others:
-        yield f"ignored {listed(others)} ({reference} does not use {'it' if len(others) == 1 else 'them'})"
+        yield f"ignored {format_names(others)} ({reference} does not use {'it' if len(others) == 1 else 'them'})"
 
 
 # ---- blocks
 
 
-def sizes_in(block: Mapping[str, Any], readers: Readers) -> list[str]:
+def find_sizes(block: Mapping[str, Any], readers: Readers) -> list[str]:
     """The keys of an unread block that an architecture reads elsewhere, with sizes as values."""
-    names = known_names(readers)
-    return [key for key, value in block.items() if key in names and type(value) is int and value > 1 and like_a_size(key[:LONGEST_KEY])]
+    names = list_key_names(readers)
+    return [key for key, value in block.items() if key in names and type(value) is int and value > 1 and is_size_like(key[:MAX_KEY_LENGTH])]
 
 
-def ignored_blocks(unread: Mapping[str, Any], readers: Readers) -> list[tuple[str, list[str]]]:
+def find_ignored_blocks(unread: Mapping[str, Any], readers: Readers) -> list[tuple[str, list[str]]]:
     """Unread blocks with sizes that would count elsewhere: (block, its keys that are such sizes)."""
-    blocks = [key for key, value in unread.items() if type(value) not in PLAIN and isinstance(value, Mapping)]
+    blocks = [key for key, value in unread.items() if type(value) not in SCALAR_TYPES and isinstance(value, Mapping)]
     if not blocks:
         return []
     unused = unused_keys(readers)
-    return [(key, sizes) for key in blocks if key not in unused and (sizes := sizes_in(unread[key], readers))]
+    return [(key, sizes) for key in blocks if key not in unused and (sizes := find_sizes(unread[key], readers))]
 
 
-def block_warnings(blocks: Sequence[tuple[str, list[str]]], readers: Readers, reference: str) -> Iterator[str]:
+def warn_ignored_blocks(blocks: Sequence[tuple[str, list[str]]], readers: Readers, reference: str) -> Iterator[str]:
     """A warning for each unread block with sizes."""
     for block, sizes in blocks[:MOST_LISTED]:
-        read = next(path for path in known_keys(readers) if path.rpartition(".")[2] == sizes[0])
+        read = next(path for path in map_all_keys(readers) if path.rpartition(".")[2] == sizes[0])
         place = f"in {read.rpartition('.')[0]}" if "." in read else "at the top level"
         them = "it" if len(sizes) == 1 else "them"
-        yield f"ignored {make_printable(block, LONGEST_KEY)} (a block with {listed(sizes)}, but {reference} reads {them} {place})"
+        yield f"ignored {make_printable(block, MAX_KEY_LENGTH)} (a block with {format_names(sizes)}, but {reference} reads {them} {place})"
     if len(blocks) > MOST_LISTED:
         yield f"ignored {len(blocks) - MOST_LISTED:,} more blocks with sizes"
 
@@ -258,17 +258,17 @@ def block_warnings(blocks: Sequence[tuple[str, list[str]]], readers: Readers, re
 # ---- sizes that are not there
 
 
-def missing_sizes(architecture: type[Sizes], fields: Sequence[str], reference: str) -> tuple[str, ...]:
+def warn_missing_sizes(architecture: type[Sizes], fields: Sequence[str], reference: str) -> tuple[str, ...]:
     """A warning about sizes that a config does not give, so that the reference takes its defaults."""
     keys = [get_key(architecture, field).spellings(field)[0] for field in fields]
     if not keys:
         return ()
     are, defaults = ("is", "default") if len(keys) == 1 else ("are", "defaults")
     value = f": {get_key(architecture, fields[0]).absent:,}" if len(keys) == 1 else ""
-    return (f"{listed(keys)} {are} missing; used the {defaults} of {reference}{value}",)
+    return (f"{format_names(keys)} {are} missing; used the {defaults} of {reference}{value}",)
 
 
-def missing_sections(document: Mapping[str, Any], readers: Readers, reference: str) -> tuple[str, ...]:
+def warn_missing_sections(document: Mapping[str, Any], readers: Readers, reference: str) -> tuple[str, ...]:
     """A warning if the section of the language model is not there. Single sizes of a section may be left out: the reference saves only
     those that differ from its defaults."""
     sections = [section for section in dict.fromkeys(section for section, _ in readers.pairs) if section in LANGUAGE_SECTIONS]
@@ -276,7 +276,7 @@ def missing_sections(document: Mapping[str, Any], readers: Readers, reference: s
     return tuple(f"{section} is missing; used the defaults of {reference}" for section in missing)
 
 
-def listed(names: Sequence[str]) -> str:
+def format_names(names: Sequence[str]) -> str:
     """Names from a file in one line, a long list cut: "a, b and 3 more"."""
-    shown = ", ".join(make_printable(name, LONGEST_KEY) for name in names[:MOST_LISTED])
+    shown = ", ".join(make_printable(name, MAX_KEY_LENGTH) for name in names[:MOST_LISTED])
     return f"{shown} and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else shown
