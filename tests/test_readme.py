@@ -83,8 +83,8 @@ def test_the_readme_is_short_and_has_examples_of_each_kind() -> None:
 
 
 def test_the_readme_says_how_many_models_and_model_types_there_are() -> None:
-    models = sum(not zoo.entry(id).estimate for id in zoo.ids())
-    assert f"{models} models of {len(zoo.families())} families" in TEXTS[README]
+    models = sum(not zoo.load_entry(id).estimate for id in zoo.list_ids())
+    assert f"{models} models of {len(zoo.list_families())} families" in TEXTS[README]
     assert f"{len({name.partition('.')[0] for name in ARCHITECTURES})} model types" in TEXTS[README]
 
 
