@@ -295,8 +295,8 @@ def test_what_is_grey_sums_to_the_parameters(name: str) -> None:
         spare = [weight for weight in steps[step].weights if weight.tied_to or weight.role != "parameter"]
         if not spare:
             copies = 1
-            for under in steps[step].under:
-                copies *= under.copies
+            for scope in steps[step].scopes:
+                copies *= scope.copies
             total += numbers * copies
     assert total == count.total
 
@@ -305,7 +305,7 @@ def test_what_is_grey_sums_to_the_parameters(name: str) -> None:
 def test_a_block_is_a_small_file(name: str) -> None:
     """A block is smaller than the whole model with its repeats folded; where that is large, blocks are looked at."""
     if len(drawing_of(name).svg().encode()) >= LARGEST:
-        layers = {first for step in trace_of(model(name), drawing_of(name)).steps for under in step.layers for first, _ in under.runs}
+        layers = {first for step in trace_of(model(name), drawing_of(name)).steps for scope in step.layers for first, _ in scope.runs}
         assert max(len(drawing_of(name, layer).svg().encode()) for layer in layers) < LARGEST
 
 
@@ -582,7 +582,7 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
         (["gpt2-small", "-o", "x.svg", "--layer", "first"], "Invalid value for '--layer': 'first' is not a valid integer."),
         (["gpt2-small", "-o", "x.svg", "--tokens", "0"], "tokens = 0 (expected a whole number from 1 to 1,000,000,000)"),
         (["gpt2-small", "-o", "x.svg", "--tokens", "-5"], "tokens = -5 (expected a whole number from 1 to 1,000,000,000)"),
-        (["gpt2-small", "-o", "x.svg", "--tokens", "1025"], "gpt2-small: 1,025 tokens, but the position embedding has 1,024 positions (expected at most 1,024)"),
+        (["gpt2-small", "-o", "x.svg", "--tokens", "1025"], "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)"),
         (["gpt2-smal", "-o", "x.svg"], "unknown model 'gpt2-smal' (expected what `paramcount list` names, or a path such as ./model.yaml); did you mean gpt2-small or gpt-3-small or gpt2-xl?"),
         (["gpt2-small", "gpt2-xl", "-o", "x.svg"], "Got unexpected extra argument (gpt2-xl)"),
         (["gpt2-small", "-o", "x.svg", "--set", "n_layers=0"], "gpt2-small: n_layers = 0 (expected a whole number from 1)"),

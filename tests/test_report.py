@@ -262,7 +262,7 @@ def test_the_formulas_sum_to_the_total_and_the_visits_to_what_is_active(one: Nod
 def test_the_trace_marks_the_widths_that_meet_and_names_the_weights(one: Node) -> None:
     rows = table_of(one, "The forward pass in shapes")
     assert ["LM head", "[7168] · [7168, 129280] = [129280]", "lm_head.weight"] in rows
-    assert ["58 × moe model.layers.{layer}   3–60"] in rows
+    assert ["58 × MoE layer model.layers.{layer}   3–60"] in rows
     (head,) = [row for row in one.all("tr") if row.text.strip().startswith("LM head")]
     assert [mark.text for mark in head.all("b")] == ["7168", "7168"]
     assert "‹" not in one.text

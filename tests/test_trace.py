@@ -14,7 +14,7 @@ import pytest
 
 from paramcount import zoo
 from paramcount.api import trace
-from paramcount.tracing.render import table, with_every_layer
+from paramcount.tracing.render import build_table, with_every_layer
 from paramcount.zoo import count_model
 from tests.golden import assert_golden
 from tests.gpt2_files import FROZEN, SIZES, TEXT, WORDS, frozen_weights, write_weights, write_words
@@ -52,7 +52,7 @@ def test_the_walk_through_gpt2_is_that_of_the_paper(run: Runner) -> None:
 
 @pytest.mark.parametrize("id", IDS)
 def test_widths_that_are_marked_alike_are_equal(id: str) -> None:
-    told = "\n".join(row[1] for row in table(trace(id)).rows)
+    told = "\n".join(row[1] for row in build_table(trace(id)).rows)
     marked = re.findall(r"‹(\w+)›\] · \[‹(\w+)›", told)
     assert len(marked) > 2
     assert [pair for pair in marked if pair[0] != pair[1]] == []
@@ -88,7 +88,7 @@ def test_layers_of_several_kinds_run_in_their_order_too() -> None:
 def test_too_many_layers_to_be_told_one_by_one_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"model_type": "llama", "num_hidden_layers": 2**31}), encoding="utf-8")
-    assert "at most 100,000; without --full equal layers are folded" in command_refusal(capsys, "trace", str(path), "--full")
+    assert "at most 100,000; omit --full to fold equal layers" in command_refusal(capsys, "trace", str(path), "--full")
 
 
 def test_csv_has_a_row_for_each_step_and_heading(run: Runner) -> None:
@@ -119,9 +119,9 @@ def test_a_cache_of_a_long_text_has_the_size_that_people_work_out_by_hand() -> N
 @pytest.mark.parametrize("id", IDS)
 def test_numbers_in_the_patterns_sum_up(id: str) -> None:
     found = trace(id, tokens=7)
-    shapes = [(step.out, prod(under.copies for under in step.layers)) for step in found.steps if step.op == "softmax" and step.reads]
-    if found.pattern is not None:
-        assert found.pattern == sum(n * prod(size for size in shape if isinstance(size, int)) for shape, n in shapes)
+    shapes = [(step.out, prod(scope.copies for scope in step.layers)) for step in found.steps if step.op == "softmax" and step.reads]
+    if found.attention_scores is not None:
+        assert found.attention_scores == sum(n * prod(size for size in shape if isinstance(size, int)) for shape, n in shapes)
 
 
 @pytest.mark.parametrize(
@@ -129,15 +129,15 @@ def test_numbers_in_the_patterns_sum_up(id: str) -> None:
     [
         (["--tokens", "0"], "tokens = 0 (expected a whole number from 1 to 1,000,000,000)"),
         (["--tokens", "-3"], "tokens = -3 (expected a whole number from 1 to 1,000,000,000)"),
-        (["--tokens", "1025"], "gpt2-small: 1,025 tokens, but the position embedding has 1,024 positions (expected at most 1,024)"),
-        (["--tokens", "5", "--pad", "1025"], "gpt2-small: 1,025 tokens, but the position embedding has 1,024 positions (expected at most 1,024)"),
-        (["--decode", "--past", "1024"], "gpt2-small: 1,025 tokens, but the position embedding has 1,024 positions (expected at most 1,024)"),
-        (["--tokens", "6", "--pad", "5"], "pad = 5 is less than tokens = 6 (expected from 6)"),
+        (["--tokens", "1025"], "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)"),
+        (["--tokens", "5", "--pad", "1025"], "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)"),
+        (["--decode", "--past", "1024"], "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)"),
+        (["--tokens", "6", "--pad", "5"], "pad = 5 is less than tokens = 6 (expected at least 6)"),
         (["--batch", "0"], "batch = 0 (expected a whole number from 1 to 1,000,000,000)"),
         (["--decode"], "--decode: stands alone (expected --decode --past N, or neither)"),
         (["--past", "4"], "--past: stands alone (expected --decode --past N, or neither)"),
         (["--decode", "--past", "-1"], "past = -1 (expected a whole number from 0 to 1,000,000,000)"),
-        (["--decode", "--past", "4", "--pad", "9"], "pad: beside past: what is decoded is not padded (expected one of them)"),
+        (["--decode", "--past", "4", "--pad", "9"], "pad: cannot be combined with past: decoding does not pad (expected pad or past)"),
         (["--weights", "a.safetensors"], "--weights: stands alone (expected --weights FILE --text TEXT)"),
         (["--text", "a"], "--text: stands alone (expected --weights FILE --text TEXT)"),
         (["--weights", "w", "--text", "a", "--pad", "9"], "--text: beside a shape option: the text says how many tokens there are (expected one of them)"),

@@ -89,7 +89,7 @@ def alike(shape: Shape) -> tuple[list[str], int]:
 
 def inside(step: Step) -> int:
     """How deep it stands in experts, streams, heads: bodies that take a part of what is given."""
-    return sum(under.axis != "layer" for under in step.under)
+    return sum(scope.axis != "layer" for scope in step.scopes)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -125,14 +125,14 @@ def test_several_texts_have_the_same_steps_with_an_axis_in_front(model: zoo.Mode
     shared: list[bool] = []  # whether the output of a step is the same for all texts
     for step, alone in zip(three.steps, one.steps):
         shared.append(step.out == alone.out)
-        in_expert = any(under.axis == "expert" for under in step.under)  # the tokens of all texts that chose it
+        in_expert = any(scope.axis == "expert" for scope in step.scopes)  # the tokens of all texts that chose it
         one_row = step.out[:1] == (1,)  # a learned query beside the patches
         if not shared[-1]:
             assert step.out == (3, *alone.out)
         elif not in_expert and not one_row and step.op not in SAME_FOR_ALL:
             assert [shared[i] for i in step.reads] == [True] * max(1, len(step.reads))
         assert (step.product and step.product.right) == (alone.product and alone.product.right)
-    assert (three.cache, three.pattern) == (one.cache, one.pattern)  # of one text
+    assert (three.cache, three.attention_scores) == (one.cache, one.attention_scores)  # of one text
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -166,7 +166,7 @@ def test_what_is_kept_of_a_text_is_what_the_next_token_finds(model: zoo.Model) -
     found, expected = Counter[Shape](), Counter[Shape]()
     for step in after.steps:
         if step.op == "cache" and step.inputs:
-            found[step.inputs[0]] += prod(under.copies for under in step.layers)
+            found[step.inputs[0]] += prod(scope.copies for scope in step.layers)
     for kept in text.cache:
         for shape in kept.shapes:
             if kept.what not in ("state", "last inputs") and isinstance(shape[0], int) and shape[0] < source:
@@ -186,7 +186,7 @@ def test_every_declared_weight_stands_in_one_step(model: zoo.Model) -> None:
 def test_what_the_steps_hold_sums_to_the_total(model: zoo.Model) -> None:
     total = 0
     for step in trace_model(model, TraceOptions(5)).steps:
-        copies = prod(under.copies for under in step.under)
+        copies = prod(scope.copies for scope in step.scopes)
         for held in step.weights:
             if held.role == "parameter" and held.tied_to is None:
                 total += copies * prod(n for n in held.shape if isinstance(n, int))
@@ -208,7 +208,7 @@ def test_what_is_multiplied_is_what_is_stored_of_one_expert(model: zoo.Model) ->
     for step in trace_model(model, TraceOptions(5)).steps:
         for held in step.weights:
             stacked = prod(map(int, held.stored)) != prod(map(int, held.shape))
-            experts = [under.copies for under in step.under if under.axis == "expert"]
+            experts = [scope.copies for scope in step.scopes if scope.axis == "expert"]
             assert prod(map(int, held.stored)) == prod(map(int, held.shape)) * (experts[0] if stacked else 1)
             assert len(held.stored) - len(held.shape) in ((0, 1) if stacked else (0,))
 
@@ -219,7 +219,7 @@ def test_the_operations_that_are_not_traced_are_these_and_no_more() -> None:
     documents += [{"model_type": name.partition(".")[0], "architectures": [facts.cls], **facts.vary.get("=", {})} for name, facts in MODEL_TYPES.items()]
     for model in map(load, documents):
         for step in trace_model(model, TraceOptions(5)).steps:
-            if step.note == "not traced":
+            if step.note == "not described":
                 found.setdefault(step.op, set()).add(str(model.architecture))
     assert found == NOT_TRACED
 

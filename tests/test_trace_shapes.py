@@ -96,12 +96,12 @@ def test_five_tokens_go_through_gpt2_as_the_paper_has_it() -> None:
         ("LM head", [(768,), (768, 50257)], (50257,), 1),
     ]
     assert [(step.text, [*step.inputs, *(held.shape for held in step.weights)], step.out, step.heads) for step in found.steps] == expected
-    assert {under.copies for step in found.steps for under in step.under} == {12}
+    assert {scope.copies for step in found.steps for scope in step.scopes} == {12}
     products = {step.text: step.product for step in found.steps if step.product}
     assert products["queries"] == products["keys"] == products["values"] == ((1024, 768), (768, 64), (1024, 64))
     assert (products["QKᵀ"], products["· V"]) == (((1024, 64), (64, 1024), (1024, 1024)), ((1024, 1024), (1024, 64), (1024, 64)))
     assert found.steps[-2].note == "position 5 of 1,024"
-    assert found.pattern == 12 * 12 * 1024**2
+    assert found.attention_scores == 12 * 12 * 1024**2
     assert found.cached_elements == 12 * 2 * 5 * 768  # of the five tokens, not of the zeros
 
 
@@ -111,7 +111,7 @@ def test_keys_and_values_are_made_of_the_latents_of_all_tokens() -> None:
     assert {step.out for step in by_op(found, "cache")} == {(100, 512), (100, 64)}
     assert {(step.inputs, step.out) for step in by_text(found, "keys and values")} == {(((100, 512),), (100, 128, 128 + 128))}
     assert {(step.inputs, step.out) for step in by_op(found, "QKᵀ")} == {(((1, 128, 192), (100, 128, 192)), (128, 1, 100))}
-    assert found.pattern == 61 * 128 * 100
+    assert found.attention_scores == 61 * 128 * 100
 
 
 def test_several_tokens_behind_a_window_see_their_own_windows() -> None:
@@ -126,7 +126,7 @@ def test_what_goes_on_behind_layers_comes_out_of_the_last_of_them() -> None:
     kinds = ["sliding_attention", "full_attention", "sliding_attention"]
     found = trace({"model_type": "gemma3_text", "num_hidden_layers": 3, "layer_types": kinds})
     (last,) = [step for step in found.steps if step.name == "model.norm"]
-    first = {kind: next(step for step in found.steps if step.under and step.under[0].kind == kind) for kind in kinds}
+    first = {kind: next(step for step in found.steps if step.scopes and step.scopes[0].kind == kind) for kind in kinds}
     assert found.steps[last.reads[0]].under[0].kind == "sliding_attention"
     assert found.steps[first["full_attention"].reads[0]].under[0].kind == "sliding_attention"
     assert not found.steps[first["sliding_attention"].reads[0]].under
@@ -135,9 +135,9 @@ def test_what_goes_on_behind_layers_comes_out_of_the_last_of_them() -> None:
 def test_a_kind_of_layer_reads_the_layer_before_its_first_one() -> None:
     """Of eight of Jamba's layers the fifth attends, every second has experts: 0 1 2 3 are of two kinds in turn, 4 is behind one of 1 and 3."""
     found = trace("jamba-v0.1")
-    first = {step.under[0].kind: i for i, step in reversed(list(enumerate(found.steps))) if step.under}
+    first = {step.scopes[0].kind: i for i, step in reversed(list(enumerate(found.steps))) if step.scopes}
     read = {kind: found.steps[found.steps[i].reads[0]] for kind, i in first.items()}
-    assert {kind: step.under[0].kind if step.under else step.text for kind, step in read.items()} == {
+    assert {kind: step.scopes[0].kind if step.scopes else step.text for kind, step in read.items()} == {
         "mamba dense": "token embedding",
         "mamba moe": "mamba dense",
         "attention dense": "mamba moe",
@@ -193,7 +193,7 @@ def test_scores_get_their_biases_between_queries_and_keys_and_the_mask() -> None
 
 
 def test_a_window_that_a_config_asks_for_and_no_field_knows_is_a_warning() -> None:
-    warning = "use_sliding_window = true is not described: every layer is traced with full attention"
+    warning = "use_sliding_window = true is not described; every layer is traced with full attention"
     assert trace({"model_type": "qwen2", "use_sliding_window": True}).warnings == (warning,)
     assert trace({"model_type": "qwen2"}).warnings == trace("mistral-7b-v0.1").warnings == ()
 
@@ -246,7 +246,7 @@ def test_a_changed_declaration_is_another_trace(monkeypatch: pytest.MonkeyPatch)
     everywhere(monkeypatch, flow.rope, lambda x: Data("turn", (x,), x.shape))
     after = trace("llama-3.1-8b").steps
     assert [step.op for step in before].count("rope") == [step.op for step in after].count("turn") == 2
-    assert {step.note for step in after if step.op == "turn"} == {"not traced"}
+    assert {step.note for step in after if step.op == "turn"} == {"not described"}
 
 
 # ---- what cannot be sent
@@ -270,10 +270,10 @@ def test_a_model_that_reads_a_text_at_once_cannot_decode() -> None:
     ("asked", "message"),
     [
         ({"tokens": 6, "pad": 5}, "pad = 5 is less than tokens = 6"),
-        ({"pad": 9, "past": 4}, "pad: beside past"),
-        ({"tokens": 1025}, "1,025 tokens, but the position embedding has 1,024 positions"),
-        ({"pad": 1025}, "1,025 tokens, but the position embedding has 1,024 positions"),
-        ({"past": 1024}, "1,025 tokens, but the position embedding has 1,024 positions"),
+        ({"pad": 9, "past": 4}, "pad: cannot be combined with past"),
+        ({"tokens": 1025}, "1,025 tokens exceed the 1,024 positions of the position embedding"),
+        ({"pad": 1025}, "1,025 tokens exceed the 1,024 positions of the position embedding"),
+        ({"past": 1024}, "1,025 tokens exceed the 1,024 positions of the position embedding"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(asked: dict[str, Any], message: str) -> None:

@@ -11,7 +11,7 @@ from paramcount.parts.attentions import attention, partial_rope
 from paramcount.parts.decoders import decoder, pre_norm
 from paramcount.parts.feed_forward import gated_mlp
 from paramcount.parts.linear_attention import to_heads
-from paramcount.parts.state_space import Recurring, convolve
+from paramcount.parts.state_space import RecurrentState, convolve
 from paramcount.sizes import ABSENT, Condition, Flag, Natural, Positive, Sizes, Words, d_model_per_head, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import padding_in_table
 from paramcount.sizes.layer_types import check_no_types
@@ -93,4 +93,4 @@ def rg_lru(c: Any, u: Data, prefix: str) -> Data:
         return activate(Data("linear by head", (heads,), heads.shape, (weight, bias)), "sigmoid")
 
     decay = Weight(prefix + "recurrent_param", "mixer.state", (c.d_inner,))
-    return Data("scan", (u, gate("input_gate"), gate("recurrent_gate")), u.shape, (decay,), detail=Recurring((c.d_inner,)))
+    return Data("scan", (u, gate("input_gate"), gate("recurrent_gate")), u.shape, (decay,), detail=RecurrentState((c.d_inner,)))

@@ -53,7 +53,7 @@ def command(
 
     Widths that must be equal in a product are marked alike: [5, ‹768›] · [‹768›, 64] = [5, 64]. Equal layers are folded.
     """
-    from paramcount.tracing.render import table, with_every_layer
+    from paramcount.tracing.render import build_table, with_every_layer
     from paramcount.tracing.run import trace_model
     from paramcount.tracing.walk import TraceOptions
 
@@ -63,7 +63,7 @@ def command(
     real = run_real(model, weights, text, tokenizer, top, [tokens, pad, batch, past, source]) if weights or text else None
     n_tokens = len(real.ids) if real else (5 if past is None else 1) if tokens is None else tokens
     found = trace_model(model, TraceOptions(n_tokens, pad, batch, past, source))
-    told = noted(table(with_every_layer(found) if full else found), model)
+    told = noted(build_table(with_every_layer(found) if full else found), model)
     emit(lambda chosen: with_words(told, real) if real else told, output, collect_messages([name], [model], found))
 
 

@@ -63,7 +63,7 @@ class Reader:
         for at, i in enumerate(self.indices):
             if i in done:
                 continue
-            if not self.inside and any(under.axis == "expert" for under in self.steps[i].under):
+            if not self.inside and any(scope.axis == "expert" for scope in self.steps[i].scopes):
                 done |= self.experts(at)
                 continue
             for j in () if self.steps[i].op in FROM_LENGTHS else self.steps[i].reads:
@@ -240,11 +240,11 @@ class Reader:
 
     def experts(self, at: int) -> set[int]:
         """All steps of one expert as one item; which these are."""
-        under = next(under for under in self.steps[self.indices[at]].under if under.axis == "expert")
-        indices = list(takewhile(lambda i: under in self.steps[i].under, self.indices[at:]))
+        scope = next(scope for scope in self.steps[self.indices[at]].scopes if scope.axis == "expert")
+        indices = list(takewhile(lambda i: scope in self.steps[i].scopes, self.indices[at:]))
         body = flow(self.steps, indices, states=self.states, inside=True)
         reads = tuple(dict.fromkeys(j for i in indices for j in self.steps[i].reads if j not in indices))
-        self.add(Item("experts", indices[-1], reads, body=body, experts=(under.active, under.copies)))
+        self.add(Item("experts", indices[-1], reads, body=body, experts=(scope.active, scope.copies)))
         return set(indices)
 
 

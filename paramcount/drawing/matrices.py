@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-from paramcount.tracing.trace import Held, Shape, Step
+from paramcount.tracing.trace import Shape, Step, WeightUse
 
 
 class Matrix(NamedTuple):
@@ -80,7 +80,7 @@ def of_state(shape: Shape, step: int) -> Matrix:
     return Matrix(shape[0], times(shape[1:]), "data", printed(shape), step, "recurrent state")
 
 
-def of_weight(held: Held, step: int, op: str, label: str = "") -> Matrix:
+def of_weight(held: WeightUse, step: int, op: str, label: str = "") -> Matrix:
     """A weight by itself: a vector stands upright, what has more axes than two is as wide as all but the first."""
     shape = held.shape
     tied = held.tied_to is not None
@@ -92,7 +92,7 @@ def of_weight(held: Held, step: int, op: str, label: str = "") -> Matrix:
     return Matrix(rows, times(shape[1:]), "weight", printed(held.shape), step, label, held.name, tied=tied)
 
 
-def below(held: Held, right: Matrix) -> Matrix:
+def below(held: WeightUse, right: Matrix) -> Matrix:
     """A bias under its matrix, as wide."""
     return stacked(right.copies, (1, right.cols), "weight", right.step, name=held.name)._replace(shape=right.times(f"[{right.cols}]"))
 

@@ -21,9 +21,9 @@ from paramcount.explaining.render_text import rows_of as visit_rows
 from paramcount.explaining.why import Why, explain_figures
 from paramcount.output.numbers import format_count
 from paramcount.output.tables import Table, choose_by_extension, format_cells
-from paramcount.tracing.render import ending, heading, told
+from paramcount.tracing.render import describe_scope, describe_step, list_footnotes
 from paramcount.tracing.run import trace_model
-from paramcount.tracing.trace import Step, Trace, Under
+from paramcount.tracing.trace import Scope, Step, Trace
 from paramcount.tracing.walk import TraceOptions
 from paramcount.views.compare import rows_of
 from paramcount.views.compare import table as comparison
@@ -95,7 +95,7 @@ def render_page(models: Sequence[Model]) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=lambda value: _finalized(value, Markup)
     )
-    environment.filters |= {"cells": format_cells, "inner": lambda text: _inner(text, Markup), "stretches": stretches, "ending": ending}
+    environment.filters |= {"cells": format_cells, "inner": lambda text: _inner(text, Markup), "stretches": stretches, "footnotes": list_footnotes}
     environment.filters |= {"labels": labels, "visit_heading": visit_heading, "visit_rows": visit_rows, "active_sum": active_sum}
     rows = rows_of(models) if len(models) > 1 else []
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
@@ -132,13 +132,13 @@ def chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Chapter
         drawing = draw_model(model)
         found = replace(found, drawing=safe(drawing.svg(id=f"{anchor}-drawing")), drawing_width=f"{drawing.width:.0f}")
     except ParamcountError as error:
-        found = replace(found, undrawn=f"not drawn: {error}")
+        found = replace(found, undrawn=f"No drawing: {error}")
     try:
         n_positions = getattr(model.sizes, "n_positions", None)
         tokens = min(TOKENS, n_positions) if type(n_positions) is int else TOKENS
         return replace(found, trace=trace_model(model, TraceOptions(tokens)))
     except ParamcountError as error:
-        return replace(found, untraced=f"not traced: {error}")
+        return replace(found, untraced=f"No trace: {error}")
 
 
 def publications(model: Model, count: Count) -> list[tuple[Check, str]]:
@@ -158,15 +158,15 @@ def reason(why: Why) -> str:
 
 def stretches(steps: Sequence[Step]) -> Iterator[Stretch]:
     """A trace cut where a stack of layers or an expert begins or ends."""
-    standing: tuple[Under, ...] = ()
-    for under, inside in groupby(steps, key=lambda step: step.under):
+    standing: tuple[Scope, ...] = ()
+    for under, inside in groupby(steps, key=lambda step: step.scopes):
         shared = sum(1 for _ in _shared(standing, under))
-        headings = tuple((depth, *heading(each)) for depth, each in enumerate(under) if depth >= shared)
-        yield Stretch(headings, len(under), tuple((step, told(step)) for step in inside))
+        headings = tuple((depth, *describe_scope(each)) for depth, each in enumerate(under) if depth >= shared)
+        yield Stretch(headings, len(under), tuple((step, describe_step(step)) for step in inside))
         standing = under
 
 
-def _shared(a: Sequence[Under], b: Sequence[Under]) -> Iterator[Under]:
+def _shared(a: Sequence[Scope], b: Sequence[Scope]) -> Iterator[Scope]:
     for one, other in zip(a, b):
         if one != other:
             return

@@ -11,7 +11,7 @@ from paramcount.drawing.items import Item, flow
 from paramcount.drawing.matrices import of_output
 from paramcount.errors import ParamcountError
 from paramcount.output.ranges import format_ranges, join_ranges
-from paramcount.tracing.trace import Shape, Step, Trace, Under
+from paramcount.tracing.trace import Scope, Shape, Step, Trace
 
 SPAN = 5  # so many runs of layers are written out
 PARTS = {"vision": "vision encoder", "audio": "audio encoder", "cross_attention": "cross-attention"}
@@ -22,7 +22,7 @@ class Section(NamedTuple):
     """Steps that stand under the same layers, or between stacks."""
 
     part: str
-    layers: tuple[Under, ...]  # one for each nested stack
+    layers: tuple[Scope, ...]  # one for each nested stack
     indices: tuple[int, ...]  # of the steps that are drawn
     covers: tuple[range, ...]  # all steps that it stands for
     times: int  # how many layers are like this
@@ -47,7 +47,7 @@ def sections(trace: Trace) -> list[Section]:
             found.append(Section(part, (), indices, covers, 1, (), ()))
             continue
         last = layers[-1]
-        times = prod(under.copies for under in layers)
+        times = prod(scope.copies for scope in layers)
         key = (part, layers[:-1], last.name.partition("{layer}")[0], tuple(signature(trace.steps, indices)))
         if key in alike:
             before = found[alike[key]]
@@ -71,7 +71,7 @@ def signature(steps: Sequence[Step], indices: Sequence[int]) -> Iterator[Hashabl
         step = steps[i]
         reads = tuple(i - j if j >= first else steps[j].out for j in step.reads)
         note = "" if step.weights and step.weights[0].tied_to else step.note
-        under = tuple((u.axis, u.copies, u.active) for u in step.under if u.axis != "layer")
+        under = tuple((u.axis, u.copies, u.active) for u in step.scopes if u.axis != "layer")
         yield step.op, step.text, step.inputs, step.out, step.heads, note, reads, under, tuple((held.shape, held.component) for held in step.weights)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from paramcount.flow import Data, Size, Weight, activate, fused, join, linear, norm, split
 from paramcount.parts.attentions import wide_norm
-from paramcount.parts.state_space import Recurring, convolve
+from paramcount.parts.state_space import RecurrentState, convolve
 
 
 def lightning_attention(c: Any, x: Data, prefix: str, *held: Weight) -> Data:
@@ -17,7 +17,7 @@ def lightning_attention(c: Any, x: Data, prefix: str, *held: Weight) -> Data:
     """
     heads = (c.n_heads, c.d_head)
     q, k, v = (activate(each, "silu") for each in fused(x, prefix + "qkv_proj", {"mixer.q": heads, "mixer.k": heads, "mixer.v": heads}))
-    y = wide_norm(Data("scan", (q, k, v), v.shape, held, detail=Recurring((c.n_heads, c.d_head, c.d_head))), prefix + "norm")
+    y = wide_norm(Data("scan", (q, k, v), v.shape, held, detail=RecurrentState((c.n_heads, c.d_head, c.d_head))), prefix + "norm")
     gated = activate(linear(x, prefix + "output_gate", "mixer.gate", heads), "sigmoid") * y
     return linear(gated, prefix + "out_proj", "mixer.out", x.shape[-1])
 
@@ -32,7 +32,7 @@ def delta_rule(q: Data, k: Data, v: Data, step: Data, beta: Data, *held: Weight)
 
     Source: arXiv:2412.06464, section 3.
     """
-    return Data("delta rule", (q, k, v, step, beta), v.shape, held, detail=Recurring((v.shape[1], k.shape[2], v.shape[2])))
+    return Data("delta rule", (q, k, v, step, beta), v.shape, held, detail=RecurrentState((v.shape[1], k.shape[2], v.shape[2])))
 
 
 def decay(prefix: str, n_heads: Size) -> tuple[Weight, Weight]:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from paramcount.flow import Data, Size, Weight, activate, fused, linear, norm, split
 
 
-class Recurring(NamedTuple):
-    """What an operation keeps for later tokens, however many have passed."""
+class RecurrentState(NamedTuple):
+    """The recurrent state of an operation, whose size does not depend on the number of tokens."""
 
-    state: tuple[Size, ...]  # its shape
-    beside: tuple[tuple[Size, ...], ...] = ()  # the shapes of what smaller it keeps with that
+    state: tuple[Size, ...]  # shape
+    extra: tuple[tuple[Size, ...], ...] = ()  # shapes of further states, such as normalisers
 
 
 def convolve(x: Data, name: str, d_conv: Size, *, bias: bool = True, component: str = "mixer.convolution") -> Data:
@@ -21,7 +21,7 @@ def convolve(x: Data, name: str, d_conv: Size, *, bias: bool = True, component: 
     weights: tuple[Weight, ...] = (Weight(name + ".weight", component, (channels, 1, d_conv)),)
     if bias:
         weights += (Weight(name + ".bias", component, (channels,)),)
-    return Data("convolve", (x,), x.shape, weights, detail=Recurring((channels, d_conv - 1)))
+    return Data("convolve", (x,), x.shape, weights, detail=RecurrentState((channels, d_conv - 1)))
 
 
 def mamba(c: Any, x: Data, prefix: str, *, inner_norm: Callable[[Data, str], Data] | None = None) -> Data:
@@ -37,7 +37,7 @@ def mamba(c: Any, x: Data, prefix: str, *, inner_norm: Callable[[Data, str], Dat
         dt, b, out = inner_norm(dt, prefix + "dt"), inner_norm(b, prefix + "b"), inner_norm(out, prefix + "c")
     dt = linear(dt, prefix + "dt_proj", "mixer.step", c.d_inner, bias=True)
     state = (Weight(prefix + "A_log", "mixer.state", (c.d_inner, c.d_state)), Weight(prefix + "D", "mixer.state", (c.d_inner,)))
-    y = Data("scan", (u, dt, b, out), u.shape, state, detail=Recurring((c.d_inner, c.d_state)))
+    y = Data("scan", (u, dt, b, out), u.shape, state, detail=RecurrentState((c.d_inner, c.d_state)))
     return linear(y * activate(z, "silu"), prefix + "out_proj", "mixer.out", x.shape[-1], bias=c.mixer_bias)
 
 
@@ -52,7 +52,7 @@ def mamba2(c: Any, x: Data, prefix: str, *, out_bias: bool | None = None, gated_
     z, u, dt = fused(x, prefix + "in_proj", parts, bias=c.mixer_bias)
     u, b, out = split(activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu"), d_inner, d_group, d_group)
     state = tuple(Weight(prefix + name, "mixer.state", (c.n_mamba_heads,)) for name in ("dt_bias", "A_log", "D"))
-    y = Data("scan", (u, dt, b, out), u.shape, state, detail=Recurring((c.n_mamba_heads, c.d_mamba_head, c.d_state)))
+    y = Data("scan", (u, dt, b, out), u.shape, state, detail=RecurrentState((c.n_mamba_heads, c.d_mamba_head, c.d_state)))
     y = (gated_norm or norm_of_product)(y, z, prefix + "norm")
     return linear(y, prefix + "out_proj", "mixer.out", x.shape[-1], bias=c.mixer_bias if out_bias is None else out_bias)
 

@@ -1,116 +1,190 @@
-"""What operations and weights are called, and which operations are not described yet."""
+"""Names and explanations of operations, weights and layers, as tables and drawings show them."""
 
 from __future__ import annotations
 
 from paramcount.flow import Data
-from paramcount.parts.state_space import Recurring
+from paramcount.parts.state_space import RecurrentState
 
-# What a weight is called: {component: name}. Components without an entry are called by their own name.
+# {component: name of its weights}. Other components are called by their own name.
 COMPONENTS = {
-    "embedding": "token embedding", "position": "position embedding", "other_embedding": "other embedding", "lm_head": "LM head",
-    "output_projection": "output projection", "qkv.q": "queries", "qkv.k": "keys", "qkv.v": "values", "qkv.gate": "gate",
-    "qkv.q_down": "compressed query latent", "qkv.q_up": "queries", "qkv.kv_down": "compressed KV latent", "qkv.kv_up": "keys and values",
-    "mlp.gate": "gate", "mlp.up": "up", "mlp.down": "down",
-    "experts.gate": "gate", "experts.up": "up", "experts.down": "down", "shared_experts.gate": "shared gate",
-    "shared_experts.up": "shared up", "shared_experts.down": "shared down",
-    "mixer.q": "queries", "mixer.k": "keys", "mixer.v": "values", "mixer.x": "input", "mixer.gate": "gate", "mixer.step": "step",
-    "mixer.b": "B", "mixer.c": "C", "mixer.xbc": "input, B and C", "mixer.beta": "beta", "mixer.out": "output projection", "mixer.convolution": "convolution",
+    "embedding": "token embedding", "position": "position embedding", "other_embedding": "other embedding",
+    "lm_head": "LM head", "output_projection": "output projection",
+    "qkv.q": "queries", "qkv.k": "keys", "qkv.v": "values", "qkv.gate": "gate", "qkv.q_down": "compressed query latent",
+    "qkv.q_up": "queries", "qkv.kv": "shared KV", "qkv.kv_down": "compressed KV latent",
+    "qkv.kv_up": "keys and values", "qkv.relative": "relative position queries",
+    "mlp.gate": "gate", "mlp.up": "up", "mlp.down": "down", "experts.gate": "gate", "experts.up": "up",
+    "experts.down": "down", "shared_experts.gate": "shared gate", "shared_experts.up": "shared up",
+    "shared_experts.down": "shared down",
+    "mixer.q": "queries", "mixer.k": "keys", "mixer.v": "values", "mixer.x": "input", "mixer.gate": "gate",
+    "mixer.step": "time step", "mixer.b": "B", "mixer.c": "C", "mixer.xbc": "input, B and C", "mixer.beta": "beta",
+    "mixer.out": "output projection", "mixer.convolution": "convolution",
 }  # fmt: skip
-# Embeddings that are no lookup of tokens: {part: name}
-EMBEDDINGS = {"vision": "patch embedding", "audio": "audio embedding"}
-# Operations that are called otherwise than in code
-TEXTS = {"tokens": "token ids", "last row": "last position", "add positions": "fixed positions", "correct": "routing bias"}
+EMBEDDINGS = {"vision": "patch embedding", "audio": "audio embedding"}  # {part: name of an embedding without a lookup}
 
-# What each operation does with its input: an operation that is not here prints "not traced".
+NOT_DESCRIBED = "not described"
+
+# {operation: (name, what it does)}. An operation that is missing here is shown as "not described".
 OPERATIONS = {
-    "lookup": "row lookup",
-    "linear": "",
-    "linear by head": "one matrix per head",
-    "grouped linear": "one matrix per group",
-    "norm": "",
-    "l2 norm": "each head scaled to length 1",
-    "add": "",
-    "subtract": "",
-    "difference": "first half minus second half",
-    "multiply": "element-wise",
-    "scale": "scaled per token",
-    "split": "",
-    "join": "concatenated",
-    "rope": "rotated by position",
-    "silu": "", "gelu": "", "relu": "", "relu²": "", "relu2": "", "sigmoid": "", "tanh": "", "softplus": "", "exp": "", "softmax": "", "xielu": "",
-    "swiglu-oai": "",
-    "convolve": "over neighbouring positions",
-    "scan": "recurrent state, updated per token",
-    "delta rule": "recurrent state, updated per token by the delta rule",
-    "to heads": "reshape to heads",
-    "to every head": "the same for every head",
-    "to groups": "reshape to groups",
-    "reshape": "", "flatten": "",
-    "correct": "changes which experts are chosen, not their weights",
-    "add bias": "",
-    "bias": "",
-    "alibi": "attention scores fall with the distance",
-    "relative bias": "one bias per distance, added to the attention scores",
-    "gate": "times a learned value",
-    "insert": "in place of the placeholder tokens",
-    "clip": "",
-    "append": "",
-    "token before": "",
-    "add positions": "one fixed vector per position, added",
-    "sines of places": "not learned",
-    "times √d_model": "", "times ½": "", "times 1/√2": "", "times 1/√d_model": "", "times √d_per_layer": "", "times scale_emb": "",
-    "times scale_depth / √n_layers": "", "times dim_model_base / d_model": "", "times embedding_scale": "", "times a number for each position": "",
-    "times a number": "", "depth scale": "times a constant", "routed scale": "times a constant", "half": "times ½", "shift": "plus a learned vector",
-    "weigh": "times a learned vector", "soft cap": "bounded smoothly", "activation": "", "gelu of the largest": "all others become 0",
-    "first token": "", "of the token before": "",
-    "pooled": "", "last position": "", "one position": "", "mean of all": "", "state at the start": "", "weighted sum of layers": "learned weights",
-    "choose": "attends to the chosen tokens only",
-    "choose tokens": "the largest scores",
-    "keep": "attends to the kept tokens only",
-    "spread": "",
-    "pool": "neighbours are merged into one",
-    "merge": "neighbours are merged into one",
-    "pixel shuffle": "neighbours are merged into one",
-    "class token": "prepended",
-    "positions": "one learned vector per position, added", "distances": "of each pair of tokens", "relative positions": "of each pair of positions",
-    "distances and segments": "of each pair of tokens",
-    "query": "learned", "start": "learned", "bytes": "", "patches": "", "views": "", "ends of rows": "learned", "between images": "learned",
-    "beside": "concatenated", "one of": "one of its inputs",
-    "streams": "concatenated", "heads": "concatenated", "to every stream": "", "of this layer": "", "active stream": "",
-    "as long as the first": "every stream scaled to the length of the first", "mixing weights": "the weights by which streams are mixed",
-    "collapse": "weighted sum of the streams", "mix streams": "each a weighted sum of all", "correct streams": "to each its share of the update",
-    "add to all streams but the first": "", "mean of the streams": "", "mix": "learned interpolation with the previous token",
-    "mix profiles": "one value per distance", "beside a sink": "plus one score for the attention sink",
-    "attend to blocks": "a learned query attends to earlier blocks and to itself", "the input": "passed on by the previous layer",
-    "the input of q": "passed on by the previous layer", "the input of k": "passed on by the previous layer",
-    "the input of v": "passed on by the previous layer",
-    "a part for each expert": "the part that each expert's queries selected", "pairs of heads, twice": "each head of the first half with one of the second",
-    "scale heads": "scaled per head", "remember": "cached for later tokens",
-    "mean with its key": "half the query, half its key", "mean of its queries": "of those that share the key",
-    "largest of each patch": "element-wise", "compress": "a block of tokens becomes one vector",
-    "positions in the block": "one learned vector per position, added",
-    "choose blocks": "those with the largest scores", "mask token": "replaces hidden patches", "sines of the distance": "not learned",
-    "hidden state of an inner layer": "after the layer that is read", "states of a layer": "after the layer that is read",
-    "add view": "at the positions of the image", "hide what is predicted": "replaced by a learned vector",
-    "tuple": "",
-    "cache": "earlier tokens from the cache, then the new ones",
-    "pad": "padded with rows of zeros",
-    "last row": "predicts the next token",
-    "sum of experts": "weighted by the router",
-    "QKᵀ": "", "mask": "", "· V": "",
+    # inputs
+    "tokens": ("token ids", ""),
+    "bytes": ("bytes", ""),
+    "patches": ("patches", ""),
+    "views": ("image crops", ""),
+    "query": ("query", "learned"),
+    "start": ("initial state", "learned"),
+    "ends of rows": ("row separators", "learned"),
+    "between images": ("image separator", "learned"),
+    "the input": ("layer input", "from the previous layer"),
+    "the input of q": ("query convolution input", "from the previous layer"),
+    "the input of k": ("key convolution input", "from the previous layer"),
+    "the input of v": ("value convolution input", "from the previous layer"),
+    # embeddings and positions
+    "lookup": ("lookup", "row lookup"),
+    "positions": ("position embedding", "one learned vector per position, added"),
+    "positions in the block": ("position embedding", "one learned vector per position in the block, added"),
+    "add positions": ("fixed positions", "one fixed vector per position, added"),
+    "sines of places": ("sinusoidal positions", "fixed"),
+    "sines of the distance": ("sinusoidal distances", "fixed"),
+    "rope": ("rope", "rotary position embedding"),
+    "distances": ("relative positions", "of each pair of tokens"),
+    "relative positions": ("relative positions", "of each pair of positions"),
+    "distances and segments": ("relative positions and segments", "of each pair of tokens"),
+    "class token": ("class token", "prepended"),
+    "mask token": ("mask token", "replaces masked patches"),
+    "insert": ("insert", "replaces the placeholder tokens"),
+    "add view": ("add image features", "at the positions of the image"),
+    # matrices and vectors
+    "linear": ("linear", ""),
+    "linear by head": ("linear per head", "one matrix per head"),
+    "grouped linear": ("grouped linear", "one matrix per group"),
+    "norm": ("norm", ""),
+    "l2 norm": ("L2 norm", "scales each head to length 1"),
+    "bias": ("bias", ""),
+    "add bias": ("add bias", ""),
+    "shift": ("shift", "adds a learned vector"),
+    "gate": ("gate", "times a learned scalar"),
+    "weigh": ("scale", "times a learned vector"),
+    "convolve": ("convolution", "over neighbouring positions"),
+    "mix": ("token shift", "learned interpolation with the previous token"),
+    # element-wise
+    "add": ("add", ""),
+    "subtract": ("subtract", ""),
+    "multiply": ("multiply", "element-wise"),
+    "difference": ("difference", "first half minus second half"),
+    "scale": ("scale", "scaled per token"),
+    "scale heads": ("scale heads", "scaled per head"),
+    "depth scale": ("depth scale", "times a constant"),
+    "routed scale": ("routed scale", "times a constant"),
+    "half": ("half", "times ½"),
+    "clip": ("clip", ""),
+    "soft cap": ("soft cap", "smooth limit on the magnitude"),
+    "largest of each patch": ("max pooling", "element-wise maximum over each patch"),
+    "gelu of the largest": ("sparse gelu", "sets all but the largest values to 0"),
+    **{name: (name, "") for name in (
+        "activation", "silu", "gelu", "relu", "relu²", "relu2", "sigmoid", "tanh", "softplus", "exp", "xielu", "swiglu-oai",
+        "times √d_model", "times ½", "times 1/√2", "times 1/√d_model", "times √d_per_layer", "times scale_emb",
+        "times scale_depth / √n_layers", "times dim_model_base / d_model", "times embedding_scale",
+    )},
+    "times a number": ("scale", "times a constant"),
+    "times a number for each position": ("scale", "times a constant per position"),
+    # shapes
+    "split": ("split", ""),
+    "join": ("concat", "concatenated"),
+    "append": ("append", "concatenated"),
+    "beside": ("concat", "concatenated"),
+    "heads": ("concat heads", "concatenated"),
+    "to heads": ("reshape to heads", ""),
+    "to every head": ("expand to heads", "shared by all heads"),
+    "to groups": ("reshape to groups", ""),
+    "reshape": ("reshape", ""),
+    "flatten": ("flatten", ""),
+    "pad": ("pad", "with zeros"),
+    "spread": ("expand", ""),
+    "pool": ("pool", "merges neighbouring patches"),
+    "merge": ("merge", "merges neighbouring patches"),
+    "pixel shuffle": ("pixel shuffle", "merges neighbouring patches"),
+    "pairs of heads, twice": ("pair heads", "each head of the first half with one of the second"),
+    "one of": ("select", "one of its inputs"),
+    # attention
+    "QKᵀ": ("QKᵀ", "attention scores"),
+    "mask": ("mask", ""),
+    "softmax": ("softmax", ""),
+    "· V": ("· V", "weighted sum of values"),
+    "cache": ("KV cache", "cached tokens, then the new ones"),
+    "remember": ("cache", "for later tokens"),
+    "alibi": ("ALiBi", "bias on the attention scores, proportional to the distance"),
+    "relative bias": ("relative position bias", "added to the attention scores"),
+    "mix profiles": ("mix profiles", "one value per distance"),
+    "beside a sink": ("attention sink", "one more score per head"),
+    "choose": ("select tokens", "attends only to the selected tokens"),
+    "choose tokens": ("top-k tokens", "by index score"),
+    "keep": ("select tokens", "attends only to the selected tokens"),
+    "choose blocks": ("top-k blocks", "by index score"),
+    "compress": ("compress", "one vector per block of tokens"),
+    "attend to blocks": ("attend to blocks", "a learned query attends to earlier blocks and to itself"),
+    "mean with its key": ("average with key", "mean of the query and its key"),
+    "mean of its queries": ("average of queries", "mean of the queries that share the key"),
+    "hide what is predicted": ("mask predicted tokens", "replaced by a learned vector"),
+    # recurrence
+    "scan": ("scan", "recurrent state, updated per token"),
+    "delta rule": ("delta rule", "recurrent state, updated per token by the delta rule"),
+    "token before": ("previous token", ""),
+    "of the token before": ("previous token", ""),
+    "state at the start": ("initial state", ""),
+    # experts
+    "correct": ("routing bias", "affects which experts are selected, not their weights"),
+    "sum of experts": ("sum of experts", "weighted by the router"),
+    "a part for each expert": ("split by expert", "the input of each selected expert"),
+    # layers and streams
+    "last row": ("last position", "predicts the next token"),
+    "last position": ("last position", ""),
+    "first token": ("first token", ""),
+    "one position": ("one position", ""),
+    "pooled": ("pooled", ""),
+    "mean of all": ("mean", "over all positions"),
+    "weighted sum of layers": ("weighted sum of layers", "learned weights"),
+    "hidden state of an inner layer": ("hidden state", "of an intermediate layer"),
+    "states of a layer": ("hidden state", "of an intermediate layer"),
+    "of this layer": ("select layer", ""),
+    "streams": ("streams", "concatenated"),
+    "to every stream": ("expand to streams", ""),
+    "active stream": ("active stream", ""),
+    "as long as the first": ("rescale streams", "to the magnitude of the first"),
+    "mixing weights": ("mixing weights", "how the streams are mixed"),
+    "mix streams": ("mix streams", "each stream becomes a weighted sum of all"),
+    "collapse": ("collapse", "weighted sum of the streams"),
+    "correct streams": ("update streams", "each stream gets its share of the update"),
+    "add to all streams but the first": ("add to the other streams", ""),
+    "mean of the streams": ("mean of streams", ""),
+    "tuple": ("tuple", ""),
 }  # fmt: skip
+
+KINDS = {"moe": "MoE", "mlp": "MLP", "conv": "convolution", "mamba": "Mamba", "cross": "cross-attention", "self": "self-attention"}
+# Words of layer kinds that are flags or bookkeeping and mean nothing to a reader
+FLAGS = ("layer", "first", "again", "later", "last", "looking", "own", "", "True", "False", "None")
+
+
+def describe_kind(kind: str) -> str:
+    """What a kind of layer is called; "" if all layers are alike.
+
+    >>> describe_kind("full_attention moe"), describe_kind("layer")
+    ('full attention MoE', '')
+    """
+    words = kind.replace("_", " ").split(" ")
+    return " ".join(KINDS.get(word, word) for word in words if word not in FLAGS)
 
 
 def name_operation(data: Data, components: tuple[str, ...], part: str) -> str:
-    """What an operation is called, by what its weights hold and the part of the model it stands in."""
+    """The name of an operation: of its weights if it has some, otherwise of what it does."""
     op = data.op
     if op in ("linear", "split", "lookup", "convolve", "linear by head", "grouped linear") and components:
         names = list(dict.fromkeys(name_component(name, data, part) for name in components))
         return "q, k and v" if names == ["queries", "keys", "values"] else ", ".join(names)
-    return TEXTS.get(op, op)
+    return name_step(op)
 
 
 def name_component(component: str, data: Data, part: str) -> str:
+    """The name of the weights of a component in an operation."""
     if component == "embedding" and data.op != "lookup":
         return EMBEDDINGS.get(part, "embedding projection")
     if component == "position" and data.op == "lookup" and is_bias_of_pairs(data):
@@ -119,24 +193,30 @@ def name_component(component: str, data: Data, part: str) -> str:
 
 
 def is_bias_of_pairs(data: Data) -> bool:
-    """Whether a lookup gives a value per head for each pair of tokens: [tokens, tokens] in, [tokens, tokens, heads] out."""
+    """Whether a lookup gives one value per head for each pair of tokens: [n, n] becomes [n, n, heads]."""
     given = data.inputs[0].shape if data.inputs else ()
     return len(given) == 2 and len(data.shape) == 3
 
 
-def note_of(op: str) -> str:
-    return OPERATIONS.get(op, "not traced")
+def name_step(op: str) -> str:
+    """The name of an operation without weights."""
+    return OPERATIONS[op][0] if op in OPERATIONS else op
 
 
-def note_on(data: Data) -> str:
-    """What an operation does, where that depends on more than its name."""
+def describe_operation(op: str) -> str:
+    """What an operation does; "" if its name says it."""
+    return OPERATIONS[op][1] if op in OPERATIONS else NOT_DESCRIBED
+
+
+def describe_data(data: Data) -> str:
+    """What an operation does, if that depends on more than its name."""
     if not data.inputs:
         return ""
     shape = data.weights[0].shape if data.weights else ()
     if data.op == "scale" and (shape or data.inputs[1].shape[-1] != 1):
         return "times a learned vector" if shape else "scaled per head"
-    if data.op == "convolve" and isinstance(data.detail, Recurring):
+    if data.op == "convolve" and isinstance(data.detail, RecurrentState):
         return "per channel, over the last tokens" if shape[1] == 1 else "over the last tokens"
     if data.op == "lookup" and data.weights[0].component == "position" and len(data.shape) == 2:
         return "position lookup"
-    return note_of(data.op)
+    return describe_operation(data.op)

@@ -1,4 +1,4 @@
-"""A trace as text: one line for each operation, layers folded or one after the other, and as a table in every format."""
+"""Renders a trace as a table with one row per operation, equal layers folded or listed one by one."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from paramcount.errors import ParamcountError, make_printable
 from paramcount.output.numbers import format_bytes
 from paramcount.output.ranges import format_ranges
 from paramcount.output.tables import Column, Table
-from paramcount.tracing.trace import ROUTED, Kept, Product, Shape, Step, Trace, Under
+from paramcount.tracing.phrases import describe_kind
+from paramcount.tracing.trace import ROUTED, CacheEntry, Product, Scope, Shape, Step, Trace
 
-MOST_STEPS = 100_000  # where layers are written one by one
-BYTES = 2  # of an element in BF16
-RECURRENT = {"state": "recurrent state", "last inputs": "convolution state"}
+MAX_STEPS = 100_000  # with every layer listed
+MAX_RUNS = 6  # runs of layer indices in a heading
+BF16_BYTES = 2
+STATES = {"state": "recurrent state", "last inputs": "convolution state"}  # {CacheEntry.what: label}; all others are KV caches
+CSV_COLUMNS = ("part", "op", "name", "copies", "heads", "left", "right", "product", "out", "note")
 
 
-def written(shape: Shape, marked: int | None = None) -> str:
-    """A shape in brackets, one axis of it marked.
+def format_shape(shape: Shape, marked: int | None = None) -> str:
+    """A shape in brackets, with one axis marked.
 
-    >>> written((1024, 768)), written((1024, 768), -1)
+    >>> format_shape((1024, 768)), format_shape((1024, 768), -1)
     ('[1024, 768]', '[1024, ‹768›]')
     """
     axes = [make_printable(n, 40) for n in shape]
@@ -30,109 +33,116 @@ def written(shape: Shape, marked: int | None = None) -> str:
     return f"[{', '.join(axes)}]"
 
 
-def multiplied(product: Product) -> str:
-    """A product with the two widths that must be equal marked alike.
+def format_product(product: Product) -> str:
+    """A matrix product with its inner dimension marked.
 
-    >>> multiplied(Product((5, 768), (768, 64), (5, 64)))
+    >>> format_product(Product((5, 768), (768, 64), (5, 64)))
     '[5, ‹768›] · [‹768›, 64] = [5, 64]'
     """
-    return f"{written(product.left, -1)} · {written(product.right, 0)} = {written(product.out)}"
+    return f"{format_shape(product.left, -1)} · {format_shape(product.right, 0)} = {format_shape(product.out)}"
 
 
-def told(step: Step) -> str:
-    """What a step does, in shapes."""
+def describe_step(step: Step) -> str:
+    """The shapes of a step, and its note."""
     if step.product:
-        how = multiplied(step.product)
+        shapes = format_product(step.product)
         if step.heads > 1:
-            *rows, width = step.product.out
-            side_by_side = (*rows, step.heads * width) if isinstance(width, int) else step.out
-            how = f"{step.heads} × {how} → {written(step.out if step.op == 'QKᵀ' else side_by_side)}"
+            *rows, d_head = step.product.out
+            concatenated = (*rows, step.heads * d_head) if isinstance(d_head, int) else step.out
+            shapes = f"{step.heads} × {shapes} → {format_shape(step.out if step.op == 'QKᵀ' else concatenated)}"
     elif step.op == "lookup":
-        how = f"{written(step.inputs[0])} in {written(step.weights[0].shape)} → {written(step.out)}"
+        shapes = f"{format_shape(step.inputs[0])} in {format_shape(step.weights[0].shape)} → {format_shape(step.out)}"
     elif step.inputs and step.inputs[0] != step.out:
-        how = f"{' and '.join(written(shape) for shape in dict.fromkeys(step.inputs))} → {written(step.out)}"
+        inputs = " and ".join(format_shape(shape) for shape in dict.fromkeys(step.inputs))
+        shapes = f"{inputs} → {format_shape(step.out)}"
     else:
-        how = written(step.out)
-    return f"{how}; {step.note}" if step.note else how
+        shapes = format_shape(step.out)
+    return f"{shapes}; {step.note}" if step.note else shapes
 
 
-def heading(under: Under) -> tuple[str, str]:
-    """What stands above the steps of a repeat: (how often, where)."""
-    if under.axis == "expert":
-        return f"{under.active:,} of {under.copies:,} experts", f"{under.name}; {ROUTED}: the tokens that the router sends to it"
-    kind = under.kind or "layer"
-    runs = ", ".join(format_ranges(under.runs[:6])) + (", …" if len(under.runs) > 6 else "")
-    return f"{under.copies:,} × {make_printable(kind, 60)}" if under.copies > 1 else make_printable(kind, 60), f"{under.name}   {runs}"
+def describe_scope(scope: Scope) -> tuple[str, str]:
+    """The heading of a repeated block: (number of copies and kind, module name and layer indices)."""
+    if scope.axis == "expert":
+        return f"{scope.active:,} of {scope.copies:,} experts", scope.name
+    if scope.axis != "layer":
+        return f"{scope.copies:,} × {scope.axis}", scope.name
+    what = f"{make_printable(describe_kind(scope.kind), 60)} layer".strip()
+    runs = ", ".join(format_ranges(scope.runs[:MAX_RUNS])) + (", …" if len(scope.runs) > MAX_RUNS else "")
+    return f"{scope.copies:,} × {what}" if scope.copies > 1 else what, f"{scope.name}   {runs}"
 
 
-def rows(steps: Sequence[Step]) -> Iterator[tuple[str, str, Step | None]]:
-    """(step, how, the step itself): one row for each step, a heading without one where a stack or an expert begins."""
-    standing: tuple[Under, ...] = ()
+def list_rows(steps: Sequence[Step]) -> Iterator[tuple[str, str, Step | None]]:
+    """(name, shapes, step) for each step; a heading, without a step, where layers or experts begin."""
+    current: tuple[Scope, ...] = ()
     for step in steps:
-        for depth, under in enumerate(step.under):
-            if standing[depth : depth + 1] != (under,):
-                what, where = heading(under)
+        for depth, scope in enumerate(step.scopes):
+            if current[depth : depth + 1] != (scope,):
+                what, where = describe_scope(scope)
                 yield "  " * depth + what, where, None
-                standing = (*step.under[:depth], under)
-        standing = step.under
-        yield "  " * len(step.under) + step.text, told(step), step
+                current = (*step.scopes[:depth], scope)
+        current = step.scopes
+        yield "  " * len(step.scopes) + step.text, describe_step(step), step
 
 
-def unfolded(steps: Iterable[Step], depth: int = 0) -> Iterator[Step]:
-    """The same with every layer by itself, in the order they run."""
-    for stack, inside in groupby(steps, key=lambda step: step.layers[depth].name if len(step.layers) > depth else None):
+def unfold_layers(steps: Iterable[Step], depth: int = 0) -> Iterator[Step]:
+    """The steps of every layer, in the order they run."""
+    for stack, in_stack in groupby(steps, key=lambda step: step.layers[depth].name if len(step.layers) > depth else None):
         if stack is None:
-            yield from inside
+            yield from in_stack
             continue
-        kinds = {under: list(body) for under, body in groupby(inside, key=lambda step: step.layers[depth])}
-        indices = sorted((first + i, under) for under in kinds for first, n in under.runs for i in range(n))
-        for index, under in indices:
-            yield from unfolded((single(step, under, index) for step in kinds[under]), depth + 1)
+        kinds = {scope: list(body) for scope, body in groupby(in_stack, key=lambda step: step.layers[depth])}
+        indices = sorted((first + i, scope) for scope in kinds for first, n in scope.runs for i in range(n))
+        for index, scope in indices:
+            yield from unfold_layers((select_layer(step, scope, index) for step in kinds[scope]), depth + 1)
 
 
-def single(step: Step, under: Under, index: int) -> Step:
-    """A step in the layer of that index."""
+def select_layer(step: Step, scope: Scope, index: int) -> Step:
+    """The step as it runs in one layer of the scope."""
 
-    def named(name: str) -> str:
+    def rename(name: str) -> str:
         return name.replace("{layer}", str(index), 1)
 
-    one = under._replace(copies=1, active=1, runs=((index, 1),), name=named(under.name))
-    held = tuple(weight._replace(name=named(weight.name)) for weight in step.weights)
-    around = tuple(one if each == under else each._replace(name=named(each.name)) for each in step.under)
-    return step._replace(name=named(step.name), weights=held, under=around, reads=())
+    layer = scope._replace(copies=1, active=1, runs=((index, 1),), name=rename(scope.name))
+    weights = tuple(weight._replace(name=rename(weight.name)) for weight in step.weights)
+    scopes = tuple(layer if each == scope else each._replace(name=rename(each.name)) for each in step.scopes)
+    return step._replace(name=rename(step.name), weights=weights, scopes=scopes, reads=())
 
 
 def with_every_layer(trace: Trace) -> Trace:
-    """The trace unfolded; its steps no longer say what they read.
+    """The trace with the steps of every layer, which no longer say what they read.
 
-    Raises: ParamcountError where that would be more than MOST_STEPS.
+    Raises: ParamcountError for more than MAX_STEPS steps.
     """
-    n = sum(prod(under.copies for under in step.layers) for step in trace.steps)
-    if n > MOST_STEPS:
-        raise ParamcountError(f"{n:,} steps", where=f"{trace.id} --full", expected=f"at most {MOST_STEPS:,}; without --full equal layers are folded")
-    return trace._replace(steps=tuple(unfolded(trace.steps)))
+    n = sum(prod(scope.copies for scope in step.layers) for step in trace.steps)
+    if n > MAX_STEPS:
+        expected = f"at most {MAX_STEPS:,}; omit --full to fold equal layers"
+        raise ParamcountError(f"{n:,} steps", where=f"{trace.id} --full", expected=expected)
+    return trace._replace(steps=tuple(unfold_layers(trace.steps)))
 
 
-def table(trace: Trace) -> Table:
-    """A row for each step."""
+def build_table(trace: Trace) -> Table:
+    """A table with one row per step."""
     columns = [
         Column("step", "step", right=False),
         Column("how", "how", right=False, only="people"),
-        *(Column(name, name, right=False, only="csv") for name in ("part", "op", "name", "copies", "heads", "left", "right", "product", "out", "note")),
+        *(Column(name, name, right=False, only="csv") for name in CSV_COLUMNS),
     ]
     cells = []
-    for what, how, step in rows(trace.steps):
-        cells.append([what, how, *(csv_cells(step) if step else [None] * 10)])
+    for name, shapes, step in list_rows(trace.steps):
+        cells.append([name, shapes, *(list_csv_cells(step) if step else [None] * len(CSV_COLUMNS))])
     data = {"schema_version": SCHEMA_VERSION, **trace.to_dict()}
-    return Table(columns, cells, data, above=[headline(trace)], below=ending(trace), headings=False, wraps=True)
+    return Table(columns, cells, data, above=[describe_input(trace)], below=list_footnotes(trace), headings=False, wraps=True)
 
 
-def csv_cells(step: Step) -> list[object]:
-    shapes = [written(shape) for shape in step.product] if step.product else ["", "", ""]
-    return [step.part, step.op, step.name, prod(under.copies for under in step.under), step.heads, *shapes, written(step.out), step.note]
+def list_csv_cells(step: Step) -> list[object]:
+    """The cells of CSV_COLUMNS."""
+    product = [format_shape(shape) for shape in step.product] if step.product else ["", "", ""]
+    copies = prod(scope.copies for scope in step.scopes)
+    return [step.part, step.op, step.name, copies, step.heads, *product, format_shape(step.out), step.note]
 
 
-def headline(trace: Trace) -> str:
+def describe_input(trace: Trace) -> str:
+    """The model and its input."""
     what = f"{trace.tokens:,} token{'s' if trace.tokens != 1 else ''}"
     if trace.past is not None:
         what += f" after {trace.past:,} in the KV cache"
@@ -143,29 +153,49 @@ def headline(trace: Trace) -> str:
     return f"{make_printable(trace.name)}   {what}"
 
 
-def ending(trace: Trace) -> list[str]:
-    """What grows with the number of tokens: attention scores, and the KV cache; the recurrent state, which does not."""
-    lines = []
-    patterns: dict[Shape, int] = {}
+def list_footnotes(trace: Trace) -> list[str]:
+    """Names of sizes that depend on the input, and the memory for attention scores, KV cache and recurrent state."""
+    return [*describe_named_sizes(trace), *describe_scores(trace), *describe_cache(trace)]
+
+
+def describe_named_sizes(trace: Trace) -> Iterator[str]:
+    """Which sizes are names because they depend on the input."""
+    shapes = [shape for step in trace.steps for shape in (*step.inputs, step.out)]
+    names = dict.fromkeys(n for shape in shapes for n in shape if isinstance(n, str))
+    if ROUTED in names:
+        yield f"{ROUTED}: number of tokens routed to an expert"
+    if others := [name for name in names if name != ROUTED]:
+        yield f"{', '.join(others)}: size depends on the input"
+
+
+def describe_scores(trace: Trace) -> Iterator[str]:
+    """The elements of all attention scores."""
+    layers: dict[Shape, int] = {}
     for step in trace.steps:
         if step.op == "softmax" and len(step.out) > 1 and step.reads:
             shape = step.out[1:] if trace.batch is not None else step.out
-            patterns[shape] = patterns.get(shape, 0) + prod(under.copies for under in step.layers)
-    if patterns and trace.pattern is not None:
-        lines.append(f"attention scores: {trace.pattern:,} elements = {' + '.join(f'{n:,} × {written(shape)}' for shape, n in patterns.items())}")
-    for kept in merged(trace.cache):
-        shapes = " + ".join(written(shape) for shape in kept.shapes)
-        size = "" if kept.elements is None else f" = {kept.elements:,} elements, {format_bytes(BYTES * kept.elements)} in BF16"
-        label = RECURRENT.get(kept.what, "KV cache")
-        suffix = "" if kept.what in RECURRENT else f" {kept.what}"
-        lines.append(f"{label}: {kept.layers:,} × {shapes if len(kept.shapes) == 1 else f'({shapes})'}{suffix}{size}")
-    return lines
+            layers[shape] = layers.get(shape, 0) + prod(scope.copies for scope in step.layers)
+    if layers and trace.attention_scores is not None:
+        terms = " + ".join(f"{n:,} × {format_shape(shape)}" for shape, n in layers.items())
+        yield f"attention scores: {trace.attention_scores:,} elements = {terms}"
 
 
-def merged(cache: Iterable[Kept]) -> list[Kept]:
-    """The same shapes of all kinds of layers together."""
-    found: dict[Kept, int] = {}
-    for kept in cache:
-        one = kept._replace(layers=1)
-        found[one] = found.get(one, 0) + kept.layers
-    return [kept._replace(layers=layers) for kept, layers in found.items()]
+def describe_cache(trace: Trace) -> Iterator[str]:
+    """The size of the KV cache and of the recurrent state, per sequence."""
+    for entry in merge_entries(trace.cache):
+        shapes = " + ".join(format_shape(shape) for shape in entry.shapes)
+        size = ""
+        if entry.elements is not None:
+            size = f" = {entry.elements:,} elements, {format_bytes(BF16_BYTES * entry.elements)} in BF16"
+        label = STATES.get(entry.what, "KV cache")
+        suffix = "" if entry.what in STATES else f" {entry.what}"
+        yield f"{label}: {entry.layers:,} × {shapes if len(entry.shapes) == 1 else f'({shapes})'}{suffix}{size}"
+
+
+def merge_entries(cache: Iterable[CacheEntry]) -> list[CacheEntry]:
+    """Entries of equal shapes added up over all kinds of layers."""
+    layers: dict[CacheEntry, int] = {}
+    for entry in cache:
+        one = entry._replace(layers=1)
+        layers[one] = layers.get(one, 0) + entry.layers
+    return [entry._replace(layers=n) for entry, n in layers.items()]

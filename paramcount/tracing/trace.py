@@ -1,34 +1,34 @@
-"""What a trace is: every operation of the forward pass in order, with the shapes that meet in it."""
+"""The trace of a forward pass as data: every operation in order, with the shapes of its inputs, weights and output."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
-Shape: TypeAlias = tuple[int | str, ...]  # a word where nobody says how many: ("patches", 1280)
-ROUTED = "routed"  # rows that one expert gets: those of the tokens that chose it
+Shape: TypeAlias = tuple[int | str, ...]  # a name where the size depends on the input: ("patches", 1280)
+ROUTED = "routed"  # the number of tokens routed to one expert
 
 
-class Held(NamedTuple):
-    """A weight that an operation reads."""
+class WeightUse(NamedTuple):
+    """A weight that an operation uses."""
 
-    name: str  # as in the checkpoint, with {layer} and {expert}
-    shape: Shape  # as it is multiplied: [in, out] of a matrix, [rows, width] of a table
-    stored: Shape  # as the checkpoint has it
+    name: str  # tensor name in the checkpoint, with {layer} and {expert}
+    shape: Shape  # as multiplied: [in, out] for a matrix, [rows, size] for an embedding
+    stored: Shape  # as stored in the checkpoint
     component: str
     tied_to: str | None
     role: str  # parameter | buffer
 
 
-class Under(NamedTuple):
-    """A repeat that a step stands in."""
+class Scope(NamedTuple):
+    """A repeated block that contains a step: a stack of layers or the experts of a layer."""
 
     axis: str  # layer | expert
     copies: int
-    active: int  # of them that one token goes through
+    active: int  # copies that one token uses
     kind: str
-    runs: tuple[tuple[int, int], ...]  # (first index, how many), in order
-    name: str  # of the block, with {layer} or {expert}
+    runs: tuple[tuple[int, int], ...]  # (first index, length), in order
+    name: str  # module name in the checkpoint, with {layer} or {expert}
 
 
 class Product(NamedTuple):
@@ -40,79 +40,91 @@ class Product(NamedTuple):
 
 
 class Mask(NamedTuple):
-    """Which tokens one sees."""
+    """An attention mask."""
 
-    causal: bool  # none that come after it
-    window: int | None  # no further than this
+    causal: bool  # no token attends to later tokens
+    window: int | None  # the largest distance, None if unlimited
 
 
 class Step(NamedTuple):
     """One operation."""
 
     op: str  # lookup, linear, norm, QKᵀ, mask, softmax, · V, add, silu, …
-    text: str  # what it is called: "queries", "token embedding"
-    name: str  # of the module in the checkpoint; "" where it holds nothing
+    text: str  # its name in tables: "queries", "token embedding"
+    name: str  # module name in the checkpoint; "" without weights
     inputs: tuple[Shape, ...]
-    weights: tuple[Held, ...]
+    weights: tuple[WeightUse, ...]
     out: Shape
-    heads: int  # how many equal products stand side by side
+    heads: int  # number of equal products, one per head
     product: Product | None  # one of them
     part: str  # decoder, encoder, vision, …
-    component: str  # of what it holds: "qkv.q"; "" where it holds nothing
-    under: tuple[Under, ...]
-    reads: tuple[int, ...]  # the steps whose outputs go in
+    component: str  # of its first weight, such as "qkv.q"; "" without weights
+    scopes: tuple[Scope, ...]  # outermost first
+    reads: tuple[int, ...]  # indices of the steps whose outputs it reads
     note: str
-    mask: Mask | None = None  # of the operation that is one
-    state: tuple[Shape, ...] = ()  # what it keeps for later tokens, however many have passed
+    mask: Mask | None = None  # if it applies one
+    state: tuple[Shape, ...] = ()  # recurrent state, whose size does not depend on the number of tokens
 
     @property
-    def layers(self) -> tuple[Under, ...]:
-        """The stacks of layers it stands in."""
-        return tuple(under for under in self.under if under.axis == "layer")
+    def under(self) -> tuple[Scope, ...]:
+        """Same as `scopes`. Deprecated: it goes away in 0.3."""
+        return self.scopes
+
+    @property
+    def layers(self) -> tuple[Scope, ...]:
+        """The stacks of layers that contain the step, outermost first."""
+        return tuple(scope for scope in self.scopes if scope.axis == "layer")
 
     def to_dict(self) -> dict[str, Any]:
+        """All fields as plain data for JSON."""
         plain = self._asdict()
-        plain["weights"] = [held._asdict() for held in self.weights]
-        plain["under"] = [under._asdict() for under in self.under]
+        plain["weights"] = [weight._asdict() for weight in self.weights]
+        plain["under"] = [scope._asdict() for scope in plain.pop("scopes")]
         plain["product"] = self.product and self.product._asdict()
         plain["mask"] = self.mask and self.mask._asdict()
         return plain
 
 
-class Kept(NamedTuple):
-    """What the layers of one kind keep for later tokens."""
+class CacheEntry(NamedTuple):
+    """What the layers of one kind cache for later tokens."""
 
-    what: str  # keys and values, latents, state
-    shapes: tuple[Shape, ...]  # of one layer and one text
+    what: str  # keys and values | compressed KV latent | state | last inputs
+    shapes: tuple[Shape, ...]  # per layer and sequence
     layers: int
     grows: bool  # with every token
 
     @property
     def elements(self) -> int | None:
-        """Numbers of all those layers, for one text; None where a shape is not all numbers."""
+        """Elements in all layers, per sequence; None if a size depends on the input."""
         if any(isinstance(n, str) for shape in self.shapes for n in shape):
             return None
         return self.layers * sum(prod(n for n in shape if isinstance(n, int)) for shape in self.shapes)
 
     def to_dict(self) -> dict[str, Any]:
+        """All fields and `elements` as plain data for JSON."""
         return self._asdict() | {"elements": self.elements}
 
 
 class Trace(NamedTuple):
-    """The life of a tensor in one model."""
+    """The forward pass of one model in shapes."""
 
     id: str
     name: str
-    tokens: int  # that go in at once
-    pad: int | None
-    batch: int | None
-    past: int | None  # tokens before these, whose keys and values are cached; None unless decoding
-    source: int | None  # tokens that an encoder reads
+    tokens: int  # input length
+    pad: int | None  # padded length
+    batch: int | None  # batch size
+    past: int | None  # tokens in the KV cache when decoding
+    source: int | None  # encoder input length
     steps: tuple[Step, ...]
-    cache: tuple[Kept, ...]  # what is kept when these tokens have passed
-    pattern: int | None  # numbers in all attention patterns of one text; None where a shape is not all numbers
-    warnings: tuple[str, ...] = ()  # the trace may not be what was meant
+    cache: tuple[CacheEntry, ...]  # after this pass
+    attention_scores: int | None  # elements per sequence; None if a size depends on the input
+    warnings: tuple[str, ...] = ()  # why the trace may not be what was meant
     notes: tuple[str, ...] = ()
+
+    @property
+    def pattern(self) -> int | None:
+        """Same as `attention_scores`. Deprecated: it goes away in 0.3."""
+        return self.attention_scores
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -121,11 +133,12 @@ class Trace(NamedTuple):
 
     @property
     def cached_elements(self) -> int | None:
-        """Numbers that are kept in all layers, for one text."""
-        sizes = [kept.elements for kept in self.cache]
+        """Elements in the KV cache and the recurrent states of all layers, per sequence."""
+        sizes = [entry.elements for entry in self.cache]
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data for JSON."""
         plain = self._asdict() | {"cached_elements": self.cached_elements, "remarks": self.remarks}
-        return plain | {"steps": [step.to_dict() for step in self.steps], "cache": [kept.to_dict() for kept in self.cache]}
+        plain["pattern"] = plain.pop("attention_scores")
+        return plain | {"steps": [step.to_dict() for step in self.steps], "cache": [entry.to_dict() for entry in self.cache]}

@@ -67,11 +67,11 @@ UNCALLED = re.compile(r"\.(dt_proj|conv1d|conv_1d|conv)$")
 
 def copies(step: Step) -> Iterator[tuple[tuple[int, ...], str]]:
     """(indices, name) of a step in every layer that it stands in."""
-    around = [under for under in step.under if under.axis != "expert"]
-    for indices in itertools.product(*([first + i for first, n in under.runs for i in range(n)] for under in around)):
+    around = [scope for scope in step.scopes if scope.axis != "expert"]
+    for indices in itertools.product(*([first + i for first, n in scope.runs for i in range(n)] for scope in around)):
         name = step.name
-        for under, index in zip(around, indices):
-            name = name.replace("{" + under.axis + "}", str(index), 1)
+        for scope, index in zip(around, indices):
+            name = name.replace("{" + scope.axis + "}", str(index), 1)
         yield indices, name
 
 
@@ -134,7 +134,7 @@ def check_modules(name: str, asked: TraceOptions) -> int:
     """How many modules read and give what the trace says; the test fails where one does not."""
     run = ran(name, asked)
     steps = modules(run, name)
-    routed = {module for module, step in steps.items() if any(under.axis == "expert" for under in step.under)}
+    routed = {module for module, step in steps.items() if any(scope.axis == "expert" for scope in step.scopes)}
     outside = {module: call for module, call in run.calls.items() if ".experts" not in module and module not in routed}
     wrong = {
         module: (steps[module].inputs, steps[module].out, call)
@@ -233,11 +233,11 @@ def test_experts_get_the_rows_of_the_tokens_that_chose_them(name: str, asked: Tr
         widths = found.setdefault(int(re.findall(r"\.(\d+)\.", weight)[0]), {})
         ((_, d_in, d_out),) = {(0, *shape[1:]) for shape in products}
         widths[d_in] = widths.get(d_in, 0) + d_out
-        active = {under.active for step in run.trace.steps for under in step.under if under.axis == "expert"}
+        active = {scope.active for step in run.trace.steps for scope in step.scopes if scope.axis == "expert"}
         assert {sum(rows for rows, *_ in products)} == {n * asked.tokens * (asked.batch or 1) for n in active}
     expected: dict[int, dict[int, int]] = {}
     for step in run.trace.steps:
-        if step.product and step.op == "linear" and any(under.axis == "expert" for under in step.under):
+        if step.product and step.op == "linear" and any(scope.axis == "expert" for scope in step.scopes):
             assert step.product.left[0] == "routed"
             width_in, width_out = map(int, step.product.right)
             for (layer,), _ in copies(step):
