@@ -41,7 +41,7 @@ OPERATIONS = {
     # embeddings and positions
     "lookup": ("lookup", "row lookup"),
     "positions": ("position embedding", "one learned vector per position, added"),
-    "positions in the block": ("position embedding", "one learned vector per position in the block, added"),
+    "positions in the block": ("block positions", "one learned vector per position in the block, added"),
     "add positions": ("fixed positions", "one fixed vector per position, added"),
     "sines of places": ("sinusoidal positions", "fixed"),
     "sines of the distance": ("sinusoidal distances", "fixed"),
