@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES
 from paramcount.cli.commands import COMMANDS
 from tests.refresh_docs import (
+    CONSOLE,
     DOCS,
     DOCUMENTS,
     PICTURE,
@@ -107,6 +109,17 @@ def test_every_option_in_the_documents_exists() -> None:
     main_help, *helps = (run_command(f"paramcount {name} --help") for name in ("", *COMMANDS))
     known = {"--examples", *re.findall(r"--[a-z][a-z-]*", main_help + "".join(helps))}
     assert {option for text in TEXTS.values() for option in re.findall(r"(?<=[`\s])--[a-z][a-z-]*", text)} - known == set()
+
+
+def test_the_commands_that_prose_and_scripts_name_exist() -> None:
+    """Those whose output is not shown. Words in capitals are placeholders."""
+    for path, text in TEXTS.items():
+        scripts = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
+        for line in re.findall(r"`(paramcount [^`\n]+)`", text) + re.findall(r"^ *(paramcount .+)$", scripts, re.MULTILINE):
+            word = line.split()[1]
+            assert word in COMMANDS or word in zoo.ids() or word.startswith(("-", "./")) or word.isupper(), f"{path.name}: {line}"
+        for module in re.findall(r"python -m (tests[\w.]+)", text):
+            assert find_spec(module), f"{path.name}: {module}"
 
 
 def test_the_guide_on_design_has_every_package_and_its_level() -> None:
