@@ -14,7 +14,6 @@ from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES
 from paramcount.cli.commands import COMMANDS
 from tests.refresh_docs import (
-    CONSOLE,
     DOCS,
     DOCUMENTS,
     PICTURE,
@@ -117,7 +116,7 @@ def test_the_commands_that_prose_and_scripts_name_exist() -> None:
         scripts = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
         for line in re.findall(r"`(paramcount [^`\n]+)`", text) + re.findall(r"^ *(paramcount .+)$", scripts, re.MULTILINE):
             word = line.split()[1]
-            assert word in COMMANDS or word in zoo.ids() or word.startswith(("-", "./")) or word.isupper(), f"{path.name}: {line}"
+            assert word in COMMANDS or word in zoo.list_ids() or word.startswith(("-", "./")) or word.isupper(), f"{path.name}: {line}"
         for module in re.findall(r"python -m (tests[\w.]+)", text):
             assert find_spec(module), f"{path.name}: {module}"
 
