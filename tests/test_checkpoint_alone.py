@@ -293,7 +293,7 @@ def test_a_missing_file_is_a_fault_and_its_tensors_are_not_counted() -> None:
     assert sum(found.components.values()) == found.total == sum(prod(shape) for _, shape in there.values())
     assert (found.whole, found.zoo) == (False, ("gpt2-small",))
     assert any(lost in fault for fault in found.faults)
-    assert any("the shape is not known" in remark for remark in found.remarks)
+    assert any("unknown shapes" in remark for remark in found.remarks)
 
 
 def test_an_index_alone_tells_names_and_bytes() -> None:
@@ -381,7 +381,7 @@ def test_a_head_of_another_shape_is_no_copy() -> None:
 
 SHOWN = """\
 model.safetensors   124,439,808 parameters (124 M)
-  holds the tensors of gpt2-small
+  contains the tensors of gpt2-small
 embedding          38,597,376  31.0%  [50257, 768]
 position              786,432   0.6%  [1024, 768]
 qkv                21,261,312  17.1%  12 × [768, 2304] + 12 × [2304]
@@ -391,8 +391,8 @@ mlp                56,669,184  45.5%  12 × [768, 3072] + 12 × [3072, 768] +
 norm                   38,400   0.0%  50 × [768]
 160 tensors · 137,022,720 elements · 548,090,880 bytes (548 MB) · F32 · 32 bits
   a value · layers: 12 in h
-beside the parameters: legacy buffer 12,582,912
-components as gpt2-small declares them
+not included in the total: legacy buffer 12,582,912
+components from gpt2-small
 """
 
 
@@ -416,8 +416,8 @@ def test_a_file_without_tensors_has_no_parameters(run: Runner) -> None:
 def test_what_speaks_against_a_file_and_its_head_is_told(run: Runner) -> None:
     small_gpt2(**{"lm_head.weight": lambda arrays: arrays["wte.weight"].copy(), "z.#": lambda arrays: arrays["ln_f.bias"]})
     out = run("./model.safetensors").out
-    assert "lm_head.weight is a copy of wte.weight: samples of both are equal\n" in out
-    assert "components by the names of the tensors; of 1 tensor they tell none: other\n" in out
+    assert "lm_head.weight is a copy of wte.weight (sampled values are equal)\n" in out
+    assert "components inferred from tensor names; 1 unrecognised tensor counted as other\n" in out
 
 
 def test_every_format_has_the_same_figures(run: Runner) -> None:
@@ -444,7 +444,7 @@ def test_tensors_are_shown_by_pattern(run: Runner) -> None:
 def test_many_patterns_are_cut_for_people_alone(run: Runner) -> None:
     write_header(Path("header.json"), {f"x{i}.weight": ("F32", (2,)) for i in range(1000)})
     shown = run("./header.json", "--by", "tensor").out
-    assert shown.endswith("… and 600 more: --csv and --json have all of them\n")
+    assert shown.endswith("… and 600 more; --csv and --json list them all\n")
     assert "x399.weight" in shown and "x400.weight" not in shown
     assert len(run("./header.json", "--by", "tensor", "--csv").out.splitlines()) == 1001
     assert len(json.loads(run("./header.json", "--json").out)["patterns"]) == 1000
@@ -455,9 +455,9 @@ def test_an_index_alone_is_shown_by_how_many_tensors(run: Runner) -> None:
     for path in Path().glob("*.safetensors"):
         path.unlink()
     shown = run("./model.safetensors.index.json")
-    assert shown.out.startswith("model.safetensors.index.json   148 tensors, no shapes\n  names the tensors of gpt2-small\n")
+    assert shown.out.startswith("model.safetensors.index.json   148 tensors, shapes unknown\n  lists the tensors of gpt2-small\n")
     assert "\nqkv                     24\n" in shown.out
-    assert "the shape is not known" in shown.err
+    assert "unknown shapes" in shown.err
 
 
 @pytest.mark.parametrize("options", [["--keys"], ["--by", "layer"], ["--by", "part"], ["--set", "n_layers=2"], ["--estimates"]])
@@ -498,7 +498,7 @@ def test_an_adapter_is_called_one(run: Runner) -> None:
     write_file(Path("adapter_model.safetensors"), tensors)
     shown = run("./adapter_model.safetensors")
     assert shown.out.startswith("adapter_model.safetensors   14,336 parameters (14.3 K)\n")
-    assert shown.err == "note: 4 tensors are an adapter's: they change the weights of a model that is not here\n"
+    assert shown.err == "note: 4 tensors belong to an adapter; its base model is not in this checkpoint\n"
     assert run("./adapter_model.safetensors", "--json").err == ""
     small_gpt2()
     assert run("./model.safetensors").err == ""

@@ -93,7 +93,7 @@ def test_a_name_that_one_tensor_alone_has_is_no_layout() -> None:
     found = checked(LLAMA, shapes)
     assert [(line.finding.kind, line.pattern, line.finding.note) for line in found.lines] == [
         ("missing", "model.norm.weight", ""),
-        ("unexpected", "decoder.norm.weight", "has the shape of the missing model.norm.weight"),
+        ("unexpected", "decoder.norm.weight", "same shape as the missing model.norm.weight"),
     ]
 
 
@@ -204,7 +204,7 @@ def test_where_every_name_stands_behind_many_prefixes_none_of_them_is_chosen() -
 
 @pytest.mark.parametrize(("form", "remarks"), [("gpt2", 0), ("gpt2 of nanoGPT", 1), ("qwen3_vl_moe", 0), ("qwen3_vl_moe as released", 1)])
 def test_a_file_whose_matrices_all_stand_the_other_way_round_says_so(form: str, remarks: int) -> None:
-    said = [remark for remark in checked(*FORMS[form]).remarks if "the other way round than the reference has them, in the whole file" in remark]
+    said = [remark for remark in checked(*FORMS[form]).remarks if "transposed compared with the reference" in remark]
     assert len(said) == remarks
 
 
@@ -231,7 +231,7 @@ def test_other_models_are_stored_one_way_only(form: str) -> None:
 def test_a_copy_stands_for_what_it_is_tied_to_and_that_is_said() -> None:
     config, shapes = FORMS["llama, tied, by its head alone"]
     found = checked(config, shapes)
-    assert found.remarks == ("lm_head.weight stands for model.embed_tokens.weight too, which is not there and to which the config ties it",)
+    assert found.remarks == ("model.embed_tokens.weight is missing; its tied copy lm_head.weight is used instead",)
     assert found.found["embedding"] == found.expected["embedding"] == 16 * 8
     untied = checked(LLAMA, shapes)
     assert [(line.finding.kind, line.pattern) for line in untied.lines] == [("missing", "model.embed_tokens.weight")]
@@ -255,7 +255,7 @@ def test_t5_s_table_may_stand_under_any_of_its_names() -> None:
     for table in ("shared.weight", "decoder.embed_tokens.weight", "lm_head.weight"):
         assert checked(config, {**shapes, table: (16, 8)}).ok, table
     (line,) = checked(config, {**shapes, "decoder.embed_tokens.weight": (16, 8), "lm_head.weight": (16, 8)}).lines
-    assert (line.pattern, line.finding.note) == ("lm_head.weight", "of decoder.embed_tokens.weight, its values were not compared")
+    assert (line.pattern, line.finding.note) == ("lm_head.weight", "of decoder.embed_tokens.weight, values not compared")
     assert not checked(config, shapes).ok
 
 
@@ -285,7 +285,7 @@ def test_sines_that_the_reference_works_out_may_be_absent_and_nothing_else_may(m
     assert with_sines.expected == with_sines.found == without.expected
     assert without.ok and [line.pattern for line in without.lines] == ["final_logits_bias"]  # a buffer
     assert {name: n - without.found[name] for name, n in without.expected.items() if n != without.found[name]} == {"position": 2 * 10 * 8}
-    assert without.remarks == tuple(f"model.{stack}.embed_positions.weight is not there: the reference works it out anew" for stack in ("decoder", "encoder"))
+    assert without.remarks == tuple(f"model.{stack}.embed_positions.weight is not in the file; the reference recomputes it" for stack in ("decoder", "encoder"))
     assert not checked(config, translator(True) | norms | {"model.encoder.embed_positions.weight": (9, 8)}).ok
     for name in translator(False):
         assert not checked(config, {other: shape for other, shape in (translator(False) | norms).items() if other != name}).ok, name

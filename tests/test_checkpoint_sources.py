@@ -25,7 +25,7 @@ from paramcount.errors import ParamcountError
 from tests.gguf_writing import finish
 from tests.refusing import assert_one_line, refused_by
 
-ACCEPTED = "(expected a .safetensors or .gguf file, the index of several, a saved header, or a folder with one of them)"
+ACCEPTED = "(expected a .safetensors or .gguf file, a shard index, a saved header, or a directory with one of them)"
 FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
 INDEX = "model.safetensors.index.json"
 PARTS: list[dict[str, Any]] = [
@@ -106,8 +106,8 @@ def test_a_folder_an_index_and_any_numbered_file_stand_for_all_files(named: str,
     assert shapes(found) == {name: values.shape for part in PARTS for name, values in part.items()}
     assert [(file.name, file.path) for file in found.files] == [(FIRST, folder / FIRST), (SECOND, folder / SECOND)]
     assert (found.faults, found.total_size) == ((), TOTAL if indexed else None)
-    by = f", as {INDEX} names them" if indexed else ""
-    assert found.remarks == ((f"{named} is one of 2 files: all of them are read{by}",) if named in (FIRST, SECOND) else ())
+    by = f", listed in {INDEX}" if indexed else ""
+    assert found.remarks == ((f"{named} is 1 of 2 files; paramcount read all of them{by}",) if named in (FIRST, SECOND) else ())
 
 
 def test_the_number_of_files_may_be_written_with_more_digits_than_theirs(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_variant_s_numbered_file_finds_the_variant_s_index(tmp_path: Path) -> 
     saved(tmp_path / "model.safetensors")
     (tmp_path / "model.safetensors.index.fp16.json").write_text(json.dumps({"metadata": {"total_size": 9}, "weight_map": {"a": name}}))
     found = open_checkpoint(tmp_path / name)
-    assert found.faults == ("total_size is 9 by the index, the tensors of its files take 8 bytes",)
+    assert found.faults == ("the index says total_size 9, but the tensors take 8 bytes",)
     assert found.remarks == ()
 
 
@@ -158,50 +158,55 @@ def test_links_into_the_blobs_of_a_cache_are_followed(tmp_path: Path) -> None:
     assert set(open_checkpoint(blobs / digest).tensors) == set(PARTS[0])
     (snapshot / SECOND).unlink()
     (snapshot / SECOND).symlink_to("../../blobs/none")
-    assert faults(snapshot) == [f"{SECOND} is a broken link: 2 tensors of it"]
+    assert faults(snapshot) == [f"{SECOND} is a broken link: it should hold 2 tensors"]
 
 
 def test_a_folder_of_several_checkpoints_names_them(tmp_path: Path) -> None:
     sharded(tmp_path)
     saved(tmp_path / "model.fp16.safetensors")
-    assert refusal(tmp_path) == f"{tmp_path}: holds 2 checkpoints: {INDEX}, model.fp16.safetensors (expected one of them)"
+    assert refusal(tmp_path) == f"{tmp_path}: contains 2 checkpoints: {INDEX}, model.fp16.safetensors (expected the path of one of them)"
     saved(tmp_path / "consolidated.safetensors")
-    assert refusal(tmp_path) == f"{tmp_path}: holds 3 checkpoints: {INDEX}, consolidated.safetensors, model.fp16.safetensors (expected one of them)"
+    assert (
+        refusal(tmp_path) == f"{tmp_path}: contains 3 checkpoints: {INDEX}, consolidated.safetensors, model.fp16.safetensors (expected the path of one of them)"
+    )
     for name in (INDEX, "consolidated.safetensors", "model.fp16.safetensors"):
         assert open_checkpoint(tmp_path / name).faults == ()
     (tmp_path / INDEX).unlink()
     (tmp_path / "consolidated.safetensors").unlink()
-    assert refusal(tmp_path) == f"{tmp_path}: holds 2 checkpoints: {FIRST}, model.fp16.safetensors (expected one of them)"
+    assert refusal(tmp_path) == f"{tmp_path}: contains 2 checkpoints: {FIRST}, model.fp16.safetensors (expected the path of one of them)"
 
 
 def test_gguf_files_of_other_types_are_other_checkpoints(tmp_path: Path) -> None:
     written(tmp_path, "model-Q4_K_M.gguf", 1)
     assert open_checkpoint(tmp_path).format == "gguf"
     written(tmp_path, "model-Q8_0.gguf", 4, 2)
-    assert refusal(tmp_path).endswith("holds 2 checkpoints: model-Q4_K_M.gguf, model-Q8_0-00001-of-00002.gguf (expected one of them)")
+    assert refusal(tmp_path).endswith("contains 2 checkpoints: model-Q4_K_M.gguf, model-Q8_0-00001-of-00002.gguf (expected the path of one of them)")
     (tmp_path / "model-Q4_K_M.gguf").unlink()
     assert len(open_checkpoint(tmp_path).tensors) == 4
     saved(tmp_path / "model.safetensors")
-    assert "holds 2 checkpoints: " in refusal(tmp_path)
+    assert "contains 2 checkpoints: " in refusal(tmp_path)
 
 
 def test_of_many_checkpoints_a_few_are_named(tmp_path: Path) -> None:
     for i in range(9):
         saved(tmp_path / f"lora_{i}.safetensors")
-    assert refusal(tmp_path) == f"{tmp_path}: holds 9 checkpoints: {', '.join(f'lora_{i}.safetensors' for i in range(6))} and 3 more (expected one of them)"
+    assert (
+        refusal(tmp_path)
+        == f"{tmp_path}: contains 9 checkpoints: {', '.join(f'lora_{i}.safetensors' for i in range(6))} and 3 more (expected the path of one of them)"
+    )
     for i in range(9):
         (tmp_path / f"m{i}.safetensors.index.json").touch()
-    assert "holds 9 indices: m0.safetensors.index.json, " in refusal(tmp_path)
+    assert "contains 9 indices: m0.safetensors.index.json, " in refusal(tmp_path)
 
 
 def test_a_folder_without_a_checkpoint_says_what_it_holds(tmp_path: Path) -> None:
-    assert refusal(tmp_path) == f"{tmp_path}: holds no checkpoint, it is empty {ACCEPTED}"
+    assert refusal(tmp_path) == f"{tmp_path}: contains no checkpoint: it is empty {ACCEPTED}"
     (tmp_path / "shards.safetensors").mkdir()
-    assert refusal(tmp_path) == f"{tmp_path}: holds no checkpoint, only folders {ACCEPTED}"
+    assert refusal(tmp_path) == f"{tmp_path}: contains no checkpoint: only directories {ACCEPTED}"
     (tmp_path / "config.json").write_text("{}")
-    assert refusal(tmp_path) == f"{tmp_path}: holds no checkpoint, only config.json {ACCEPTED}"
+    assert refusal(tmp_path) == f"{tmp_path}: contains no checkpoint: only config.json {ACCEPTED}"
     (tmp_path / "pytorch_model.bin").touch()
-    assert refusal(tmp_path) == f"{tmp_path}: holds no checkpoint, only pytorch_model.bin: a pickle is never loaded {ACCEPTED}"
+    assert refusal(tmp_path) == f"{tmp_path}: contains no checkpoint: only pytorch_model.bin (paramcount never loads pickles) {ACCEPTED}"
 
 
 def test_pickles_beside_safetensors_are_left_alone(tmp_path: Path) -> None:
@@ -217,7 +222,7 @@ def test_a_folder_of_too_many_files_is_refused(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(sources, "MOST_ENTRIES", 3)
     assert open_checkpoint(tmp_path).faults == ()
     (tmp_path / "config.json").touch()
-    assert refusal(tmp_path) == f"{tmp_path}: holds more than 3 files (expected the folder of a checkpoint)"
+    assert refusal(tmp_path) == f"{tmp_path}: contains more than 3 files (expected a checkpoint directory)"
 
 
 def test_each_file_read_is_told(tmp_path: Path) -> None:
@@ -278,7 +283,7 @@ def test_files_that_git_lfs_did_not_fetch_are_not_there(tmp_path: Path) -> None:
     for name in (SECOND, FIRST):
         (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
         if name == SECOND:
-            assert faults(tmp_path) == [f"{SECOND} is a Git LFS pointer, the file itself was not fetched: 2 tensors of it"]
+            assert faults(tmp_path) == [f"{SECOND} is a Git LFS pointer (fetch it with git lfs pull): it should hold 2 tensors"]
     found = open_checkpoint(tmp_path)
     assert len(found.tensors) == 4 and not found.has_all_shapes and found.faults == ()
     assert refusal(saved(tmp_path / "one.safetensors").rename(tmp_path / FIRST).parent / SECOND.replace("00002", "00003", 1)).endswith(
@@ -291,7 +296,7 @@ def test_the_tensors_of_a_missing_file_stay_as_names(tmp_path: Path) -> None:
     (tmp_path / FIRST).unlink()
     found = open_checkpoint(tmp_path)
     assert shapes(found) == {"layers.1.weight": (2, 3), "head.weight": (4, 3), "embed.weight": None, "layers.0.weight": None}
-    assert found.faults == (f"{FIRST} is missing: 2 tensors of it",)
+    assert found.faults == (f"{FIRST} is missing: it should hold 2 tensors",)
     assert [file.size is None for file in found.files] == [True, False]
 
 
@@ -340,13 +345,13 @@ def a_broken_link(folder: Path) -> None:
 
 
 LIES: list[tuple[Callable[[Path], None], list[str]]] = [
-    (moved, [f"1 tensor is in {SECOND}, by the index in {FIRST}: head.weight"]),
-    (nowhere, [f"4 tensors are in no file, by the index in {SECOND}: layers.{{0-3}}.bias"]),
+    (moved, [f"1 tensor is in {SECOND}, but the index says {FIRST}: head.weight"]),
+    (nowhere, [f"4 tensors are in no file, but the index says {SECOND}: layers.{{0-3}}.bias"]),
     (unnamed, [f"1 tensor is in {SECOND}, but not in the index: layers.1.weight"]),
-    (twice, [f"1 tensor is in {FIRST} and again in {SECOND}: head.weight"]),
+    (twice, [f"1 tensor is in both {FIRST} and {SECOND}: head.weight"]),
     (lacking, [f"{SECOND} is not in the index", f"2 tensors are in {SECOND}, but not in the index: head.weight, layers.1.weight"]),
     (lacking_and_gone, ["model-00002-of-00003.safetensors, model-00003-of-00003.safetensors are not in the index"]),
-    (larger, ["total_size is 121 by the index, the tensors of its files take 120 bytes"]),
+    (larger, ["the index says total_size 121, but the tensors take 120 bytes"]),
     (one_of_three, ["model-00002-of-00003.safetensors is missing"]),
     (one_of_many, [", ".join(f"model-{i:05}-of-99999.safetensors" for i in (1, 2, 3, 4)) + " and 99,994 more are missing"]),
     (a_broken_link, [f"{SECOND} is a broken link"]),
@@ -374,8 +379,8 @@ def test_however_much_is_wrong_it_is_told_in_few_lines(tmp_path: Path) -> None:
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": weight_map}))
     found = faults(tmp_path)
     assert len(found) == 42
-    assert found[20] == found[41] == "and 280 more of this kind"
-    assert found[0].startswith("9 tensors are in no file, by the index in model-00001-of-00300.safetensors: nnn")
+    assert found[20] == found[41] == "and 280 more like this"
+    assert found[0].startswith("9 tensors are in no file, but the index says model-00001-of-00300.safetensors: nnn")
     assert found[0].endswith("n0_3 and 5 more")
     assert found[21].startswith("9 tensors are in model-00001-of-00300.safetensors, but not in the index: w0_")
 
@@ -385,9 +390,9 @@ def test_names_of_files_are_printed_safely(tmp_path: Path) -> None:
     saved(tmp_path / name)
     found = open_checkpoint(tmp_path / name)
     assert found.faults == ("m\\x1b[31m-00002-of-00002.safetensors is missing",)
-    assert found.remarks == ("m\\x1b[31m-00001-of-00002.safetensors is one of 2 files: the others are missing",)
+    assert found.remarks == ("m\\x1b[31m-00001-of-00002.safetensors is 1 of 2 files; the others are missing",)
     saved(tmp_path / name.replace("1-of", "2-of"))
-    assert faults(tmp_path) == ["1 tensor is in m\\x1b[31m-00001-of-00002.safetensors and again in m\\x1b[31m-00002-of-00002.safetensors: a"]
+    assert faults(tmp_path) == ["1 tensor is in both m\\x1b[31m-00001-of-00002.safetensors and m\\x1b[31m-00002-of-00002.safetensors: a"]
 
 
 def test_how_many_numbered_files_are_read_is_never_more_than_there_are(tmp_path: Path) -> None:
@@ -395,14 +400,14 @@ def test_how_many_numbered_files_are_read_is_never_more_than_there_are(tmp_path:
     for i, name in enumerate(names):
         saved(tmp_path / name, f"h.{i}")
     found = open_checkpoint(tmp_path / names[0])
-    assert found.remarks == (f"{names[0]} is one of 100,000 files: the 2 that are present are read",)
+    assert found.remarks == (f"{names[0]} is 1 of 100,000 files; paramcount read the 2 that are present",)
     assert any("and 99,994 more are missing" in fault for fault in found.faults)
 
 
 def test_a_truth_value_may_count_as_one_bit(tmp_path: Path) -> None:
     mask = {"mask": np.ones((4, 4), bool), "a": np.ones(1, np.float32)}  # dtype_byte_size of transformers before 4.50 gives 1 / 8
     name = "model-00001-of-00001.safetensors"
-    for total, expected in ((20, []), (6.0, []), (6, []), (7, ["total_size is 7 by the index, the tensors of its files take 20 bytes"])):
+    for total, expected in ((20, []), (6.0, []), (6, []), (7, ["the index says total_size 7, but the tensors take 20 bytes"])):
         assert faults(sharded(tmp_path, [mask], dict.fromkeys(mask, name), total)) == expected
 
 
@@ -412,7 +417,7 @@ def test_an_index_need_not_say_a_size(said: object, tmp_path: Path) -> None:
     assert open_checkpoint(tmp_path / INDEX).total_size is None
 
 
-SHARDS = "(expected a .safetensors or .bin file beside the index or below it)"
+SHARDS = "(expected a .safetensors or .bin file in the directory of the index)"
 NAMES = [
     "../model.safetensors", "..", "/etc/model.safetensors", "a/../../model.safetensors", "..\\model.safetensors", "a\\b.safetensors", "C:model.safetensors",
     "c:/model.safetensors", "\\\\host\\model.safetensors", "a\0.safetensors", "\x1b[31m.safetensors", "", ".", "./model.safetensors", "a//b.safetensors", "/", "a/",
@@ -424,7 +429,7 @@ NAMES = [
 def test_an_index_names_nothing_but_shards_below_it(name: str, tmp_path: Path) -> None:
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"good": "model.safetensors", "t": name}}))
     message = refusal(tmp_path / INDEX)
-    assert message.startswith(f"{tmp_path / INDEX}: weight_map: tensor t: is in the file ")
+    assert message.startswith(f"{tmp_path / INDEX}: weight_map: tensor t: is in file ")
     assert message.endswith(SHARDS)
 
 
@@ -438,7 +443,7 @@ def test_shards_may_lie_below_their_index(tmp_path: Path) -> None:
 
 ONE = '"weight_map": {"a": "m.safetensors"}'
 WRONG: list[tuple[str, str]] = [
-    ('{"weight_map": {}}', "weight_map: names no tensor (expected the index of a checkpoint, with a file for each tensor)"),
+    ('{"weight_map": {}}', "weight_map: is empty (expected a file for each tensor)"),
     ('{"weight_map": {"a": 1}}', "is not JSON at character 21 (expected a text in quotes)"),
     ('{"weight_map": {"a": ["m.safetensors"]}}', "is not JSON at character 21 (expected a text in quotes)"),
     ('{"weight_map": {"a": "m.safetensors"', "ends in the middle (expected ,)"),
@@ -448,26 +453,26 @@ WRONG: list[tuple[str, str]] = [
     ('{"weight_map": {"a": "m.safetensors", "\\u0061": "m.safetensors"}}', "the name 'a' a second time (expected every name once)"),
     ('{"weight_map": {"\\u001b[31m": "m.safetensors"}}', r"the name '\x1b[31m' (expected names of printable characters)"),
     ('{"weight_map": {"\\ud800": "m.safetensors"}}', r"'\ud800' holds half a character (expected Unicode)"),
-    ('{"weight_map": {"a": "m.safetensors", "b": "m.bin"}}', "weight_map: names both safetensors files and pickles (expected files of one kind)"),
+    ('{"weight_map": {"a": "m.safetensors", "b": "m.bin"}}', "weight_map: lists both safetensors files and pickles (expected one kind of file)"),
     ('{"metadata": [], ' + ONE + "}", "metadata: holds an array (expected a JSON object)"),
     ('{"metadata": "x", ' + ONE + "}", "metadata: holds a text (expected a JSON object)"),
-    ('{"metadata": {"total_size": "120"}, ' + ONE + "}", "metadata.total_size = the text '120' (expected a whole number of bytes)"),
-    ('{"metadata": {"total_size": 1.5}, ' + ONE + "}", "metadata.total_size = 1.5 (expected a whole number of bytes)"),
-    ('{"metadata": {"total_size": -1}, ' + ONE + "}", "metadata.total_size = -1 (expected a whole number of bytes)"),
-    ('{"metadata": {"total_size": true}, ' + ONE + "}", "metadata.total_size = true (expected a whole number of bytes)"),
-    ('{"metadata": {"total_size": 9223372036854775808}, ' + ONE + "}", "metadata.total_size = 9223372036854775808 (expected a whole number of bytes)"),
+    ('{"metadata": {"total_size": "120"}, ' + ONE + "}", "metadata.total_size = the text '120' (expected a number of bytes)"),
+    ('{"metadata": {"total_size": 1.5}, ' + ONE + "}", "metadata.total_size = 1.5 (expected a number of bytes)"),
+    ('{"metadata": {"total_size": -1}, ' + ONE + "}", "metadata.total_size = -1 (expected a number of bytes)"),
+    ('{"metadata": {"total_size": true}, ' + ONE + "}", "metadata.total_size = true (expected a number of bytes)"),
+    ('{"metadata": {"total_size": 9223372036854775808}, ' + ONE + "}", "metadata.total_size = 9223372036854775808 (expected a number of bytes)"),
     ('{"metadata": {"total_size": 1e400}, ' + ONE + "}", "metadata: 1e400 is beyond every number (expected a number)"),
     ('{"metadata": {"total_size": NaN}, ' + ONE + "}", "metadata: NaN is no number (expected a number)"),
     ('{"metadata": {"total_size": 1, "total_size": 1}, ' + ONE + "}", "metadata: the key total_size a second time (expected every key once)"),
     (
         '{"metadata": {"x": "' + "y" * 70_000 + '"}, ' + ONE + "}",
-        "metadata: is not JSON, or longer than 65,536 characters (expected the index of a checkpoint)",
+        "metadata: is not JSON, or longer than 65,536 characters (expected a checkpoint index)",
     ),
-    ('{"other": ' + "[" * 60_000 + ", " + ONE + "}", "other: is not JSON, or longer than 65,536 characters (expected the index of a checkpoint)"),
-    ("{" + "".join(f'"{i}": 0, ' for i in range(17)) + ONE + "}", "holds more than 16 blocks beside its map (expected the index of a checkpoint)"),
-    ('{"model_type": "llama"}', f"is neither an index of several files nor a saved header {ACCEPTED}"),
-    ("", f"is neither an index of several files nor a saved header {ACCEPTED}"),
-    ("[" * 100_000, f"is neither an index of several files nor a saved header {ACCEPTED}"),
+    ('{"other": ' + "[" * 60_000 + ", " + ONE + "}", "other: is not JSON, or longer than 65,536 characters (expected a checkpoint index)"),
+    ("{" + "".join(f'"{i}": 0, ' for i in range(17)) + ONE + "}", "has more than 16 keys besides weight_map (expected a checkpoint index)"),
+    ('{"model_type": "llama"}', f"is neither a shard index nor a saved header {ACCEPTED}"),
+    ("", f"is neither a shard index nor a saved header {ACCEPTED}"),
+    ("[" * 100_000, f"is neither a shard index nor a saved header {ACCEPTED}"),
     ("[" * 100_000 + '"weight_map": {', "is not JSON at character 0 (expected {)"),
 ]
 
@@ -510,7 +515,7 @@ def test_an_index_of_too_many_bytes_names_or_files_is_refused(tmp_path: Path, mo
     assert len(open_checkpoint(path).tensors) == 4
     with monkeypatch.context() as patch:
         patch.setattr(indices, "MOST_FILES", 3)
-        assert refusal(path) == f"{path}: weight_map: names more than 3 files (expected at most 3)"
+        assert refusal(path) == f"{path}: weight_map: lists more than 3 files (expected at most 3)"
     with monkeypatch.context() as patch:
         patch.setattr("paramcount.formats.piecewise_json.MOST_MEMBERS", 3)
         assert refusal(path) == f"{path}: more than 3 entries (expected at most 3)"
@@ -521,12 +526,12 @@ def test_all_files_together_hold_no_more_than_the_most(tmp_path: Path, monkeypat
     monkeypatch.setattr(shards, "MOST_TENSORS", 4)
     assert len(open_checkpoint(tmp_path).tensors) == 4
     monkeypatch.setattr(shards, "MOST_TENSORS", 3)
-    assert refusal(tmp_path) == f"{tmp_path}: its files hold more than 3 tensors together (expected at most 3)"
+    assert refusal(tmp_path) == f"{tmp_path}: has more than 3 tensors in all files (expected at most 3)"
     (tmp_path / SECOND).unlink()
-    assert refusal(tmp_path) == f"{tmp_path}: its files hold more than 3 tensors together (expected at most 3)"
+    assert refusal(tmp_path) == f"{tmp_path}: has more than 3 tensors in all files (expected at most 3)"
     monkeypatch.undo()
     monkeypatch.setattr(shards, "MOST_HEADERS", 100)
-    assert refusal(tmp_path) == f"{tmp_path}: the headers of its files have more than 100 bytes together (expected at most 100)"
+    assert refusal(tmp_path) == f"{tmp_path}: has headers of more than 100 bytes in all files (expected at most 100)"
 
 
 # ---- pickles
@@ -546,7 +551,7 @@ class Payload:
 def test_a_pickle_is_refused_by_its_name(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"model{ending}"
     os.mkfifo(path)  # whoever opened it would wait for ever
-    assert refusal(path) == f"{path}: is a pickle by its ending {ending.lower()}: none is ever loaded {ACCEPTED}"
+    assert refusal(path) == f"{path}: is a pickle ({ending.lower()}), which paramcount never loads {ACCEPTED}"
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
@@ -614,7 +619,7 @@ def test_gguf_files_that_the_package_split_are_joined(named: str, tmp_path: Path
         assert (file.size, file.before) == (len(whole), len(whole) - 256 * len(held))
         for name, it in held.items():
             assert whole[it.start : it.start + 256] == np.full(64, int(name.split(".")[1]), np.float32).tobytes()  # type: ignore[operator]
-    assert found.remarks == ((f"{named} is one of 3 files: all of them are read",) if named else ())
+    assert found.remarks == ((f"{named} is 1 of 3 files; paramcount read all of them",) if named else ())
 
 
 def test_gguf_files_that_do_not_belong_together_are_told(tmp_path: Path) -> None:
@@ -625,18 +630,18 @@ def test_gguf_files_that_do_not_belong_together_are_told(tmp_path: Path) -> None
     (tmp_path / third).rename(tmp_path / other)
     (tmp_path / "x").rename(tmp_path / third)
     assert faults(tmp_path / one) == [
-        f"{other} is file 3 of 3 by its header and file 2 of 3 by its name",
-        f"{third} is file 2 of 3 by its header and file 3 of 3 by its name",
+        f"{other}: its header says file 3 of 3, its name says file 2 of 3",
+        f"{third}: its header says file 2 of 3, its name says file 3 of 3",
     ]
     (tmp_path / third).rename(tmp_path / "whole.gguf")
-    assert faults(tmp_path / "whole.gguf") == ["whole.gguf is file 2 of 3 by its header and a whole checkpoint by its name"]
+    assert faults(tmp_path / "whole.gguf") == ["whole.gguf: its header says file 2 of 3, its name says a single file"]
     written(tmp_path, "n.gguf", 6, 2)
     (tmp_path / third.replace("m", "n", 1)).rename(tmp_path / third)
     (tmp_path / other.replace("m", "n", 1)).rename(tmp_path / other)
-    assert faults(tmp_path / one) == [f"{one}: its header says that all files hold 5 tensors, they hold 6"]
+    assert faults(tmp_path / one) == [f"{one}: its header says 5 tensors in all files, but there are 6"]
     (tmp_path / one).unlink()
     written(tmp_path, one, 2)
-    assert faults(tmp_path / one) == [f"{one} is a whole checkpoint by its header and file 1 of 3 by its name"]
+    assert faults(tmp_path / one) == [f"{one}: its header says a single file, its name says file 1 of 3"]
 
 
 def test_a_tensor_in_two_gguf_files_is_told(tmp_path: Path) -> None:
@@ -644,7 +649,7 @@ def test_a_tensor_in_two_gguf_files_is_told(tmp_path: Path) -> None:
     for i in (1, 2):
         (tmp_path / f"m-{i:05}-of-00002.gguf").write_bytes((tmp_path / "m.gguf").read_bytes())
     assert faults(tmp_path / "m-00001-of-00002.gguf")[-1] == (
-        "2 tensors are in m-00001-of-00002.gguf and again in m-00002-of-00002.gguf: blk.{0-1}.attn_q.weight"
+        "2 tensors are in both m-00001-of-00002.gguf and m-00002-of-00002.gguf: blk.{0-1}.attn_q.weight"
     )
 
 
@@ -711,7 +716,7 @@ def test_what_is_no_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     assert refusal(tmp_path / "loop") == f"{tmp_path / 'loop'}: cannot be read: Too many levels of symbolic links"
     (tmp_path / "text").write_text("a text of some words")
-    assert refusal(tmp_path / "text") == f"{tmp_path / 'text'}: is no checkpoint by its name or how it begins {ACCEPTED}"
+    assert refusal(tmp_path / "text") == f"{tmp_path / 'text'}: is not a checkpoint {ACCEPTED}"
     (tmp_path / "archive").write_bytes(b"PK\3\4 and more of it")
     assert refusal(tmp_path / "archive") == f"{tmp_path / 'archive'}: is a zip archive, as PyTorch writes checkpoints {ACCEPTED}"
     assert "no file can have this name" in refusal(Path("a\0b.safetensors"))
@@ -721,7 +726,7 @@ def test_what_is_no_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
 def test_numbered_files_none_of_which_is_there_are_refused(tmp_path: Path) -> None:
     for name in (FIRST, SECOND):
         (tmp_path / name).symlink_to("none")
-    assert refusal(tmp_path) == f"{tmp_path}: none of its 2 files can be read: {FIRST} is a broken link (expected files that are there)"
+    assert refusal(tmp_path) == f"{tmp_path}: cannot read any of its 2 files: {FIRST} is a broken link (expected at least one readable file)"
     assert refusal(tmp_path / FIRST) == f"{tmp_path / FIRST}: is a broken link"
 
 

@@ -195,7 +195,7 @@ def test_names_are_those_of_the_packages_own_table(name: str, config: dict[str, 
 def test_a_file_of_another_architecture_is_refused_by_both_names() -> None:
     with pytest.raises(pc.ParamcountError) as caught:
         layout_of("mixtral", "qwen2moe")
-    assert str(caught.value) == "general.architecture = 'qwen2moe', which does not hold the declared architecture mixtral (expected llama)"
+    assert str(caught.value) == "general.architecture = 'qwen2moe', but the model is mixtral (expected llama)"
     with pytest.raises(pc.ParamcountError) as caught:
         layout_of("mistral", "a\x1b[31m\n" + "b" * 300)
     assert_one_line(str(caught.value))
@@ -204,7 +204,7 @@ def test_a_file_of_another_architecture_is_refused_by_both_names() -> None:
 
 def test_an_architecture_that_the_converter_does_not_know_is_refused() -> None:
     model = count({"model_type": "xlnet"})
-    with pytest.raises(pc.ParamcountError, match=r"^llama\.cpp's names are not known for the architecture xlnet"):
+    with pytest.raises(pc.ParamcountError, match=r"^paramcount does not know llama.cpp's tensor names for xlnet"):
         gguf_tensors(model.tensors, (), "llama", model)
 
 

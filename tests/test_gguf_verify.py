@@ -91,8 +91,8 @@ def test_what_the_converter_leaves_out_is_said(tmp_path: Path) -> None:
     layout = LAYOUTS["gemma3-gemma3"]
     found = verify(layout.config, write(tmp_path / "m.gguf", layout))
     assert found.remarks == (
-        "vision, projector: in an mmproj file of its own, not checked",
-        "token_embd.weight: 6 of 96 rows stand for no token or place and are not written",
+        "not checked: vision, projector (in a separate mmproj file)",
+        "token_embd.weight: 6 of 96 rows are padding that the converter drops",
     )
 
 
@@ -100,7 +100,7 @@ def test_a_file_of_another_architecture_is_refused_in_one_line(capsys: pytest.Ca
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path / "m.gguf", WIDE._replace(architecture="qwen2"))
     assert command_refusal(capsys, "verify", "llama-3.1-8b", str(path)).endswith(
-        "general.architecture = 'qwen2', which does not hold the declared architecture llama (expected llama)"
+        "general.architecture = 'qwen2', but the model is llama (expected llama)"
     )
 
 

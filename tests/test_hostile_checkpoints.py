@@ -508,7 +508,7 @@ def test_ever_so_many_strange_tensors_are_cut_for_people_and_all_in_json_and_csv
 @pytest.mark.parametrize(
     ("sizes", "says"),
     [
-        ({"num_hidden_layers": 10**9}, "declares 10,000,000,003 tensors (expected at most 1,000,000)"),
+        ({"num_hidden_layers": 10**9}, "has 10,000,000,003 tensors (expected at most 1,000,000)"),
         ({"num_hidden_layers": 10**25}, "num_hidden_layers = "),
         ({"vocab_size": -1}, "vocab_size = -1"),
         ({"model_type": "mixtral", "num_local_experts": 10**9, "num_experts_per_tok": 2}, "tensors (expected at most 1,000,000)"),

@@ -148,8 +148,8 @@ WRITERS: list[tuple[Any, dict[str, Any], dict[str, Any] | None, str]] = [
     (fp8, {}, None, "FP8 in blocks of 128 × 128"),
     (fp8, {"block": (64, 32)}, {"quant_method": "fp8", "weight_block_size": [64, 32]}, "FP8 in blocks of 64 × 32"),
     (fp8, {"block": (96, 96)}, {"quant_method": "fp8", "weight_block_size": [96, 96]}, "FP8 in blocks of 96 × 96"),
-    (fp8, {"block": None}, {"quant_method": "fp8", "weight_block_size": None, "activation_scheme": "static"}, "FP8, a scale for each tensor"),
-    (fp8, {"block": (1, 10**6), "scale": "weight_scale"}, {"quant_method": "fbgemm_fp8"}, "FP8, a scale for each output"),
+    (fp8, {"block": None}, {"quant_method": "fp8", "weight_block_size": None, "activation_scheme": "static"}, "FP8, one scale per tensor"),
+    (fp8, {"block": (1, 10**6), "scale": "weight_scale"}, {"quant_method": "fbgemm_fp8"}, "FP8, one scale per output"),
 ]  # fmt: skip
 
 
@@ -184,7 +184,7 @@ def test_two_numbers_of_bits_are_both_told_where_the_configuration_allows_them()
     config = {"quant_method": "gptq", "bits": 4, "group_size": 128}
     found = read(tensors, config | {"dynamic": {r"+:model\.layers\.0\..*up.*": {"bits": 8}}})
     assert (found.scheme, found.faults, shapes(found)) == ("GPTQ, 4 and 8 bits, groups of 128", (), PLAIN)
-    assert read(tensors, config).faults == (f"model.layers.0.{UP}.qweight: holds 8 bits a value, where the configuration says 4",)
+    assert read(tensors, config).faults == (f"model.layers.0.{UP}.qweight: has 8 bits per value, but the config says 4",)
 
 
 def test_a_matrix_of_gpt_2_is_packed_as_inputs_and_outputs_and_stored_the_other_way_round() -> None:
@@ -321,12 +321,12 @@ def test_scales_of_a_whole_tensor_and_of_each_output_may_lack_axes(scales: tuple
 def test_scales_of_whole_tensors_and_of_outputs_stand_in_one_file() -> None:
     tensors: Layer = {f"{i}.{name}": held for i in range(3) for name, held in fp8(512, 384, (1, 384), "weight_scale").items()}
     found = read(tensors | {"t.weight": ("F8_E4M3", (320, 384)), "t.weight_scale": ("F32", (1,))})
-    assert (found.scheme, found.faults) == ("FP8, a scale for each output and a scale for each tensor", ())
+    assert (found.scheme, found.faults) == ("FP8, one scale per output and one scale per tensor", ())
 
 
 def test_scales_of_blocks_have_all_their_axes() -> None:
     (fault,) = read({"a.weight": ("F8_E4M3", (256, 128)), "a.weight_scale_inv": ("F32", (2,))}, FP8).faults
-    assert fault == "a.weight_scale_inv: [2] where F8_E4M3 in blocks of 128 × 128 of [256, 128] takes [2, 1]"
+    assert fault == "a.weight_scale_inv: shape [2], but F8_E4M3 in blocks of 128 × 128 of [256, 128] needs [2, 1]"
 
 
 def test_stacked_experts_of_fp8_have_scales_of_their_own() -> None:
@@ -435,24 +435,24 @@ def test_a_shard_that_is_missing_leaves_its_tensors_without_a_shape() -> None:
 GPTQ, FP8 = {"quant_method": "gptq", "bits": 4, "group_size": 128}, {"quant_method": "fp8", "weight_block_size": [128, 128]}
 AT = f"model.layers.1.{DOWN}."
 DAMAGES: list[tuple[Any, dict[str, Any], dict[str, tuple[str, tuple[int, ...]] | None], tuple[str, ...]]] = [
-    (gptq, GPTQ, {"scales": None}, (f"{AT}qweight: stands without its scales",)),
-    (gptq, GPTQ, {"qzeros": None}, (f"{AT}qweight: stands without its zero points",)),
-    (gptq, GPTQ, {"qweight": None}, tuple(f"{AT}{end}: belongs to no packed weights" for end in ("qzeros", "scales", "g_idx"))),
-    (gptq, GPTQ, {"qweight": ("I32", (32, 512))}, (f"{AT}qweight: [32, 512] where GPTQ 4-bit in groups of 128 of [256, 512] takes [64, 256]",)),
-    (gptq, GPTQ, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: [256, 64] where GPTQ 4-bit in groups of 128 of [256, 512] takes [64, 256]",)),
-    (gptq, GPTQ, {"scales": ("F16", (256, 4))}, (f"{AT}scales: [256, 4] where GPTQ 4-bit in groups of 128 of [256, 512] takes [4, 256]",)),
-    (gptq, GPTQ, {"scales": ("F16", (2, 512))}, (f"{AT}scales: [2, 512] where GPTQ 4-bit in groups of 128 of [256, 512] takes [4, 256]",)),
-    (gptq, GPTQ, {"qzeros": ("I32", (32, 4))}, (f"{AT}qzeros: [32, 4] where GPTQ 4-bit in groups of 128 of [256, 512] takes [4, 32]",)),
-    (gptq, GPTQ, {"qzeros": ("I32", ())}, (f"{AT}qzeros: [] where GPTQ 4-bit in groups of 128 of [256, 512] takes [4, 32]",)),
-    (gptq, GPTQ, {"g_idx": ("I32", (256,))}, (f"{AT}g_idx: [256] where GPTQ 4-bit in groups of 128 of [256, 512] takes [512]",)),
-    (awq, {}, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: [256, 64] where AWQ 4-bit in groups of 128 of [256, 512] takes [512, 32]",)),
-    (awq, {}, {"qzeros": ("I32", (4, 64))}, (f"{AT}qzeros: [4, 64] where AWQ 4-bit in groups of 128 of [256, 512] takes [4, 32]",)),
-    (fp8, FP8, {"weight_scale_inv": None}, (f"{AT}weight: stands without its scales",)),
-    (fp8, FP8, {"weight": None}, (f"{AT}weight_scale_inv: belongs to no packed weights",)),
-    (fp8, FP8, {"weight": ("BF16", (256, 512))}, (f"{AT}weight_scale_inv: belongs to no packed weights",)),
-    (fp8, FP8, {"weight_scale_inv": ("F32", (4, 2))}, (f"{AT}weight_scale_inv: [4, 2] where F8_E4M3 in blocks of 128 × 128 of [256, 512] takes [2, 4]",)),
-    (fp8, FP8, {"weight_scale_inv": ("F32", ())}, (f"{AT}weight_scale_inv: [] where F8_E4M3 in blocks of 128 × 128 of [256, 512] takes [2, 4]",)),
-    (fp8, FP8, {"weight_scale_inv": ("I64", (2, 4))}, (f"{AT}weight: stands without its scales", f"{AT}weight_scale_inv: belongs to no packed weights")),
+    (gptq, GPTQ, {"scales": None}, (f"{AT}qweight: scales are missing",)),
+    (gptq, GPTQ, {"qzeros": None}, (f"{AT}qweight: zero points are missing",)),
+    (gptq, GPTQ, {"qweight": None}, tuple(f"{AT}{end}: packed weights are missing" for end in ("qzeros", "scales", "g_idx"))),
+    (gptq, GPTQ, {"qweight": ("I32", (32, 512))}, (f"{AT}qweight: shape [32, 512], but GPTQ 4-bit in groups of 128 of [256, 512] needs [64, 256]",)),
+    (gptq, GPTQ, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: shape [256, 64], but GPTQ 4-bit in groups of 128 of [256, 512] needs [64, 256]",)),
+    (gptq, GPTQ, {"scales": ("F16", (256, 4))}, (f"{AT}scales: shape [256, 4], but GPTQ 4-bit in groups of 128 of [256, 512] needs [4, 256]",)),
+    (gptq, GPTQ, {"scales": ("F16", (2, 512))}, (f"{AT}scales: shape [2, 512], but GPTQ 4-bit in groups of 128 of [256, 512] needs [4, 256]",)),
+    (gptq, GPTQ, {"qzeros": ("I32", (32, 4))}, (f"{AT}qzeros: shape [32, 4], but GPTQ 4-bit in groups of 128 of [256, 512] needs [4, 32]",)),
+    (gptq, GPTQ, {"qzeros": ("I32", ())}, (f"{AT}qzeros: shape [], but GPTQ 4-bit in groups of 128 of [256, 512] needs [4, 32]",)),
+    (gptq, GPTQ, {"g_idx": ("I32", (256,))}, (f"{AT}g_idx: shape [256], but GPTQ 4-bit in groups of 128 of [256, 512] needs [512]",)),
+    (awq, {}, {"qweight": ("I32", (256, 64))}, (f"{AT}qweight: shape [256, 64], but AWQ 4-bit in groups of 128 of [256, 512] needs [512, 32]",)),
+    (awq, {}, {"qzeros": ("I32", (4, 64))}, (f"{AT}qzeros: shape [4, 64], but AWQ 4-bit in groups of 128 of [256, 512] needs [4, 32]",)),
+    (fp8, FP8, {"weight_scale_inv": None}, (f"{AT}weight: scales are missing",)),
+    (fp8, FP8, {"weight": None}, (f"{AT}weight_scale_inv: packed weights are missing",)),
+    (fp8, FP8, {"weight": ("BF16", (256, 512))}, (f"{AT}weight_scale_inv: packed weights are missing",)),
+    (fp8, FP8, {"weight_scale_inv": ("F32", (4, 2))}, (f"{AT}weight_scale_inv: shape [4, 2], but F8_E4M3 in blocks of 128 × 128 of [256, 512] needs [2, 4]",)),
+    (fp8, FP8, {"weight_scale_inv": ("F32", ())}, (f"{AT}weight_scale_inv: shape [], but F8_E4M3 in blocks of 128 × 128 of [256, 512] needs [2, 4]",)),
+    (fp8, FP8, {"weight_scale_inv": ("I64", (2, 4))}, (f"{AT}weight: scales are missing", f"{AT}weight_scale_inv: packed weights are missing")),
 ]  # fmt: skip
 
 
@@ -473,19 +473,19 @@ def test_every_damage_is_found_and_named(make: Any, config: Any, damage: Any, fa
 
 def test_damages_of_many_layers_are_one_line() -> None:
     tensors = {name: held for name, held in layers(gptq, n=40).items() if not name.endswith(f"{UP}.scales") or ".7." in name}
-    assert read(tensors, GPTQ).faults == (f"model.layers.{{0-6,8-39}}.{UP}.qweight: stands without its scales",)
+    assert read(tensors, GPTQ).faults == (f"model.layers.{{0-6,8-39}}.{UP}.qweight: scales are missing",)
 
 
 def test_two_packed_tensors_of_one_name_are_both_kept() -> None:
     tensors: Layer = {f"w{dot}{end}": ("U8", shape) for dot in "_." for end, shape in (("blocks", (2, 64, 2, 16)), ("scales", (2, 64, 2)))}
     found = read(tensors)
     assert shapes(found) == {"w": (2, 64, 64), "w.blocks": (2, 64, 64)}
-    assert found.faults == ("w.blocks: stands beside w, which has its name",)
+    assert found.faults == ("w.blocks: conflicts with w, which has the same name",)
 
 
 def test_a_tensor_beside_its_packed_self_is_found() -> None:
     found = read(layers(gptq) | {f"{AT}weight": ("F16", (256, 512))}, GPTQ)
-    assert found.faults == (f"{AT}qweight: stands beside {AT}weight, which has its name",)
+    assert found.faults == (f"{AT}qweight: conflicts with {AT}weight, which has the same name",)
     assert found.tensors[f"{AT}weight"].format == "F16"
     assert found.tensors[f"{AT}qweight"].shape == (256, 512)
 
@@ -493,9 +493,9 @@ def test_a_tensor_beside_its_packed_self_is_found() -> None:
 @pytest.mark.parametrize(
     ("tensors", "fault"),
     [
-        ({"e.w_blocks": ("U8", (2, 64, 2, 8)), "e.w_scales": ("U8", (2, 64, 2))}, "e.w_blocks: [2, 64, 2, 8] where MXFP4 in blocks of 1 × 32 of [2, 64, 64] takes [2, 64, 2, 16]"),
-        ({"e.w_blocks": ("U8", (2, 64, 2, 16)), "e.w_scales": ("U8", (64, 2, 2))}, "e.w_scales: [64, 2, 2] where MXFP4 in blocks of 1 × 32 of [2, 64, 64] takes [2, 64, 2]"),
-        ({"e.w_blocks": ("U8", (2,)), "e.w_scales": ("U8", ())}, "e.w_blocks: [2] is no row of blocks of 16 bytes"),
+        ({"e.w_blocks": ("U8", (2, 64, 2, 8)), "e.w_scales": ("U8", (2, 64, 2))}, "e.w_blocks: shape [2, 64, 2, 8], but MXFP4 in blocks of 1 × 32 of [2, 64, 64] needs [2, 64, 2, 16]"),
+        ({"e.w_blocks": ("U8", (2, 64, 2, 16)), "e.w_scales": ("U8", (64, 2, 2))}, "e.w_scales: shape [64, 2, 2], but MXFP4 in blocks of 1 × 32 of [2, 64, 64] needs [2, 64, 2]"),
+        ({"e.w_blocks": ("U8", (2,)), "e.w_scales": ("U8", ())}, "e.w_blocks: shape [2] does not hold blocks of 16 bytes"),
     ],
 )  # fmt: skip
 def test_mxfp4_that_does_not_fit_is_found(tensors: Layer, fault: str) -> None:
@@ -507,19 +507,19 @@ def test_half_of_an_mxfp4_tensor_is_found(dropped: str) -> None:
     held = released("gpt-oss-20b", "mxfp4", "U8", "U8", ("_blocks", "_scales"))
     name = "model.layers.3.mlp.experts.down_proj"
     del held[name + dropped]
-    fault = f"{name}_blocks: stands without its scales" if dropped == "_scales" else f"{name}_scales: belongs to no packed weights"
+    fault = f"{name}_blocks: scales are missing" if dropped == "_scales" else f"{name}_scales: packed weights are missing"
     assert read(held, {"quant_method": "mxfp4"}).faults == (fault,)
 
 
 CONTRADICTIONS = [
-    (layers(gptq), GPTQ | {"bits": 8}, "holds 4 bits a value, where the configuration says 8"),
-    (layers(gptq), GPTQ | {"group_size": 64}, "has groups of 128, where the configuration says 64"),
-    (layers(gptq), GPTQ | {"group_size": -1}, "has groups of 128, where the configuration says one group"),
-    (layers(awq), GPTQ, "is packed by AWQ, where the configuration says GPTQ"),
-    (layers(gptq), GPTQ | {"quant_method": "awq"}, "is packed by GPTQ, where the configuration says AWQ"),
-    (layers(fp8, block=(64, 64)), FP8, "has a scale for each 64 × 64, where the configuration says 128 × 128"),
-    (layers(fp8), {"quant_method": "mxfp8"}, "has a scale for each 128 × 128, where the configuration says 1 × 32"),
-    (layers(fp8, block=None), FP8, "has a scale for each tensor, where the configuration says 128 × 128"),
+    (layers(gptq), GPTQ | {"bits": 8}, "has 4 bits per value, but the config says 8"),
+    (layers(gptq), GPTQ | {"group_size": 64}, "has groups of 128, but the config says 64"),
+    (layers(gptq), GPTQ | {"group_size": -1}, "has groups of 128, but the config says one group"),
+    (layers(awq), GPTQ, "is packed with AWQ, but the config says GPTQ"),
+    (layers(gptq), GPTQ | {"quant_method": "awq"}, "is packed with GPTQ, but the config says AWQ"),
+    (layers(fp8, block=(64, 64)), FP8, "has one scale per 64 × 64, but the config says 128 × 128"),
+    (layers(fp8), {"quant_method": "mxfp8"}, "has one scale per 128 × 128, but the config says 1 × 32"),
+    (layers(fp8, block=None), FP8, "has one scale per tensor, but the config says 128 × 128"),
 ]
 
 
@@ -534,7 +534,7 @@ def test_what_the_configuration_says_otherwise_is_a_fault(tensors: Layer, config
 
 @pytest.mark.parametrize(("config", "name"), [(GPTQ, "GPTQ"), (FP8, "FP8"), ({"quant_method": "mxfp4"}, "MXFP4")])
 def test_a_file_without_what_its_configuration_says_is_at_fault(config: dict[str, Any], name: str) -> None:
-    assert read({"w.weight": ("BF16", (8, 8))}, config).faults == (f"the configuration says {name}, but no tensor is packed so",)
+    assert read({"w.weight": ("BF16", (8, 8))}, config).faults == (f"the config says {name}, but no tensor is packed that way",)
 
 
 # ---- schemes that are not read
@@ -552,7 +552,7 @@ CONFIGS = [
     *(({"quant_method": method}, name) for method, name in (
         ("aqlm", "AQLM"), ("vptq", "VPTQ"), ("quanto", "quanto"), ("eetq", "EETQ"), ("higgs", "HIGGS"), ("hqq", "HQQ"), ("torchao", "torchao"),
         ("bitnet", "BitNet"), ("spqr", "SpQR"), ("quark", "Quark"), ("fp_quant", "FP-Quant"), ("nvfp4", "NVFP4"), ("metal", "MLX"),
-        ("fouroversix", "Four Over Six"), ("sinq", "SINQ"), ("gemma", "Gemma's own"), ("exl2", "EXL2"), ("exl3", "EXL3"),
+        ("fouroversix", "Four Over Six"), ("sinq", "SINQ"), ("gemma", "Gemma's own format"), ("exl2", "EXL2"), ("exl3", "EXL3"),
         ("a\x1b[31m", "'a\\x1b[31m'"), ("", "''"), (7, "'7'"),
     )),
 ]  # fmt: skip
@@ -617,9 +617,9 @@ MARKED: list[tuple[str, Layer]] = [
     ("MLX", {"q.weight": ("U32", (256, 32)), "q.scales": ("BF16", (256, 4)), "q.biases": ("BF16", (256, 4))}),
     ("GPTQ in Marlin's layout", {"q.B": ("I32", (16, 512)), "q.s": ("F16", (2, 256))}),
     ("QQQ", {"q.B": ("I32", (16, 512)), "q.s_channel": ("F32", (1, 256)), "q.s_group": ("F16", (2, 256))}),
-    ("Gemma's own", {"e.embedding_quantized": ("U8", (256, 128)), "e.embedding_scale": ("F32", (256, 1))}),
-    ("whole numbers with scales (compressed-tensors, Quark or BitNet)", {"q.weight": ("I8", (256, 256)), "q.weight_scale": ("F32", (256, 1))}),
-    ("whole numbers with scales (compressed-tensors, Quark or BitNet)", {"q.weight": ("U8", (64, 256)), "q.weight_scale": ("BF16", (1,))}),
+    ("Gemma's own format", {"e.embedding_quantized": ("U8", (256, 128)), "e.embedding_scale": ("F32", (256, 1))}),
+    ("integers with scales (compressed-tensors, Quark or BitNet)", {"q.weight": ("I8", (256, 256)), "q.weight_scale": ("F32", (256, 1))}),
+    ("integers with scales (compressed-tensors, Quark or BitNet)", {"q.weight": ("U8", (64, 256)), "q.weight_scale": ("BF16", (1,))}),
 ]  # fmt: skip
 
 
@@ -690,16 +690,16 @@ def test_as_many_faults_as_a_file_can_have_are_a_hundred_lines() -> None:
     tensors |= {f"m.{i}.{end}": ("F16", (i + 2, 9)) for i in range(3000) for end in ("scales", "qzeros")}
     faults = read(tensors).faults
     assert len(faults) == 101
-    assert faults[0] == "m.0.scales: [2, 9] where GPTQ 4-bit in groups of 128 of [7, 8] takes [1, 7]"
-    assert faults[-1] == "5,900 tensors more that do not fit"
+    assert faults[0] == "m.0.scales: shape [2, 9], but GPTQ 4-bit in groups of 128 of [7, 8] needs [1, 7]"
+    assert faults[-1] == "and 5,900 more tensors with problems"
 
 
 def test_more_shapes_than_any_model_has_are_refused() -> None:
     tensors: Layer = {f"m.{i}.qweight": ("I32", (i + 1, 8)) for i in range(10_001)}
-    with pytest.raises(ParamcountError, match=r"^model.safetensors: packed tensors of more than 10,000 shapes"):
+    with pytest.raises(ParamcountError, match=r"^model.safetensors: packed tensors have more than 10,000 shapes"):
         read(tensors)
 
 
 def test_a_name_with_escapes_is_printed_without_them() -> None:
     (fault,) = read({"a\x1b[31m.g_idx": ("I32", (8,))}).faults
-    assert fault == "a\\x1b[31m.g_idx: belongs to no packed weights"
+    assert fault == "a\\x1b[31m.g_idx: packed weights are missing"

@@ -111,7 +111,7 @@ def test_a_scheme_that_is_not_read_is_named_by_the_names_of_tensors_alone(name: 
         ("Jev-Style-Qwen3.5-2B-Decision-MLX-bf16", "1,881,824,800 values of 2 bytes and 288 of 4 bytes"),
         # 24 × 32 experts of 3 × 2880 × 2880 values, 4 bits each and 8 more for 32 of them
         ("gpt-oss-20b", "packed weights of 10,152,345,600 bytes and 1,804,459,584 values of 2 bytes"),
-        ("oasstpythia1.5brm", "5,246,377,988 was not compared: of 2 tensors nobody knows the shape"),
+        ("oasstpythia1.5brm", "5,246,377,988 was not checked: the shapes of 2 tensors are unknown"),
     ],
 )
 def test_what_total_size_counts_is_said(name: str, remark: str, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_where_shapes_are_not_known_a_total_size_below_the_others_is_found_out(t
     index = index_of(NAMED["oasstpythia1.5brm"])
     index["metadata"]["total_size"] = 1_311_592_447
     assert checked(NAMED["oasstpythia1.5brm"], tmp_path, index).faults == (
-        "total_size 1,311,592,447 is less than 1,311,592,448 values take (expected 1 byte each or more)",
+        "total_size 1,311,592,447 is too small for 1,311,592,448 values (expected at least 1 byte per value)",
     )
 
 
@@ -156,7 +156,7 @@ def test_a_config_that_says_nothing_of_its_packing_leaves_the_size_alone(tmp_pat
     config = {key: value for key, value in NAMED[INT4]["config"].items() if key != "quantization_config"}
     found = checked(NAMED[INT4] | {"config": config}, tmp_path, index)
     assert (found.ok, found.scheme) == (True, "GPTQ")
-    assert any("nothing tells how GPTQ is packed" in remark for remark in found.remarks)
+    assert any("the packing of GPTQ is unknown" in remark for remark in found.remarks)
 
 
 @pytest.mark.parametrize(

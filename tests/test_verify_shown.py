@@ -17,7 +17,7 @@ from tests.running import Runner
 
 TENSORS = saved("mixtral").tensors
 TOTAL = sum(prod(shape) for _, shape in TENSORS.values())  # nothing but parameters, each once
-ACCEPTED = "(expected a .safetensors or .gguf file, the index of several, a saved header, or a folder with one of them)"
+ACCEPTED = "(expected a .safetensors or .gguf file, a shard index, a saved header, or a directory with one of them)"
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ def test_a_folder_that_holds_its_model_is_accounted_for(run: Runner) -> None:
     done = run("verify", "./m")
     assert (done.code, done.err) == (0, "")
     headline, headings, *_ = done.out.splitlines()
-    assert headline == f"m in m: 3 files, {len(TENSORS)} tensors   everything is accounted for"
+    assert headline == f"m in m: 3 files, {len(TENSORS)} tensors   complete: every tensor matches"
     assert headings.split() == ["component", "expected", "found", "difference"]
     assert row(done.out, "total") == [f"{TOTAL:,}", f"{TOTAL:,}", "0"]
     assert done.out.endswith("\n") and f"size: {bytes_of(TENSORS):,} bytes" in done.out
@@ -53,7 +53,7 @@ def test_that_names_are_strange_is_told_by_every_command(run: Runner) -> None:
     for command in ("verify", "why"):
         done = run(command, "./m")
         assert done.code == 0
-        assert done.out.count(f"the names are strange: {len(TENSORS)} tensors were matched by their shape alone") == 1
+        assert done.out.count(f"unfamiliar names: matched {len(TENSORS)} tensors by shape alone") == 1
 
 
 def damaged() -> tuple[Tensors, str, str]:
@@ -71,7 +71,7 @@ def test_what_does_not_fit_is_named_and_counted(run: Runner) -> None:
     write_file(Path("m/model.safetensors"), tensors)
     done = run("verify", "./m")
     assert done.code == 1
-    assert done.out.startswith(f"m in m: {len(TENSORS)} tensors   3 findings\n")
+    assert done.out.startswith(f"m in m: {len(TENSORS)} tensors   3 problems\n")
     shape, norm = TENSORS[lost][1], TENSORS[odd][1]
     assert f"missing: {lost} {[*shape]} (lm head)\n" in done.out
     assert f"wrong shape: {odd} [7], declared {[*norm]} (norm)\n" in done.out
@@ -100,8 +100,8 @@ def test_data_hold_what_is_printed(run: Runner) -> None:
 def test_of_many_findings_the_first_are_printed_and_where_all_of_them_are(run: Runner) -> None:
     write_file(Path("m/model.safetensors"), TENSORS | {f"strange.a{'b' * i}": ("F32", (1,)) for i in range(30)})
     done = run("verify", "./m")
-    assert done.out.startswith(f"m in m: {len(TENSORS) + 30} tensors   30 findings\n")
-    assert done.out.count("\nunexpected: ") == 20 and "\n… and 10 more: --json has all of them\n" in done.out
+    assert done.out.startswith(f"m in m: {len(TENSORS) + 30} tensors   30 problems\n")
+    assert done.out.count("\nunexpected: ") == 20 and "\n… and 10 more: --json lists them all\n" in done.out
     assert len([line for line in json.loads(run("verify", "./m", "--json").out)["lines"] if not line["ok"]]) == 30
 
 
@@ -110,9 +110,9 @@ def test_of_an_index_alone_names_are_compared_and_that_is_said(run: Runner) -> N
     done = run("verify", "./m")
     assert done.code == 0
     headline, headings, *_ = done.out.splitlines()
-    assert headline.endswith("   everything is accounted for by name")
-    assert headings.split() == ["component", "expected", "by", "name", "difference"]
-    assert "\nshapes were not checked: only names are known\n" in done.out
+    assert headline.endswith("   complete: every tensor name matches")
+    assert headings.split() == ["component", "expected", "found", "by", "name", "difference"]
+    assert "\nshapes not checked: an index has names only\n" in done.out
     found = json.loads(run("verify", "./m", "--json").out)
     assert (found["ok"], found["shapes_checked"], found["only_names"]) == (True, False, True)
 
@@ -124,14 +124,14 @@ def test_what_a_missing_shard_would_hold_is_not_found(run: Runner) -> None:
     done = run("verify", "./m")
     assert done.code == 1
     assert row(done.out, "total")[:2] == [f"{TOTAL:,}", f"{values(there):,}"]
-    assert f"model-00002-of-00003.safetensors is missing: {len(TENSORS) - len(there)} tensors of it" in done.out
-    assert "\nshapes were not checked: of some tensors only the name is known\n" in done.out
+    assert f"model-00002-of-00003.safetensors is missing: it should hold {len(TENSORS) - len(there)} tensors" in done.out
+    assert "\nshapes not checked for tensors in missing files\n" in done.out
 
 
 def test_a_folder_with_a_pickle_is_not_taken_for_its_config_alone(run: Runner, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("verify", "./m").code == 0  # there is nothing to compare with
     Path("m/pytorch_model.bin").write_bytes(b"cos\nsystem\n")
-    expected = f"m: holds no checkpoint, only pytorch_model.bin: a pickle is never loaded {ACCEPTED}"
+    expected = f"m: contains no checkpoint: only pytorch_model.bin (paramcount never loads pickles) {ACCEPTED}"
     assert command_refusal(capsys, "verify", "./m") == expected
     assert command_refusal(capsys, "verify", "mixtral-8x7b", "m") == expected
     Path("m/header.json").write_text(json.dumps(as_header(TENSORS)), encoding="utf-8")
@@ -147,4 +147,4 @@ def test_that_not_one_tensor_of_the_model_is_there_is_said_before_the_findings(r
     write_file(Path("other.safetensors"), {"unet.weight": ("F32", (2, 3))})
     shown = run("verify", "./m/config.json", "./other.safetensors")
     assert shown.code == 1
-    assert "\nof the tensors of m not one is there\nmissing: " in shown.out
+    assert "\ncontains no tensor of m\nmissing: " in shown.out

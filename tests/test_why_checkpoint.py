@@ -70,7 +70,7 @@ def sums_up(found: CheckpointExplanation) -> None:
 
 
 def left_out(found: CheckpointExplanation) -> int:
-    return units(found).get("left out by its writer", 0)
+    return units(found).get("omitted by the converter", 0)
 
 
 # ---- released files: what was published of them
@@ -156,7 +156,7 @@ def test_towers_in_a_file_of_their_own_are_left_out_by_name() -> None:
     count = pc.count(entry.config)
     found = explain_checkpoint(pc.load(entry.config), held(tensors, Path("model.gguf"), "gguf", metadata={"general.architecture": entry.architecture}))
     (cause,) = found.account.causes
-    assert (cause.name, cause.units, cause.note) == ("left out by its writer", count.language_model - count.total, "vision, projector")
+    assert (cause.name, cause.units, cause.note) == ("omitted by the converter", count.language_model - count.total, "vision, projector")
     assert found.values == count.language_model
 
 
@@ -184,12 +184,12 @@ def test_missing_tensors_another_shape_and_strange_ones_are_named() -> None:
     tensors["strange.thing"] = ("F32", (3, 5))
     found = explain_checkpoint(pc.load(c | {"n_layer": layers + 1}), held(tensors))
     layer = sum(prod(shape) for name, (_, shape) in tensors.items() if name.startswith(f"{prefix}h.0."))
-    assert units(found) == {"missing tensors": -layer, "tensors of another shape": -positions // 2 * d, "undeclared tensors": 15}
+    assert units(found) == {"missing tensors": -layer, "tensors with another shape": -positions // 2 * d, "unexpected tensors": 15}
     items = {(cause.name, item.name): (item.units, item.arithmetic) for cause in found.account.causes for item in cause.items}
-    assert items["tensors of another shape", "as the file has them"] == (positions // 2 * d, f"{positions // 2} × {d}")
-    assert items["tensors of another shape", "as declared"] == (-positions * d, f"{positions} × {d}")
+    assert items["tensors with another shape", "as stored"] == (positions // 2 * d, f"{positions // 2} × {d}")
+    assert items["tensors with another shape", "as expected"] == (-positions * d, f"{positions} × {d}")
     assert items["missing tensors", "norm"] == (-4 * d, f"4 × {d}")
-    assert items["undeclared tensors", ""] == (15, "3 × 5")
+    assert items["unexpected tensors", ""] == (15, "3 × 5")
     checked_sums = [cause.units == sum(item.units for item in cause.items) for cause in found.account.causes]
     assert all(checked_sums)
     sums_up(found)
@@ -208,7 +208,7 @@ def test_packed_weights_that_nobody_declared_are_in_the_sum_with_their_scales() 
     before = explain_checkpoint(pc.load(saved("llama-GPTQ").config), held(tensors))
     found = explain_checkpoint(pc.load(saved("llama-GPTQ").config), held({**tensors, **strange}))
     sums_up(found)
-    assert units(found)["undeclared tensors"] == 8 * prod(strange["strange.qweight"][1])
+    assert units(found)["unexpected tensors"] == 8 * prod(strange["strange.qweight"][1])
     assert units(found)["GPTQ scales"] - units(before)["GPTQ scales"] == prod(strange["strange.scales"][1])
 
 
@@ -246,7 +246,7 @@ def test_an_index_is_explained_as_far_as_its_names_and_its_size_tell(run: Runner
     (row,) = csv.DictReader(done.out.splitlines())
     assert (row["published"], row["value"], row["left_over"], row["verdict"], row["true"]) == ("–", "", "", "names only", "124439808")
     told = " ".join(run("why", "gpt2-small", f"{tmp_path}/model.safetensors.index.json").out.split())
-    assert "as far as names tell, 137,022,720 values as declared = total 124,439,808 + legacy buffers 12,582,912" in told
+    assert "137,022,720 values according to the tensor names = total 124,439,808 + legacy buffers 12,582,912" in told
     assert f"total_size {bytes_of(tensors):,} is" in told
 
 
@@ -324,9 +324,9 @@ def test_a_file_that_does_not_match_exits_with_1_and_names_what_does_not(run: Ru
     done = run("why", "gpt2-medium", gpt2)
     assert done.code == 1
     told = " ".join(done.out.split())
-    assert "not accounted for" in told
+    assert " problems" in told
     assert "missing: h.{12-23}.ln_1.weight 12 × [1024] (norm)" in told
-    assert "more: paramcount verify has all of them" in told
+    assert "more; paramcount verify lists them all" in told
     assert run("why", "gpt2-medium", gpt2, "gpt2-small", gpt2).code == 1
 
 
@@ -361,7 +361,7 @@ def test_a_what_if_is_held_against_a_file(run: Runner, gpt2: str) -> None:
         (["7B", "./model.gguf"], "'7B' stands before any model (expected MODEL NUMBER)"),
         (["gpt2-small", "./nowhere.safetensors"], "nowhere.safetensors: cannot be read: No such file or directory"),
         (["gpt2-small", "./nowhere.gguf"], "nowhere.gguf: cannot be read: No such file or directory"),
-        (["gpt2-small", "./pytorch_model.bin"], "is a pickle by its ending .bin: none is ever loaded"),
+        (["gpt2-small", "./pytorch_model.bin"], "is a pickle (.bin), which paramcount never loads"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_in_one_line(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:

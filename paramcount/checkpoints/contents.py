@@ -209,7 +209,7 @@ def remarks(known: int, content: Unpacked, ids: Sequence[str], patterns: Iterabl
     """What of the tensors was not counted, and what is no model by itself. `ids`: of the models that it holds."""
     lines, all = [], len(content.tensors)
     if known < all:
-        lines.append(f"of {f'{all - known:,} of {all:,}' if known else 'all'} tensors the shape is not known: they are not counted")
+        lines.append(f"{f'{all - known:,} of {all:,} tensors have' if known else 'all tensors have'} unknown shapes and are not counted")
     if not ids and (n := sum(pattern.tensors for pattern in patterns if classify_tensor(pattern.pattern, pattern.shape) == "adapter")):
-        lines.append(f"{n:,} tensors are an adapter's: they change the weights of a model that is not here")
+        lines.append(f"{n:,} tensors belong to an adapter; its base model is not in this checkpoint")
     return lines

@@ -90,7 +90,7 @@ def _find_problems(matches: Matches, checkpoint: Checkpoint, content: Unpacked, 
     unreachable = _unreachable_shapes(count) if matches.unexpected else {}
     for name in matches.unexpected:
         said = _classify_unexpected(name, matches, checkpoint, content, count, unreachable)
-        yield name, said._replace(note=f"has the shape of the missing {likely[name]}") if name in likely and not said.ok else said
+        yield name, said._replace(note=f"same shape as the missing {likely[name]}") if name in likely and not said.ok else said
 
 
 def _unreachable_shapes(count: Count) -> dict[str, tuple[int, ...]]:
@@ -137,8 +137,8 @@ def _check_copy(name: str, tensor: Tensor, checkpoint: Checkpoint, shape: tuple[
     original = str(tensor.tied_to)
     same = have_same_samples(checkpoint, name, original) if name in checkpoint.tensors and original in checkpoint.tensors else None
     if same is False:
-        return Finding("differs", "tied duplicate", tensor.shape, shape, f"is no copy of {original}, to which the config ties it")
-    return Finding("beside", "tied duplicate", tensor.shape, shape, f"of {original}, {'samples of both are equal' if same else 'its values were not compared'}")
+        return Finding("differs", "tied duplicate", tensor.shape, shape, f"differs from {original}, but the config ties them")
+    return Finding("beside", "tied duplicate", tensor.shape, shape, f"of {original}, {'sampled values are equal' if same else 'values not compared'}")
 
 
 def describe_role(tensor: Tensor) -> str:

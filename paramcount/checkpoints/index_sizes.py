@@ -56,15 +56,17 @@ def explain_total_size(matches: Matches, content: Unpacked, checkpoint: Checkpoi
     sizes = list(dict.fromkeys(packed_sizes(kept, said)))
     if unknown or None in sizes:
         if total < values + min((size for size in sizes if size), default=0):
-            raise ParamcountError(f"total_size {total:,} is less than {values:,} values take", expected="1 byte each or more")
-        formats = sorted({held[name].format or "it" for name in packed})
-        of = f"of {unknown:,} tensors nobody knows the shape" if unknown else f"nothing tells how {', '.join(formats)} is packed"
-        return f"total_size {total:,} was not compared: {of}"
+            raise ParamcountError(f"total_size {total:,} is too small for {values:,} values", expected="at least 1 byte per value")
+        formats = sorted({held[name].format or "weights" for name in packed})
+        reason = f"the shapes of {unknown:,} tensors are unknown" if unknown else f"the packing of {', '.join(formats)} is unknown"
+        return f"total_size {total:,} was not checked: {reason}"
     for size in sizes:
         for width, apart in enumerate_widths(plain):
             if (size or 0) + values * width + sum(n * (other - width) for n, other in apart) == total:
                 return f"total_size {total:,} is {describe(size or 0, values, width, apart)}"
-    raise ParamcountError(f"total_size {total:,} is no size of {values:,} values{' beside packed ones' if packed else ''}", expected="1, 2, 4 or 8 bytes each")
+    raise ParamcountError(
+        f"total_size {total:,} does not match {values:,} values{' plus packed weights' if packed else ''}", expected="1, 2, 4 or 8 bytes per value"
+    )
 
 
 def count_copies(tensors: Iterable[Tensor]) -> list[tuple[Tensor, int]]:

@@ -41,7 +41,7 @@ def expand_names(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
     """
     tensors = list(tensors)
     if (n := sum(tensor.copies for tensor in tensors)) > MOST_DECLARED:
-        raise ParamcountError(f"declares {n:,} tensors", expected=f"at most {MOST_DECLARED:,}")
+        raise ParamcountError(f"has {n:,} tensors", expected=f"at most {MOST_DECLARED:,}")
     found: dict[str, Tensor] = {}
     for tensor in tensors:
         for name in iterate_names(tensor):

@@ -51,7 +51,7 @@ def by_tensor(found: StoredCount, *, full: bool) -> Table:
         Column("parameters", "parameters"),
         Column("component", "component", right=False),
     ]
-    below = [] if len(rows) == len(found.patterns) else [f"… and {len(found.patterns) - len(rows):,} more: --csv and --json have all of them"]
+    below = [] if len(rows) == len(found.patterns) else [f"… and {len(found.patterns) - len(rows):,} more; --csv and --json list them all"]
     return Table(columns, rows, found.to_dict(), above=[headline(found)], below=below)
 
 
@@ -62,8 +62,8 @@ def row(pattern: Pattern) -> list[object]:
 
 def headline(found: StoredCount) -> str:
     name = make_printable(Path(found.path).name or found.path)
-    counted = f"{found.total:,} parameters ({format_count(found.total)})" if found.total is not None else f"{found.tensors:,} tensors, no shapes"
-    models = f"   {'holds' if found.whole else 'names'} the tensors of {', '.join(found.zoo)}" if found.zoo else ""
+    counted = f"{found.total:,} parameters ({format_count(found.total)})" if found.total is not None else f"{found.tensors:,} tensors, shapes unknown"
+    models = f"   {'contains' if found.whole else 'lists'} the tensors of {', '.join(found.zoo)}" if found.zoo else ""
     return f"{name}   {counted}{models}"
 
 
@@ -87,13 +87,13 @@ def check_shard_name(found: StoredCount) -> list[str]:
         lines.append(beside(found.beside))
     lines += [describe(copy) for copy in found.copies]
     if found.by == "names" or found.total is None:
-        untold = f"; of {found.untold:,} tensor{'s' if found.untold > 1 else ''} they tell none: other" if found.untold else ""
-        lines.append(f"components by the names of the tensors{untold}")
+        untold = f"; {found.untold:,} unrecognised tensor{'s' if found.untold > 1 else ''} counted as other" if found.untold else ""
+        lines.append(f"components inferred from tensor names{untold}")
     else:
-        lines.append(f"components as {found.zoo[0]} declares them")
+        lines.append(f"components from {found.zoo[0]}")
     if found.nearest:
         lines.append(f"nearest in the zoo: {found.nearest.id}, {found.nearest.differing:,} tensors differ")
-    return lines + cut([f"fault: {fault}" for fault in found.faults])
+    return lines + cut([f"problem: {fault}" for fault in found.faults])
 
 
 def amounts(found: StoredCount) -> list[str]:
@@ -122,8 +122,8 @@ def describe(copy: Copy) -> str:
     """Whether a head is a copy of the table, as people read it."""
     name, of = make_printable(copy.name, 60), make_printable(copy.of, 60)
     if copy.same is None:
-        return f"{name} has the shape of {of}: whether it is a copy cannot be told from what is there"
-    return f"{name} is a copy of {of}: samples of both are equal" if copy.same else f"{name} is no copy of {of}"
+        return f"{name} has the same shape as {of}; its values are not available to check for a copy"
+    return f"{name} is a copy of {of} (sampled values are equal)" if copy.same else f"{name} is not a copy of {of}"
 
 
 def cut(texts: list[str]) -> list[str]:

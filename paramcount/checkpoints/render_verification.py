@@ -20,10 +20,10 @@ def table(found: Verification, others: Sequence[str] = (), format: str = "json")
     checkpoint holds instead. Data for JSON, which may be as long as the header, is made for no other format."""
     counts = {name: (n, found.found[name]) for name, n in found.expected.items() if n or found.found[name]}
     if strange := sum(line.values or 0 for line in found.lines if line.finding.kind in ("unexpected", "differs")):
-        counts["not declared"] = (0, strange)
+        counts["unexpected"] = (0, strange)
     counts["total"] = (sum(n for n, _ in counts.values()), sum(n for _, n in counts.values()))
     rows = [[name, expected, held, held - expected] for name, (expected, held) in counts.items()]
-    columns = [Column("component", "component", right=False), Column("expected", "expected"), Column("found", "by name" if found.only_names else "found")]
+    columns = [Column("component", "component", right=False), Column("expected", "expected"), Column("found", "found by name" if found.only_names else "found")]
     columns.append(Column("difference", "difference", show=signed, style=lambda text: "" if text == "0" else "red"))
     below = [*nothing(found), *lines(found), *held_instead(others), *notes(found)]
     data = found.to_dict() | {"zoo": list(others)} if format == "json" else {}
@@ -31,14 +31,14 @@ def table(found: Verification, others: Sequence[str] = (), format: str = "json")
 
 
 def nothing(found: Verification) -> list[str]:
-    return [] if any(found.found.values()) else [f"of the tensors of {found.name} not one is there"]
+    return [] if any(found.found.values()) else [f"contains no tensor of {found.name}"]
 
 
 def held_instead(models: Sequence[str]) -> list[str]:
     if not models:
         return []
     more = len(models) - MOST_MODELS
-    return [f"it holds the tensors of {', '.join(models[:MOST_MODELS])}{f' and {more} others' if more > 0 else ''}"]
+    return [f"contains the tensors of {', '.join(models[:MOST_MODELS])}{f' and {more} others' if more > 0 else ''}"]
 
 
 def rows(found: Verification) -> Table:
@@ -59,9 +59,7 @@ def rows(found: Verification) -> Table:
 
 def headline(found: Verification) -> str:
     files = f"{found.files:,} files, " if found.files > 1 else ""
-    against = len(found.faults) + sum(not line.finding.ok for line in found.lines)
-    verdict = f"everything is accounted for{' by name' if found.only_names else ''}" if found.ok else f"{against:,} finding{'s' if against > 1 else ''}"
-    return f"{found.name} in {make_printable(found.path)}: {files}{found.tensors:,} tensors   {verdict}"
+    return f"{found.name} in {make_printable(found.path)}: {files}{found.tensors:,} tensors   {found.summary}"
 
 
 def lines(found: Verification, most: int = MOST_LINES, where: str = "--json") -> list[str]:
@@ -70,7 +68,7 @@ def lines(found: Verification, most: int = MOST_LINES, where: str = "--json") ->
     n = len(found.faults) + len(against)
     shown = n if n <= most + 1 else most
     told_all = [*found.faults[:shown], *map(describe, against[: max(0, shown - len(found.faults))])]
-    return told_all if shown == n else [*told_all, f"… and {n - shown:,} more: {where} has all of them"]
+    return told_all if shown == n else [*told_all, f"… and {n - shown:,} more; {where} lists them all"]
 
 
 def describe(line: Line) -> str:
@@ -79,7 +77,7 @@ def describe(line: Line) -> str:
     what = said.what.replace("_", " ")
     match said.kind:
         case "wrong shape":
-            return f"wrong shape: {pattern} {times}{shape(said.file_shape)}, declared {shape(said.declared_shape)} ({what})"
+            return f"wrong shape: {pattern} {times}{shape(said.file_shape)}, expected {shape(said.declared_shape)} ({what})"
         case "missing":
             return f"missing: {pattern} {times}{shape(said.declared_shape)} ({what})"
     return f"{said.kind}: {pattern} {times}{shape(said.file_shape)} ({what}){f': {make_printable(said.note)}' if said.note else ''}"
@@ -93,7 +91,7 @@ def notes(found: Verification) -> list[str]:
     noted = [line for line in found.lines if line.finding.ok and line.finding.note][:MOST_LINES]
     found_lines += [f"{make_printable(line.pattern)}: {line.finding.what} {make_printable(line.finding.note)}" for line in noted]
     if not found.shapes_checked:
-        found_lines.append("shapes were not checked: " + ("only names are known" if found.only_names else "of some tensors only the name is known"))
+        found_lines.append("shapes not checked: an index has names only" if found.only_names else "shapes not checked for tensors in missing files")
     return [*found_lines, *summarize_checkpoint(found), *found.remarks]
 
 
@@ -107,26 +105,26 @@ def summarize_checkpoint(found: Verification) -> list[str]:
         text = f"{size.found:,} bytes ({format_bytes(size.found)})"
         if size.predicted is not None:
             same = size.predicted == size.found
-            text = f"size: {text} predicted and found" if same else f"size: {text} found, {size.predicted:,} predicted"
+            text = f"size: {text}, as predicted" if same else f"size: {text}, predicted {size.predicted:,}"
         told.append(" · ".join((text, *bits(totals.bits))))
     return told
 
 
 def beside(values: Mapping[str, int | None]) -> str:
     """What stands beside the parameters, by what it is."""
-    return f"beside the parameters: {' · '.join(what if n is None else f'{what} {n:,}' for what, n in values.items())}"
+    return f"not included in the total: {' · '.join(what if n is None else f'{what} {n:,}' for what, n in values.items())}"
 
 
 def bits(each: Fraction | None) -> list[str]:
     """Bits of a value in two decimals at most; nothing where they are not known.
 
     >>> bits(Fraction(9, 2)), bits(None)
-    (['4.5 bits a value'], [])
+    (['4.5 bits per value'], [])
     """
     if each is None:
         return []
     hundredths = round(each * 100)
-    return [f"{hundredths // 100}.{hundredths % 100:02}".rstrip("0").rstrip(".") + " bits a value"]
+    return [f"{hundredths // 100}.{hundredths % 100:02}".rstrip("0").rstrip(".") + " bits per value"]
 
 
 def shape(sizes: tuple[int, ...] | None) -> str:

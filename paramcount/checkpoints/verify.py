@@ -51,9 +51,21 @@ class Verification:
     by_shape: int  # tensors whose names are strange and that were matched by their shape alone
 
     @property
+    def problems(self) -> int:
+        """The number of problems: contradictions between files, and groups of tensors that do not match."""
+        return len(self.faults) + sum(not line.finding.ok for line in self.lines)
+
+    @property
     def ok(self) -> bool:
-        """Whether everything is accounted for."""
-        return not self.faults and all(line.finding.ok for line in self.lines)
+        """Whether the checkpoint is complete: every tensor matches."""
+        return not self.problems
+
+    @property
+    def summary(self) -> str:
+        """The result in words: complete, or how many problems there are."""
+        if self.ok:
+            return f"complete: every tensor{' name' if self.only_names else ''} matches"
+        return f"{self.problems:,} problem{'s' if self.problems > 1 else ''}"
 
     @property
     def beside(self) -> dict[str, int | None]:
@@ -92,7 +104,7 @@ def compare_tensors(model: Model, checkpoint: Checkpoint, content: Unpacked | No
     except ParamcountError as error:
         raise error.at(make_printable(model.id)) from None
     matches = match_tensors(declared, content.tensors, count.sizes.not_saved)
-    remarks += [f"{make_printable(name)} is not there: the reference works it out anew" for name in matches.absent if name.endswith(count.sizes.not_saved)]
+    remarks += [f"{make_printable(name)} is not in the file; the reference recomputes it" for name in matches.absent if name.endswith(count.sizes.not_saved)]
     return Comparison(checkpoint, count, content, tensors, matches, collect_findings(matches, checkpoint, content, count), tuple(remarks))
 
 
@@ -107,7 +119,7 @@ def build_verification(model: Model, found: Comparison) -> Verification:
     size = Size(predict_bytes(found), count_bytes(checkpoint))
     faults, remarks = [*checkpoint.faults, *content.faults], [*found.remarks]
     if matches.by_shape:
-        remarks.append(f"the names are strange: {len(matches.by_shape):,} tensors were matched by their shape alone")
+        remarks.append(f"unfamiliar names: matched {len(matches.by_shape):,} tensors by shape alone")
     if checkpoint.has_only_names:
         try:
             remarks.append(explain_total_size(matches, content, checkpoint))
@@ -141,7 +153,7 @@ def format_pattern(checkpoint: Checkpoint, content: Unpacked, count: Count) -> t
     from paramcount.checkpoints.writers.gguf_names import find_omitted, gguf_tensors, rows_left_out
 
     parts = find_omitted(count.tensors)
-    remarks = [f"{', '.join(parts)}: in an mmproj file of its own, not checked"] if parts else []
+    remarks = [f"not checked: {', '.join(parts)} (in a separate mmproj file)"] if parts else []
     try:
         tensors = gguf_tensors(count.tensors, content.tensors, checkpoint.metadata.get("general.architecture"), count)
     except ParamcountError as error:

@@ -24,18 +24,18 @@ from paramcount.zoo import Model
 Shape: TypeAlias = tuple[int, ...]
 
 # The causes, in the order in which they are told. What published figures have in common with files is called as in `causes`.
-LEFT_OUT, MISSING, MISSHAPEN = "left out by its writer", "missing tensors", "tensors of another shape"
+LEFT_OUT, MISSING, MISSHAPEN = "omitted by the converter", "missing tensors", "tensors with another shape"
 TIED, COPIES, BUFFERS, LEGACY, MTP = "tied head a second time", "tied copies", "buffers", "legacy buffers", "MTP layer"
-SCALES, ZEROS, INDICES, ACTIVATIONS = "scales", "zero points", "group indices", "scales of activations"
-BIASES, UNREAD, OTHERS = "zero biases of packed weights", "allocated and never read", "undeclared buffers"
-TOWERS, UNDECLARED = "parts that are not counted", "undeclared tensors"
-ORDER = (LEFT_OUT, MISSING, MISSHAPEN, TIED, COPIES, BUFFERS, LEGACY, MTP, SCALES, ZEROS, INDICES, ACTIVATIONS, BIASES, UNREAD, OTHERS, TOWERS, UNDECLARED)
+SCALES, ZEROS, INDICES, ACTIVATIONS = "scales", "zero points", "group indices", "activation scales"
+BIASES, UNREAD, OTHERS = "zero biases of packed weights", "allocated but never used", "other buffers"
+PARTS, UNEXPECTED = "parts outside the total", "unexpected tensors"
+ORDER = (LEFT_OUT, MISSING, MISSHAPEN, TIED, COPIES, BUFFERS, LEGACY, MTP, SCALES, ZEROS, INDICES, ACTIVATIONS, BIASES, UNREAD, OTHERS, PARTS, UNEXPECTED)
 BESIDE = {
     "scale": SCALES, "zero point": ZEROS, "group index": INDICES, "activation scale": ACTIVATIONS,
     BIAS_OF_PACKED: BIASES, "never read": UNREAD, "buffer": OTHERS,
 }  # fmt: skip
-ITEMS = ("", "as the file has them", "as declared", "own tensors", "buffers", "copies of table and head", "main layers", "MTP layers")  # before all others
-LISTED = (MTP, LEFT_OUT, TOWERS, UNDECLARED)  # causes whose note names their items
+ITEMS = ("", "as stored", "as expected", "own tensors", "buffers", "copies of table and head", "main layers", "MTP layers")  # before all others
+LISTED = (MTP, LEFT_OUT, PARTS, UNEXPECTED)  # causes whose note names their items
 MOST_SHAPES = 40  # in one sum
 METHODS = {"fp8": "FP8 scales", "fp4": "FP4 scales", "mxfp4": "MXFP4 scales", "gptq": "GPTQ scales"}  # by layout; all others are AWQ's
 
@@ -71,7 +71,7 @@ class CheckpointExplanation:
 
     @property
     def ok(self) -> bool:
-        """Whether everything is accounted for."""
+        """Whether the checkpoint is complete and every value is explained."""
         return self.verification.ok and not self.left_over
 
     @property
@@ -85,8 +85,13 @@ class CheckpointExplanation:
 
     @property
     def verdict(self) -> str:
-        """exact, names only or not accounted for."""
+        """The result for programs: exact, names only or not accounted for."""
         return "not accounted for" if not self.ok else "names only" if self.values is None else "exact"
+
+    @property
+    def summary(self) -> str:
+        """The result in words: complete, or how many problems there are."""
+        return self.verification.summary if self.ok or not self.verification.ok else "some values are unexplained"
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data for JSON."""
@@ -167,8 +172,8 @@ def iterate_parts(found: Comparison) -> Iterator[Part]:
         if not is_counted(tensor):
             yield Part(*classify_uncounted(tensor), 1, name, tensor.shape if shape is None else shape)
         elif name in matches.misshapen:
-            yield Part(MISSHAPEN, "as the file has them", 1, name, shape)
-            yield Part(MISSHAPEN, "as declared", -1, name, tensor.shape)
+            yield Part(MISSHAPEN, "as stored", 1, name, shape)
+            yield Part(MISSHAPEN, "as expected", -1, name, tensor.shape)
         for other in held[name].file_names[1:]:
             yield classify_packing(found, name, other, tensor)
     for name in found.content.beside:
@@ -176,7 +181,7 @@ def iterate_parts(found: Comparison) -> Iterator[Part]:
             yield classify_packing(found, packed.get(name), name, None)
     for name in matches.unexpected:
         said = found.findings[name]
-        cause = BESIDE.get(said.what, TOWERS) if said.ok else UNDECLARED
+        cause = BESIDE.get(said.what, PARTS) if said.ok else UNEXPECTED
         yield Part(cause, said.what if cause in LISTED else "", 1, name, held[name].shape)
 
 

@@ -123,10 +123,10 @@ def content(model: Model, found: CheckpointExplanation) -> Table:
     from paramcount.checkpoints import render_verification as telling_verified
 
     account, checked = found.account, found.verification
-    values = f"{account.value:,} values" if found.values is not None else f"as far as names tell, {account.value:,} values as declared"
+    values = f"{account.value:,} values" if found.values is not None else f"{account.value:,} values according to the tensor names"
     above = [f"{make_printable(found.path)}: {values} = {equation(account)}", *describe_changes(model)]
-    below = [found.verdict, *telling_verified.lines(checked, MOST_SHOWN, "paramcount verify"), *found.byte_sums, *checked.remarks]
-    below += [f"{cause}: how many, no name tells" for cause in found.unknown]
+    below = [found.summary, *telling_verified.lines(checked, MOST_SHOWN, "paramcount verify"), *found.byte_sums, *checked.remarks]
+    below += [f"{cause}: number of values unknown, the index has names only" for cause in found.unknown]
     return summed(account, above, below)
 
 
@@ -184,7 +184,7 @@ def file(found: CheckpointExplanation) -> list[Any]:
     held = "–" if found.values is None else str(found.values)
     phrase = in_words(account)
     path, name = make_printable(found.path), make_printable(Path(found.path).name)
-    return [found.id, held, "checkpoint", account.count, found.values, found.left_over, found.verdict, path, name, f"{phrase}, {found.verdict}"]
+    return [found.id, held, "checkpoint", account.count, found.values, found.left_over, found.verdict, path, name, f"{phrase}, {found.summary}"]
 
 
 def value(why: Why) -> int | None:

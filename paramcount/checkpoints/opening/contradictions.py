@@ -83,18 +83,18 @@ def compare_with_index(index: Index, tensors: Mapping[str, FileTensor], gone: Ma
         elif found.file != file:
             moved.setdefault((found.file, file), []).append(tensor)
     if len(gone) < len(index.files):
-        yield from shorten([f"{make_printable(file)} {how}: {count_tensors(left.get(file, 0))} of it" for file, how in gone.items()])
-    yield from lines(moved, "in {}, by the index in {}")
-    yield from lines(nowhere, "in no file, by the index in {}")
+        yield from shorten([f"{make_printable(file)} {how}: it should hold {count_tensors(left.get(file, 0))}" for file, how in gone.items()])
+    yield from lines(moved, "in {}, but the index says {}")
+    yield from lines(nowhere, "in no file, but the index says {}")
     yield from lines(unnamed, "in {}, but not in the index")
     values = sum(held.size or 0 for held in tensors.values())
     masks = sum(held.size or 0 for held in tensors.values() if held.dtype == "BOOL")
     if not gone and index.total_size not in (None, values, values - masks + masks // 8):  # older transformers counted a truth value as one bit
-        yield f"total_size is {index.total_size:,} by the index, the tensors of its files take {values:,} bytes"
+        yield f"the index says total_size {index.total_size:,}, but the tensors take {values:,} bytes"
 
 
 def describe_duplicates(twice: Names) -> Iterator[str]:
-    return lines(twice, "in {} and again in {}")
+    return lines(twice, "in both {} and {}")
 
 
 def compare_splits(splits: Mapping[str, Split | None], tensors: int) -> Iterator[str]:
@@ -105,14 +105,14 @@ def compare_splits(splits: Mapping[str, Split | None], tensors: int) -> Iterator
         says = _part(split.no + 1, split.files) if split else _part(1, 1)
         named = _part(place.number, place.of) if place else _part(1, 1)
         if says != named:
-            found.append(f"{make_printable(name)} is {says} by its header and {named} by its name")
+            found.append(f"{make_printable(name)}: its header says {says}, its name says {named}")
         if split and split.files == len(splits) and split.tensors != tensors:
-            found.append(f"{make_printable(name)}: its header says that all files hold {count_tensors(split.tensors)}, they hold {tensors:,}")
+            found.append(f"{make_printable(name)}: its header says {count_tensors(split.tensors)} in all files, but there are {tensors:,}")
     return shorten(found)
 
 
 def _part(number: int, of: int) -> str:
-    return f"file {number:,} of {of:,}" if (number, of) != (1, 1) else "a whole checkpoint"
+    return f"file {number:,} of {of:,}" if (number, of) != (1, 1) else "a single file"
 
 
 def lines(names: Names, wording: str) -> Iterator[str]:
@@ -129,7 +129,7 @@ def shorten(found: Sequence[str], n: int | None = None) -> Iterator[str]:
     """The first lines of a kind, and how many more there are of `n`."""
     yield from found[:MOST_LINES]
     if (more := (n or len(found)) - MOST_LINES) > 0:
-        yield f"and {more:,} more of this kind"
+        yield f"and {more:,} more like this"
 
 
 def join_some(names: Iterable[str], n: int) -> str:

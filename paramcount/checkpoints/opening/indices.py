@@ -14,7 +14,7 @@ from paramcount.formats.piecewise_json import DECODER, expect_end, parse_members
 from paramcount.formats.strict_json import parse_json
 from paramcount.formats.tensor_entries import LARGEST_HEADER, name_tensor
 
-WHAT = "the index of a checkpoint"
+WHAT = "a checkpoint index"
 LARGEST_INDEX = LARGEST_HEADER  # bytes
 LARGEST_METADATA = 64 << 10  # characters of everything but the map
 MOST_OTHERS = 16  # blocks that are not the map; known is one
@@ -54,7 +54,7 @@ def parse_index(text: str) -> Index:
     def file_of(tensor: str, file: str) -> str:
         if file not in files:
             if len(files) == MOST_FILES:
-                raise ParamcountError(f"names more than {MOST_FILES:,} files", where="weight_map", expected=f"at most {MOST_FILES:,}")
+                raise ParamcountError(f"lists more than {MOST_FILES:,} files", where="weight_map", expected=f"at most {MOST_FILES:,}")
             files[file] = check_shard_name(file, tensor)
         return files[file]
 
@@ -73,17 +73,17 @@ def parse_index(text: str) -> Index:
         else:
             others.append(key)
             if len(others) > MOST_OTHERS:
-                raise ParamcountError(f"holds more than {MOST_OTHERS} blocks beside its map", expected=WHAT)
+                raise ParamcountError(f"has more than {MOST_OTHERS} keys besides weight_map", expected=WHAT)
             at = _other(key, text, at, total)
         return None, at
 
     _, at = parse_members(text, 0, block)
     expect_end(text, at)
     if not found:
-        raise ParamcountError("names no tensor", where="weight_map", expected=f"{WHAT}, with a file for each tensor")
+        raise ParamcountError("is empty", where="weight_map", expected="a file for each tensor")
     pickled = {file.lower().endswith(PICKLES) for file in files}
     if len(pickled) > 1:
-        raise ParamcountError("names both safetensors files and pickles", where="weight_map", expected="files of one kind")
+        raise ParamcountError("lists both safetensors files and pickles", where="weight_map", expected="one kind of file")
     return Index(found, tuple(sorted(files)), total[0] if total else None)
 
 
@@ -109,7 +109,7 @@ def _bytes(said: object) -> int:
     if isinstance(said, float) and said.is_integer():
         said = int(said)
     if type(said) is not int or not 0 <= said < 2**63:
-        raise ParamcountError(f"= {describe_value(said)}", where="metadata.total_size", expected="a whole number of bytes")
+        raise ParamcountError(f"= {describe_value(said)}", where="metadata.total_size", expected="a number of bytes")
     return said
 
 
@@ -121,6 +121,6 @@ def check_shard_name(file: str, tensor: str) -> str:
     parts = file.split("/")
     inside = file.isprintable() and "\\" not in file and not DRIVE.match(file) and not {"", ".", ".."} & set(parts)
     if not inside or not file.lower().endswith((".safetensors", *PICKLES)):
-        expected = "a .safetensors or .bin file beside the index or below it"
-        raise ParamcountError(f"is in the file {quote(file)}", where=f"weight_map: {name_tensor(tensor)}", expected=expected)
+        expected = "a .safetensors or .bin file in the directory of the index"
+        raise ParamcountError(f"is in file {quote(file)}", where=f"weight_map: {name_tensor(tensor)}", expected=expected)
     return file

@@ -18,7 +18,7 @@ from paramcount.errors import ParamcountError, make_printable
 from paramcount.formats.files import KNOWN, expand_home, open_regular, read_text
 from paramcount.formats.safetensors import parse_tensors
 
-ACCEPTED = "a .safetensors or .gguf file, the index of several, a saved header, or a folder with one of them"
+ACCEPTED = "a .safetensors or .gguf file, a shard index, a saved header, or a directory with one of them"
 REFUSED = (*PICKLES, ".zip")
 INDEX = re.compile(r".+\.(?:safetensors|bin)\.index(?:\.[\w-]+)?\.json", re.IGNORECASE)
 HOLDING = re.compile(r'"data_offsets"\s*:\s*\[')  # in a saved header
@@ -115,7 +115,7 @@ def _locate_index(path: Path, text: str) -> Source:
     """The files that an index names, and those that it should have named."""
     try:
         if not PLACING.search(text):
-            raise ParamcountError("is neither an index of several files nor a saved header", expected=ACCEPTED)
+            raise ParamcountError("is neither a shard index nor a saved header", expected=ACCEPTED)
         index = parse_index(text)
     except ParamcountError as error:
         raise error.at(make_printable(path)) from None
@@ -130,7 +130,7 @@ def _locate_file(path: Path) -> Source:
     """The files that one file stands for: itself, or all that are numbered like it."""
     ending = path.suffix.lower()
     if ending in REFUSED:
-        raise ParamcountError(f"is a pickle by its ending {ending}: none is ever loaded", expected=ACCEPTED)
+        raise ParamcountError(f"is a pickle ({ending}), which paramcount never loads", expected=ACCEPTED)
     format = format_of_name(path.name) or _detect_format(path)
     place = parse_shard_name(path.name)
     if place is None or not os.path.isfile(path):
@@ -145,11 +145,11 @@ def _locate_file(path: Path) -> Source:
         source = Source(path.name, path.parent, format, tuple(name for name in names if shard_family(name) == shard_family(path.name)))
     if place.of == 1:
         return source
-    by = f", as {make_printable(source.named)} names them" if source.index else ""
+    by = f", listed in {make_printable(source.named)}" if source.index else ""
     n = len(source.index.files) if source.index else place.of
     here = sum(os.path.isfile(path.parent / name) for name in source.names)
-    read = f"all of them are read{by}" if here >= n else f"the {here:,} that are present are read" if here > 1 else "the others are missing"
-    remark = f"{make_printable(path.name)} is one of {n:,} files: {read}"
+    read = f"paramcount read all of them{by}" if here >= n else f"paramcount read the {here:,} that are present" if here > 1 else "the others are missing"
+    remark = f"{make_printable(path.name)} is 1 of {n:,} files; {read}"
     return replace(source, remarks=(remark,))
 
 
@@ -163,7 +163,7 @@ def _detect_format(path: Path) -> str:
         if data.startswith(start) and data[8:9] != b"{":
             raise ParamcountError(f"is {what}", expected=ACCEPTED)
     if data[8:9] != b"{":
-        raise ParamcountError("is no checkpoint by its name or how it begins", expected=ACCEPTED)
+        raise ParamcountError("is not a checkpoint", expected=ACCEPTED)
     return "safetensors"
 
 
@@ -183,7 +183,7 @@ def list_files(folder: Path) -> list[str]:
         with os.scandir(folder) as entries:
             for i, entry in enumerate(entries):
                 if i == MOST_ENTRIES:
-                    raise ParamcountError(f"holds more than {MOST_ENTRIES:,} files", where=make_printable(folder), expected="the folder of a checkpoint")
+                    raise ParamcountError(f"contains more than {MOST_ENTRIES:,} files", where=make_printable(folder), expected="a checkpoint directory")
                 if not os.path.isdir(entry.path):
                     names.append(entry.name)
     except OSError as error:
@@ -206,20 +206,20 @@ def find_checkpoint(folder: Path) -> Source:
 
         return find_checkpoint(find_snapshot(folder).parent)
     if held:
-        raise ParamcountError(f"holds {len(held):,} checkpoints: {_join_names([source.named for source in held])}", expected="one of them")
+        raise ParamcountError(f"contains {len(held):,} checkpoints: {_join_names([source.named for source in held])}", expected="the path of one of them")
     pickles = [name for name in names if name.lower().endswith(REFUSED)]
     if pickles or names:
-        only = f"only {_join_names(pickles)}: a pickle is never loaded" if pickles else f"only {_join_names(names)}"
+        only = f"only {_join_names(pickles)} (paramcount never loads pickles)" if pickles else f"only {_join_names(names)}"
     else:
-        only = "only folders" if any(folder.iterdir()) else "it is empty"
-    raise ParamcountError(f"holds no checkpoint, {only}", expected=ACCEPTED)
+        only = "only directories" if any(folder.iterdir()) else "it is empty"
+    raise ParamcountError(f"contains no checkpoint: {only}", expected=ACCEPTED)
 
 
 def _find_choices(folder: Path, names: Sequence[str]) -> Iterator[Source]:
     """The checkpoints of a folder: of each index, and of the files that none of them speaks of."""
     indices = [name for name in names if INDEX.fullmatch(name)]
     if len(indices) > LISTED:
-        raise ParamcountError(f"holds {len(indices):,} indices: {_join_names(indices)}", expected="one of them")
+        raise ParamcountError(f"contains {len(indices):,} indices: {_join_names(indices)}", expected="the path of one of them")
     taken = set()
     for name in indices:
         source = _locate_index(folder / name, read_text(folder / name, ACCEPTED, LARGEST_INDEX))

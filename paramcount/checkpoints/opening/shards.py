@@ -69,7 +69,9 @@ def read_files(folder: Path, names: Sequence[str], format: str, index: Index | N
                     metadata.setdefault(key, value)
         watch(len(files), len(names))
     if len(gone) == len(names) and not index:
-        raise ParamcountError(f"none of its {len(names):,} files can be read: {make_printable(names[0])} {gone[names[0]]}", expected="files that are there")
+        raise ParamcountError(
+            f"cannot read any of its {len(names):,} files: {make_printable(names[0])} {gone[names[0]]}", expected="at least one readable file"
+        )
     faults = [*describe_missing_shards(names, gone, index), *compare_splits(splits, len(tensors))]
     if index:
         tensors |= {tensor: FileTensor(file) for tensor, file in placed.items() if file in gone and tensor not in tensors}
@@ -96,11 +98,11 @@ def describe_absence(path: Path) -> str | None:
     if not S_ISREG(found.st_mode) or found.st_size > LARGEST_POINTER:
         return None
     with open_regular(path, WHAT) as file:
-        return "is a Git LFS pointer, the file itself was not fetched" if file.read(len(LFS)) == LFS else None
+        return "is a Git LFS pointer (fetch it with git lfs pull)" if file.read(len(LFS)) == LFS else None
 
 
 def _check_limits(tensors: int, headers: int) -> None:
     if tensors > MOST_TENSORS:
-        raise ParamcountError(f"its files hold more than {MOST_TENSORS:,} tensors together", expected=f"at most {MOST_TENSORS:,}")
+        raise ParamcountError(f"has more than {MOST_TENSORS:,} tensors in all files", expected=f"at most {MOST_TENSORS:,}")
     if headers > MOST_HEADERS:
-        raise ParamcountError(f"the headers of its files have more than {MOST_HEADERS:,} bytes together", expected=f"at most {MOST_HEADERS:,}")
+        raise ParamcountError(f"has headers of more than {MOST_HEADERS:,} bytes in all files", expected=f"at most {MOST_HEADERS:,}")

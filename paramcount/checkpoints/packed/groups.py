@@ -20,8 +20,8 @@ CACHES = ("k_scale", "v_scale", "kv_scale", "q_scale", "prob_scale")  # of keys 
 ENDINGS = ("_scale_inv", "_scale")  # of scales, behind the name of the values
 OF_MODULES = ("scale", "qscale_weight")  # instead of `weight`: DeepSeek-V4's, Mistral Large 4's
 FOUR_BITS = "fp8 of four bits"
-OF_NOTHING = "belongs to no packed weights"
-WITHOUT = "stands without its scales"
+WEIGHTS_MISSING = "packed weights are missing"
+SCALES_MISSING = "scales are missing"
 
 
 class Group(NamedTuple):
@@ -149,16 +149,16 @@ def _describe_stray(name: str, last: str, held: FileTensor, families: set[str], 
     """What is wrong with a tensor that belongs to no group; None where nothing is."""
     floats = bool(families & {"fp8", FOUR_BITS}) or said.method == "fp8"
     if last in ("qzeros", "g_idx") and held.dtype in (None, "I32"):
-        return OF_NOTHING
+        return WEIGHTS_MISSING
     if last in ("scales", "scaled_zeros") and "words" in families and held.dtype in (None, *SCALES):
-        return OF_NOTHING
+        return WEIGHTS_MISSING
     if last.endswith("_scale_inv") or (last == "weight_scale" and floats and held.dtype in (None, *SCALES)):
-        return OF_NOTHING
+        return WEIGHTS_MISSING
     if "mxfp4" in families or said.method == "mxfp4":
         if name.endswith(("_scales", ".scales")) and held.dtype in BYTE_TYPES and f"{name[:-6]}blocks" not in tensors:
-            return OF_NOTHING
+            return WEIGHTS_MISSING
         if name.endswith(("_blocks", ".blocks")) and held.dtype in BYTE_TYPES:
-            return WITHOUT
+            return SCALES_MISSING
     if held.dtype in FP8 and floats and held.shape is not None and len(held.shape) > 1:
-        return WITHOUT
+        return SCALES_MISSING
     return None

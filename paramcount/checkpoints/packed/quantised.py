@@ -124,14 +124,14 @@ def _unpack(checkpoint: Checkpoint) -> Unpacked:
             faults += [(group.names[i], text) for i, text in fit.faults]
             free = group.name == name or not (group.name in checkpoint.tensors or group.name in tensors)
             if not free:
-                faults.append((name, f"stands beside {make_printable(group.name)}, which has its name"))
+                faults.append((name, f"conflicts with {make_printable(group.name)}, which has the same name"))
             tensors[group.name if free else name] = packed_tensor(group, fit)
         elif name not in found.beside:
             tensors[name] = unpacked_tensor(name, held)
     scheme = describe_scheme([(group, fit) for group, fit in packed.values()], said)
     lines = _lines(faults)
     if said.method and checkpoint.tensors and not any(group.family.startswith(said.method) for group in found.groups):
-        lines = (f"the configuration says {said.name}, but no tensor is packed so", *lines)
+        lines = (f"the config says {said.name}, but no tensor is packed that way", *lines)
     return Unpacked(scheme, tensors, found.beside, lines, sum_totals(tensors, checkpoint))
 
 
@@ -162,7 +162,7 @@ def fit_groups(groups: Iterable[Group], said: QuantizationScheme) -> list[Fit]:
     """
     groups = list(groups)
     if len({group.pieces for group in groups}) > MOST_SHAPES:
-        raise ParamcountError(f"packed tensors of more than {MOST_SHAPES:,} shapes", expected="those of a model, whose layers are alike")
+        raise ParamcountError(f"packed tensors have more than {MOST_SHAPES:,} shapes", expected=f"at most {MOST_SHAPES:,}")
     read = {found: words_read(found, said) for found in {group.pieces for group in groups if group.family == "words" and group.pieces}}
     votes = Counter(_without_scales(fit.packing) for group in groups if (fit := read.get(group.pieces)) and fit.packing)
     usual = max(votes, key=lambda packing: votes[packing]) if votes else None
@@ -222,24 +222,24 @@ def find_missing_indices(packed: Sequence[tuple[Group, Fit]]) -> list[tuple[str,
     """GPTQ's tensors that lack the group index that most of the file's have."""
     words = [(group.names[0], fit.packing.indexed) for group, fit in packed if fit.packing and fit.packing.layout in WORDS]
     lacking = [name for name, indexed in words if not indexed]
-    return [(name, "stands without its group index") for name in lacking] if 2 * len(lacking) < len(words) else []
+    return [(name, "group index is missing") for name in lacking] if 2 * len(lacking) < len(words) else []
 
 
 def describe_contradiction(group: Group, shape: tuple[int, ...], packing: Packing, said: QuantizationScheme) -> str:
     """What of a packing the configuration says otherwise; "" where nothing."""
     if said.method == "words" and packing.layout in WORDS:
         if said.layout and WORDS[said.layout] != WORDS[packing.layout]:
-            return f"is packed by {WORDS[packing.layout]}, where the configuration says {said.name}"
+            return f"is packed with {WORDS[packing.layout]}, but the config says {said.name}"
         if said.various:
             return ""
         if said.bits and said.bits != packing.bits:
-            return f"holds {packing.bits} bits a value, where the configuration says {said.bits}"
+            return f"has {packing.bits} bits per value, but the config says {said.bits}"
         if said.group is not None and misfits(group.pieces, shape, packing._replace(block=(1, said.group))):
-            return f"has groups of {packing.block[1] or shape[-1]}, where the configuration says {said.group or 'one group'}"
+            return f"has groups of {packing.block[1] or shape[-1]}, but the config says {said.group or 'one group'}"
     if said.method != "fp8" or not said.block or packing.layout != "fp8" or not group.ending.endswith("inv"):
         return ""
     if misfits(group.pieces, shape, packing._replace(block=said.block)):
-        return f"has a scale for each {_block(packing.block)}, where the configuration says {_block(said.block)}"
+        return f"has one scale per {_block(packing.block)}, but the config says {_block(said.block)}"
     return ""
 
 
@@ -264,8 +264,8 @@ def describe_scheme(packed: Iterable[tuple[Group, Fit]], said: QuantizationSchem
         parts.append(f"{method}, {_join_numbers(bits)} bits, {f'groups of {_join_numbers(groups)}' if groups else 'one group'}")
     blocks = dict.fromkeys(packing.block for packing, _ in packings.most_common() if packing.layout == "fp8")
     if blocks:
-        parts.append(" and ".join(f"a scale for each {_block(block)}" if block in ((1, 0), (0, 0)) else f"in blocks of {_block(block)}" for block in blocks))
-        parts[-1] = f"FP8{', ' if parts[-1].startswith('a ') else ' '}{parts[-1]}"
+        parts.append(" and ".join(f"one scale per {_block(block)}" if block in ((1, 0), (0, 0)) else f"in blocks of {_block(block)}" for block in blocks))
+        parts[-1] = f"FP8{', ' if parts[-1].startswith('one ') else ' '}{parts[-1]}"
     parts += [name for layout, name in (("fp4", "FP4 in groups of 32"), ("mxfp4", "MXFP4")) if any(packing.layout == layout for packing in packings)]
     if not parts and named:
         parts = [", ".join(named)]
@@ -306,4 +306,4 @@ def _lines(faults: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     every = ((f"{make_printable(pattern)}: {text}", len(alike)) for text, names in texts.items() for pattern, alike in fold_names(names))
     lines = list(islice(every, MOST_FAULTS))
     more = sum(map(len, texts.values())) - sum(n for _, n in lines)
-    return (*(line for line, _ in lines), *([f"{more:,} tensors more that do not fit"] if more else []))
+    return (*(line for line, _ in lines), *([f"and {more:,} more tensors with problems"] if more else []))

@@ -37,11 +37,13 @@ def misfits(found: Found, shape: Shape, packing: Packing) -> list[tuple[int, str
             continue
         wanted = expected.get(piece.what, piece)
         if piece.shape != wanted.shape:
-            faults.append((i, f"{format_shape(piece.shape)} where {_told(packing)} of {format_shape(shape)} takes {format_shape(wanted.shape)}"))
+            faults.append(
+                (i, f"shape {format_shape(piece.shape)}, but {_describe_packing(packing)} of {format_shape(shape)} needs {format_shape(wanted.shape)}")
+            )
     return faults
 
 
-def _told(packing: Packing) -> str:
+def _describe_packing(packing: Packing) -> str:
     outputs, inputs = packing.block
     if packing.layout in WORDS:
         return f"{packing.format}{f' in groups of {inputs}' if inputs else ''}"
@@ -76,9 +78,9 @@ def words_read(found: Found, said: QuantizationScheme, usual: Packing | None = N
         if not bits or not shape:
             continue
         for group in _groups(layout, shape, scales.shape, hints):
-            packing = Packing(layout, values.dtype, bits, (1, group), scales.dtype, 2, "zero point" in held, "group index" in held, _list_aliases(found))
+            packing = Packing(layout, values.dtype, bits, (1, group), scales.dtype, 2, "zero point" in held, "group index" in held, _activation_scales(found))
             if not misfits(found, shape, packing):
-                missing = ((0, "stands without its zero points"),) if "zero point" not in held else ()
+                missing = ((0, "zero points are missing"),) if "zero point" not in held else ()
                 return Fit(shape, packing, missing)
     return None
 
@@ -130,7 +132,7 @@ def _least_wrong(found: Found, usual: Packing) -> Fit:
     """The matrix that most pieces speak for, packed as usual in this file."""
     held = {piece.what: piece for piece in found}
     values, scales, zeros, index = held["packed weights"], held.get("scale"), held.get("zero point"), held.get("group index")
-    packing = usual._replace(dtype=values.dtype, scale=scales.dtype if scales else usual.scale, indexed=index is not None, others=_list_aliases(found))
+    packing = usual._replace(dtype=values.dtype, scale=scales.dtype if scales else usual.scale, indexed=index is not None, others=_activation_scales(found))
     shapes: list[Shape | None] = [_from_values(packing.layout, values.shape, packing.bits) if len(values.shape) > 1 and 0 not in values.shape else None]
     if packing.layout in ("gptq", "awq"):
         beside = scales.shape if scales else zeros and (*zeros.shape[:-1], zeros.shape[-1] * WORD // packing.bits) if zeros and zeros.shape else None
@@ -138,14 +140,14 @@ def _least_wrong(found: Found, usual: Packing) -> Fit:
             inputs = index.shape[-1] if index and index.shape else beside[-2] * packing.block[1]
             shapes.append((*beside[:-2], beside[-1], inputs) if inputs else None)
     wrong = [(shape, misfits(found, shape, packing)) for shape in shapes if shape]
-    missing = [(0, f"stands without its {what}") for what, piece in (("scales", scales), ("zero points", zeros)) if piece is None]
+    missing = [(0, f"{what} are missing") for what, piece in (("scales", scales), ("zero points", zeros)) if piece is None]
     if not wrong:
-        return Fit(None, None, (*missing, (0, f"{format_shape(values.shape)} is no matrix in words")))
+        return Fit(None, None, (*missing, (0, f"shape {format_shape(values.shape)} is not a packed matrix")))
     shape, faults = min(wrong, key=lambda item: len(item[1]))
     return Fit(shape, packing, (*missing, *faults))
 
 
-def _list_aliases(found: Found) -> tuple[Piece, ...]:
+def _activation_scales(found: Found) -> tuple[Piece, ...]:
     return tuple(piece for piece in found if piece.what == "activation scale")
 
 
@@ -184,12 +186,12 @@ def float_fit(found: Found, block: tuple[int, int], loose: bool) -> Fit:
     """A matrix of FP8. `loose`: one scale for each output or for all is right, too."""
     values, scales = found[0], found[1]
     if len(values.shape) < 2:
-        return Fit(values.shape, Packing("plain", values.dtype), ((0, f"{format_shape(values.shape)} is no matrix"),))
+        return Fit(values.shape, Packing("plain", values.dtype), ((0, f"shape {format_shape(values.shape)} is not a matrix"),))
     for candidate in (block, *FP8_BLOCKS[1:3]) if loose else (block,):
-        packing = Packing("fp8", values.dtype, 8, candidate, scales.dtype, len(scales.shape), others=_list_aliases(found))
+        packing = Packing("fp8", values.dtype, 8, candidate, scales.dtype, len(scales.shape), others=_activation_scales(found))
         if not misfits(found, values.shape, packing):
             return Fit(values.shape, packing)
-    packing = Packing("fp8", values.dtype, 8, block, scales.dtype, len(values.shape), others=_list_aliases(found))
+    packing = Packing("fp8", values.dtype, 8, block, scales.dtype, len(values.shape), others=_activation_scales(found))
     return Fit(values.shape, packing, tuple(misfits(found, values.shape, packing)))
 
 
@@ -197,10 +199,10 @@ def four_bit_fit(found: Found) -> Fit:
     """A matrix of FP4 whose bytes hold two values each, with a scale of 32: the experts of DeepSeek-V4."""
     values, scales = found[0], found[1]
     if len(values.shape) < 2:
-        return Fit(None, None, ((0, f"{format_shape(values.shape)} is no matrix"),))
+        return Fit(None, None, ((0, f"shape {format_shape(values.shape)} is not a matrix"),))
     *before, outputs, held = values.shape
     shape = (*before, outputs, held if values.dtype == "F4" else 2 * held)
-    packing = Packing("fp4", values.dtype, 4, MXFP4_BLOCK, scales.dtype, others=_list_aliases(found))
+    packing = Packing("fp4", values.dtype, 4, MXFP4_BLOCK, scales.dtype, others=_activation_scales(found))
     return Fit(shape, packing, tuple(misfits(found, shape, packing)))
 
 
@@ -212,7 +214,7 @@ def blocks_fit(found: Found) -> Fit:
     shapes = [(*values.shape[:-2], values.shape[-2] * n)] if len(values.shape) > 2 and values.shape[-1] == size else []
     shapes += [(*scales.shape[:-1], scales.shape[-1] * n)] if len(scales.shape) > 1 else []
     if not shapes:
-        return Fit(None, None, ((0, f"{format_shape(values.shape)} is no row of blocks of {size} bytes"),))
+        return Fit(None, None, ((0, f"shape {format_shape(values.shape)} does not hold blocks of {size} bytes"),))
     shape = min(shapes, key=lambda shape: len(misfits(found, shape, packing)))
     return Fit(shape, packing, tuple(misfits(found, shape, packing)))
 

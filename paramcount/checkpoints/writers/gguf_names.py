@@ -73,7 +73,7 @@ def rows_left_out(declared: Iterable[Tensor], written: Iterable[Tensor]) -> list
     """What a file's tables lack of the declared ones, as a sentence each: rows that stand for no token or place."""
     rows = {gguf_name(tensor.name, ""): tensor.shape[0] for tensor in declared if "{layer}" not in tensor.name and tensor.part not in TOWERS}
     return [
-        f"{tensor.name}: {rows[tensor.name] - tensor.shape[0]:,} of {rows[tensor.name]:,} rows stand for no token or place and are not written"
+        f"{tensor.name}: {rows[tensor.name] - tensor.shape[0]:,} of {rows[tensor.name]:,} rows are padding that the converter drops"
         for tensor in written
         if tensor.name in CUT and tensor.shape[0] < rows.get(tensor.name, 0)
     ]
@@ -87,9 +87,9 @@ def layout_of(declared: str, architecture: str | None) -> str:
     """
     fitting = tables.LAYOUTS.get(declared, "").split()
     if not fitting:
-        raise ParamcountError(f"llama.cpp's names are not known for the architecture {declared}", nearest=find_nearest(declared, tables.LAYOUTS))
+        raise ParamcountError(f"paramcount does not know llama.cpp's tensor names for {declared}", nearest=find_nearest(declared, tables.LAYOUTS))
     if architecture is not None and architecture not in fitting:
-        found = f"= {quote(architecture)}, which does not hold the declared architecture {declared}"
+        found = f"= {quote(architecture)}, but the model is {declared}"
         raise ParamcountError(found, where="general.architecture", expected=" or ".join(fitting))
     return architecture or fitting[0]
 
@@ -118,9 +118,9 @@ def gguf_name(name: str, layout: str) -> str | None:
     _, layer, inside = module.rpartition("{layer}.")
     stack = f"{module[:3]}." if layout in T5 and module.startswith(("encoder.", "decoder.")) else ""
     if not layer:
-        outside = longest(module, expand_names("OUTSIDE"))
+        outside = longest(module, read_table("OUTSIDE"))
         return outside and f"{stack if outside == 'output_norm' else ''}{outside}{ending}"
-    found = longest(module, elsewhere(layout)) or longest(inside, expand_names("IN_LAYER" if ending else "PARAMETERS"))
+    found = longest(module, elsewhere(layout)) or longest(inside, read_table("IN_LAYER" if ending else "PARAMETERS"))
     ending = "" if found and found == tables.NO_ENDING.get(layout) else ending
     return found and f"{stack}blk.{{layer}}.{found}{ending}"
 
@@ -132,7 +132,7 @@ def longest(module: str, known: Mapping[str, str]) -> str | None:
 
 
 @cache
-def expand_names(table: str) -> dict[str, str]:
+def read_table(table: str) -> dict[str, str]:
     """{declared module: GGUF's name}"""
     return {module: name for name, declared in getattr(tables, table).items() for module in declared.split()}
 

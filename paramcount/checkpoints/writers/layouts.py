@@ -292,7 +292,7 @@ def use_copies(tensors: Sequence[Tensor], held: Keys) -> tuple[list[Tensor], lis
         return list(tensors), []
     exchanged = instead | {copy: original for original, copy in instead.items()}
     found = [t._replace(name=exchanged.get(t.name, t.name), tied_to=instead.get(str(t.tied_to), t.tied_to)) for t in tensors]
-    return found, [f"{copy} stands for {original} too, which is not there and to which the config ties it" for original, copy in instead.items()]
+    return found, [f"{original} is missing; its tied copy {copy} is used instead" for original, copy in instead.items()]
 
 
 def transpose_as_stored(tensors: Sequence[Tensor], held: Iterable[tuple[str, LogicalTensor]], transposable: tuple[str, ...]) -> tuple[list[Tensor], list[str]]:
@@ -308,4 +308,4 @@ def transpose_as_stored(tensors: Sequence[Tensor], held: Iterable[tuple[str, Log
     if votes <= 0:
         return list(tensors), []
     found = [transpose(tensor) if tensor.name.endswith(transposable) else tensor for tensor in tensors]
-    return found, [f"matrices stand the other way round than the reference has them, in the whole file: {', '.join(transposable)}"]
+    return found, [f"matrices are transposed compared with the reference: {', '.join(transposable)}"]

@@ -18,7 +18,7 @@ def fuse(name: str, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """
     first = tensors[0]
     if any(t.repeats != first.repeats or t.stacked != first.stacked for t in tensors):
-        raise ParamcountError("are not of the same layers", where=", ".join(t.name for t in tensors))
+        raise ParamcountError("belong to different layers", where=", ".join(t.name for t in tensors))
     width = sum(t.shape[axis] for t in tensors)
     splits = tuple(split for t in tensors for split in iterate_parts(t, axis))
     at = axis % len(first.shape)
@@ -40,7 +40,7 @@ def split_tensor(tensor: Tensor, pieces: Sequence[tuple[str, str, int]], axis: i
     """
     at = axis % len(tensor.shape)
     if sum(width for _, _, width in pieces) != tensor.shape[at]:
-        raise ParamcountError(f"is {tensor.shape[at]} wide, its pieces {sum(width for _, _, width in pieces)}", where=tensor.name)
+        raise ParamcountError(f"has size {tensor.shape[at]}, but its pieces add up to {sum(width for _, _, width in pieces)}", where=tensor.name)
     before, behind = tensor.shape[:at], tensor.shape[at + 1 :]
     return [tensor._replace(name=name, component=component, shape=(*before, width, *behind), splits=()) for name, component, width in pieces]
 
@@ -68,7 +68,7 @@ def unstack(tensor: Tensor, name: str) -> Tensor:
     """
     experts = tensor.stacked
     if experts is None or experts.merged:
-        raise ParamcountError("is not stored with its experts in front", where=tensor.name)
+        raise ParamcountError("has no leading expert dimension", where=tensor.name)
     repeat = experts._replace(stacked=False, runs=((0, experts.count),))
     return tensor._replace(name=name, shape=tensor.shape[1:], repeats=(*tensor.repeats, repeat), stacked=None)
 
