@@ -648,9 +648,7 @@ def test_a_tensor_in_two_gguf_files_is_told(tmp_path: Path) -> None:
     written(tmp_path, "m.gguf", 2)
     for i in (1, 2):
         (tmp_path / f"m-{i:05}-of-00002.gguf").write_bytes((tmp_path / "m.gguf").read_bytes())
-    assert faults(tmp_path / "m-00001-of-00002.gguf")[-1] == (
-        "2 tensors are in both m-00001-of-00002.gguf and m-00002-of-00002.gguf: blk.{0-1}.attn_q.weight"
-    )
+    assert faults(tmp_path / "m-00001-of-00002.gguf")[-1] == ("2 tensors are in both m-00001-of-00002.gguf and m-00002-of-00002.gguf: blk.{0-1}.attn_q.weight")
 
 
 # ---- what stands beside

@@ -99,9 +99,7 @@ def test_what_the_converter_leaves_out_is_said(tmp_path: Path) -> None:
 def test_a_file_of_another_architecture_is_refused_in_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path / "m.gguf", WIDE._replace(architecture="qwen2"))
-    assert command_refusal(capsys, "verify", "llama-3.1-8b", str(path)).endswith(
-        "general.architecture = 'qwen2', but the model is llama (expected llama)"
-    )
+    assert command_refusal(capsys, "verify", "llama-3.1-8b", str(path)).endswith("general.architecture = 'qwen2', but the model is llama (expected llama)")
 
 
 # ---- damage
