@@ -199,7 +199,7 @@ def test_a_file_of_another_architecture_is_refused_by_both_names() -> None:
     with pytest.raises(pc.ParamcountError) as caught:
         layout_of("mistral", "a\x1b[31m\n" + "b" * 300)
     assert_one_line(str(caught.value))
-    assert str(caught.value).endswith("which does not hold the declared architecture mistral (expected llama or mistral3)")
+    assert str(caught.value).endswith("but the model is mistral (expected llama or mistral3)")
 
 
 def test_an_architecture_that_the_converter_does_not_know_is_refused() -> None:

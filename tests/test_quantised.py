@@ -552,7 +552,7 @@ CONFIGS = [
     *(({"quant_method": method}, name) for method, name in (
         ("aqlm", "AQLM"), ("vptq", "VPTQ"), ("quanto", "quanto"), ("eetq", "EETQ"), ("higgs", "HIGGS"), ("hqq", "HQQ"), ("torchao", "torchao"),
         ("bitnet", "BitNet"), ("spqr", "SpQR"), ("quark", "Quark"), ("fp_quant", "FP-Quant"), ("nvfp4", "NVFP4"), ("metal", "MLX"),
-        ("fouroversix", "Four Over Six"), ("sinq", "SINQ"), ("gemma", "Gemma's own format"), ("exl2", "EXL2"), ("exl3", "EXL3"),
+        ("fouroversix", "Four Over Six"), ("sinq", "SINQ"), ("gemma", "Gemma's own"), ("exl2", "EXL2"), ("exl3", "EXL3"),
         ("a\x1b[31m", "'a\\x1b[31m'"), ("", "''"), (7, "'7'"),
     )),
 ]  # fmt: skip
@@ -617,7 +617,7 @@ MARKED: list[tuple[str, Layer]] = [
     ("MLX", {"q.weight": ("U32", (256, 32)), "q.scales": ("BF16", (256, 4)), "q.biases": ("BF16", (256, 4))}),
     ("GPTQ in Marlin's layout", {"q.B": ("I32", (16, 512)), "q.s": ("F16", (2, 256))}),
     ("QQQ", {"q.B": ("I32", (16, 512)), "q.s_channel": ("F32", (1, 256)), "q.s_group": ("F16", (2, 256))}),
-    ("Gemma's own format", {"e.embedding_quantized": ("U8", (256, 128)), "e.embedding_scale": ("F32", (256, 1))}),
+    ("Gemma's own", {"e.embedding_quantized": ("U8", (256, 128)), "e.embedding_scale": ("F32", (256, 1))}),
     ("integers with scales (compressed-tensors, Quark or BitNet)", {"q.weight": ("I8", (256, 256)), "q.weight_scale": ("F32", (256, 1))}),
     ("integers with scales (compressed-tensors, Quark or BitNet)", {"q.weight": ("U8", (64, 256)), "q.weight_scale": ("BF16", (1,))}),
 ]  # fmt: skip
@@ -638,7 +638,7 @@ def test_another_scheme_is_refused_by_the_name_that_its_tensors_give(scheme: str
 
 @pytest.mark.parametrize(("scheme", "tensors"), MARKED)
 def test_names_alone_tell_some_of_them(scheme: str, tensors: Layer) -> None:
-    if scheme in ("EETQ", "VPTQ", "GPTQ in Marlin's layout") or scheme.startswith("whole numbers"):  # whose names others use, too
+    if scheme in ("EETQ", "VPTQ", "GPTQ in Marlin's layout") or scheme.startswith("integers"):  # whose names others use, too
         assert only_names(tensors).scheme is None
         return
     with pytest.raises(ParamcountError, match=f"not read: {re.escape(scheme)}"):

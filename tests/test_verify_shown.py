@@ -74,10 +74,10 @@ def test_what_does_not_fit_is_named_and_counted(run: Runner) -> None:
     assert done.out.startswith(f"m in m: {len(TENSORS)} tensors   3 problems\n")
     shape, norm = TENSORS[lost][1], TENSORS[odd][1]
     assert f"missing: {lost} {[*shape]} (lm head)\n" in done.out
-    assert f"wrong shape: {odd} [7], declared {[*norm]} (norm)\n" in done.out
+    assert f"wrong shape: {odd} [7], expected {[*norm]} (norm)\n" in done.out
     assert "unexpected: strange [2, 3] (unknown)\n" in done.out
     assert row(done.out, "lm_head") == [f"{prod(shape):,}", "0", f"−{prod(shape):,}"]
-    assert row(done.out, "not declared") == ["declared", "0", "6", "+6"]
+    assert row(done.out, "unexpected") == ["0", "6", "+6"]
     assert row(done.out, "total")[:2] == [f"{TOTAL:,}", f"{values(tensors):,}"]
 
 
@@ -101,7 +101,7 @@ def test_of_many_findings_the_first_are_printed_and_where_all_of_them_are(run: R
     write_file(Path("m/model.safetensors"), TENSORS | {f"strange.a{'b' * i}": ("F32", (1,)) for i in range(30)})
     done = run("verify", "./m")
     assert done.out.startswith(f"m in m: {len(TENSORS) + 30} tensors   30 problems\n")
-    assert done.out.count("\nunexpected: ") == 20 and "\n… and 10 more: --json lists them all\n" in done.out
+    assert done.out.count("\nunexpected: ") == 20 and "\n… and 10 more; --json lists them all\n" in done.out
     assert len([line for line in json.loads(run("verify", "./m", "--json").out)["lines"] if not line["ok"]]) == 30
 
 

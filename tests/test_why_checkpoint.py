@@ -297,7 +297,7 @@ def test_the_command_says_the_sum_with_its_arithmetic_and_the_bytes(run: Runner,
     assert text.startswith(f"{gpt2}: 137,022,720 values = total 124,439,808 + legacy buffers 12,582,912 total 124,439,808 ".replace(" ", ""))
     assert [line.split("  ")[-1].strip() for line in lines if line.startswith("legacy buffers ")] == ["12 × 1 × 1 × 1,024 × 1,024"]
     assert "bytes: 124,439,808 × 2 (BF16) + 12,582,912 × 4 (F32) = 299,211,264" in lines
-    assert "exact" in lines
+    assert "complete: every tensor matches" in lines
 
 
 def test_figures_and_files_may_stand_behind_each_model(run: Runner, gpt2: str, tmp_path: Path) -> None:

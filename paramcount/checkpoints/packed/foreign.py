@@ -40,7 +40,7 @@ MARKS: tuple[tuple[str, tuple[tuple[str, tuple[str | None, ...]], ...]], ...] = 
     ("MLX", (("biases", UNKNOWN), ("scales", UNKNOWN), ("weight", UNKNOWN))),
     ("QQQ", (("s_channel", ()), ("B", ()))),
     ("GPTQ in Marlin's layout", (("s", ("F16", "BF16")), ("B", ("I32",)))),
-    ("Gemma's own format", (("embedding_quantized", ()),)),
+    ("Gemma's own", (("embedding_quantized", ()),)),
     ("integers with scales (compressed-tensors, Quark or BitNet)", (("weight_scale", ("F16", "BF16", "F32")), ("weight", ("I8", "U8")))),
 )  # fmt: skip
 MARKED = {mark[1][0][0]: [rule for rule in MARKS if rule[1][0][0] == mark[1][0][0]] for mark in MARKS}
