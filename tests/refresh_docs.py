@@ -1,15 +1,16 @@
 """The examples in README.md and in the guides of paramcount/docs, and what they really print.
 
-`python -m tests.refresh_docs` runs all of them and rewrites the documents with the real output; read the diff before you commit it.
-tests/test_readme.py fails when a document shows something else. Three kinds of text are checked:
+`python -m tests.refresh_docs` runs all of them and rewrites the documents with the real output; read the diff before
+you commit it. tests/test_readme.py fails when a document shows something else. Three kinds of text are checked:
 
-- a ```console block: commands after "$ ", each followed by what it prints in 80 columns (`| head -N` keeps the first N lines);
+- a ```console block: commands after "$ ", each followed by what it prints in 80 columns (`| head -N` keeps the first
+  N lines);
 - a ```python block that begins with >>>: a doctest;
-- what follows `<!-- shows: SOURCE -->`, up to the next empty line or the end of the code block. SOURCE is a command, a file of the
-  repository (`from TEXT` starts at that text), or "model types" for the summary of tests/data/mappings.csv.
+- what follows `<!-- shows: SOURCE -->`, up to the next empty line or the end of the code block. SOURCE is a command, a
+  file of the repository (`from TEXT` starts at that text), or "model types" for the summary of tests/data/mappings.csv.
 
-Commands run in a directory with the first JSON block of the README as config.json, the first CSV block of the guide on commands as
-claims.csv, and a model.safetensors with GPT-2's tensors.
+Commands run in a directory with the first JSON block of the README as config.json, the first CSV block of the guide on
+commands as claims.csv, and a model.safetensors with GPT-2's tensors.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import shlex
 import tempfile
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 from paramcount.cli import main
 from paramcount.cli.commands import COMMANDS
@@ -38,7 +40,10 @@ PICTURE = DOCS / "images" / "gpt2-layer.svg"
 
 CONSOLE = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.DOTALL | re.MULTILINE)
 PYTHON = re.compile(r"(?<=^```python\n)(>>> .*?)(?=^```$)", re.DOTALL | re.MULTILINE)
-SHOWN = re.compile(r"(?<=<!-- shows: )(?P<source>[^\n]+)(?P<middle> -->\n)(?P<text>```\w*\n.*?^```$|.*?)(?P<end>\n\n|\n?\Z)", re.DOTALL | re.MULTILINE)
+SHOWN = re.compile(
+    r"(?<=<!-- shows: )(?P<source>[^\n]+)(?P<middle> -->\n)(?P<text>```\w*\n.*?^```$|.*?)(?P<end>\n\n|\n?\Z)",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 def list_commands(text: str) -> list[tuple[str, str]]:
@@ -80,8 +85,8 @@ def run_python(example: str) -> str:
 
         report_failure = report_success
 
-        def report_unexpected_exception(self, out: object, test: doctest.DocTest, example: doctest.Example, exc_info: object) -> None:
-            raise AssertionError(f"{example.source}raised {exc_info}")
+        def report_unexpected_exception(self, out: object, test: object, example: doctest.Example, exc_info: Any) -> None:
+            raise AssertionError(f"{example.source}raised {exc_info[1]!r}")
 
     outputs: dict[int, str] = {}
     test = doctest.DocTestParser().get_doctest(example, {}, "example", None, None)
@@ -119,9 +124,12 @@ def refresh(text: str) -> str:
         found = list_commands(f"```console\n{match[0]}```\n")
         return "".join(f"$ {command}\n{run_command(command)}" for command, _ in found)
 
+    def rewrite_quotation(match: re.Match[str]) -> str:
+        return match["source"] + match["middle"] + show(match["source"], match["text"]) + match["end"]
+
     text = CONSOLE.sub(rewrite_block, text)
     text = PYTHON.sub(lambda match: run_python(match[0]), text)
-    return SHOWN.sub(lambda match: match["source"] + match["middle"] + show(match["source"], match["text"]) + match["end"], text)
+    return SHOWN.sub(rewrite_quotation, text)
 
 
 def missing_commands(text: str) -> str:
