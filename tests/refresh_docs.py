@@ -85,7 +85,7 @@ def run_python(example: str) -> str:
 
         report_failure = report_success
 
-        def report_unexpected_exception(self, out: object, test: object, example: doctest.Example, exc_info: Any) -> None:
+        def report_unexpected_exception(self, out: Any, test: Any, example: doctest.Example, exc_info: Any) -> None:
             raise AssertionError(f"{example.source}raised {exc_info[1]!r}")
 
     outputs: dict[int, str] = {}
