@@ -104,8 +104,8 @@ def test_the_ticks_of_a_log_scale_are_decades_equally_far_apart_and_it_says_what
     assert [n for _, n in found.ticks] == [10**7, 10**8, 10**9, 10**10, 10**11, 10**12][: len(found.ticks)]
     steps = {round(b - a, 2) for (a, _), (b, _) in itertools.pairwise(found.ticks)}
     assert max(steps) - min(steps) < 0.02
-    assert "parameters, on a log scale: a bar's length shows its sum," in found.texts
-    assert "and its components divide that length by their shares" in found.texts
+    assert "parameters (log scale): the length of a bar shows its total," in found.texts
+    assert "components divide the bar by their shares of the total" in found.texts
 
 
 def test_a_model_has_a_second_bar_only_where_one_token_uses_less() -> None:
@@ -132,14 +132,14 @@ def test_an_estimate_has_a_line_that_says_so_and_no_bar(run: Runner) -> None:
     found = seen(Path("out.svg").read_bytes())
     assert len(found.bars) == 1
     assert [name for _, name in found.names] == ["gpt-4", "gpt2-small"]
-    assert sum(text.startswith("no bar: an estimate, claimed 1.8T (SemiAnalysis") for text in found.texts) == 1
+    assert sum(text.startswith("third-party estimate: 1.8T (SemiAnalysis") for text in found.texts) == 1
 
 
 def test_what_nobody_has_checked_is_marked() -> None:
     unchecked = next(id for id in zoo.list_ids() if zoo.load_entry(id).checked == "unverified" and not zoo.load_entry(id).estimate)
     found = seen(plot([unchecked, "gpt2-small"]))
     assert [name for _, name in found.names] == [f"{unchecked} *", "gpt2-small"]
-    assert "* unverified: nobody has counted it independently" in found.texts
+    assert "* unverified: no independent count" in found.texts
 
 
 def test_a_what_if_says_what_is_set(run: Runner) -> None:
@@ -234,7 +234,7 @@ def test_letters_that_a_picture_cannot_show_stand_there_as_their_escapes() -> No
 
 def test_an_estimates_claims_are_text_and_nothing_else() -> None:
     row = hostile("x") | {"estimate": True, "claimed_total": "<script>$x^2$</script>"}
-    assert "no bar: an estimate, claimed <script>$x^2$</script>" in seen(plot_rows([row, hostile("y")])).texts
+    assert "third-party estimate: <script>$x^2$</script>" in seen(plot_rows([row, hostile("y")])).texts
 
 
 # ---- the same picture everywhere
@@ -308,7 +308,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_where_the_space_ends_an_older_picture_stays() -> None:
     Path("out.png").write_bytes(b"old")
     before = listing()
-    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); from paramcount.output.tables import write_whole; write_whole('out.png', bytes(9999), '--plot')"
+    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); from paramcount.output.tables import write_atomically; write_whole('out.png', bytes(9999), '--plot')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env={"PYTHONPATH": str(Path(pc.__file__).parents[1])})
     assert done.stderr.endswith("ParamcountError: --plot out.png: cannot be written: File too large\n")
     assert listing() == before

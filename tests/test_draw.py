@@ -16,7 +16,7 @@ import pytest
 import paramcount as pc
 from paramcount.api import draw
 from paramcount.drawing.pictures import draw_model
-from paramcount.drawing.render import DARK, LIGHT, fonts, svg
+from paramcount.drawing.render import DARK, LIGHT, find_fonts, render_svg
 from paramcount.drawing.shapes import BOLD, Drawing, Rectangle, Text
 from paramcount.tracing.trace import Shape, Step
 from paramcount.zoo import Model
@@ -203,7 +203,7 @@ def test_the_layers_of_deepseek_v3_are_two_kinds() -> None:
     drawing = drawing_of("deepseek-v3")
     texts = [text.text for text in drawing.texts]
     assert [text for text in texts if text.endswith(" ×") and text[:-2] in ("3", "58", "61")] == ["3 ×", "58 ×"]
-    assert {"dense · layers 0–2", "moe · layers 3–60"} <= set(texts)
+    assert {"dense · layers 0–2", "MoE · layers 3–60"} <= set(texts)
     shared = [(label, shape) for label, shape in weights(drawing) if label.startswith("shared")]
     assert shared == [("shared gate", "[7168, 2048]"), ("shared up", "[7168, 2048]"), ("shared down", "[2048, 7168]")]
 
@@ -365,11 +365,11 @@ def test_what_does_not_fit_is_broken_and_the_legend_says_so() -> None:
     assert {r.label for r in drawing.rectangles if r.broken and r.role == "weight"} == {"token embedding", "LM head"}
     legend = [text.text for text in drawing.texts if text.role == "legend"]
     assert legend[:3] == ["data", "weights", f"5,000 elements (1 px = {drawing.scale} elements)"]
-    assert {"longer than drawn", "thinner than 2 px, drawn as 2 px", "first 12 shown"} <= set(legend)
+    assert {"truncated", "under 2 px, drawn as 2 px", "first 12 shown"} <= set(legend)
     (rule,) = [frame for frame in drawing.frames if frame.role == "rule"]
     assert rule.width == pytest.approx(5000 / drawing.scale, abs=1 / 128)
     few = [text.text for text in drawing_of("gpt2-small", 0).texts if text.role == "legend"]
-    assert "longer than drawn" not in few
+    assert "truncated" not in few
 
 
 def test_edges_of_one_colour_are_equally_long_and_every_inner_size_has_one() -> None:
@@ -427,7 +427,7 @@ def test_an_svg_has_a_title_a_description_and_both_palettes() -> None:
     assert ids == ["a-b-title", "a-b-desc", "a-b-head"]
     assert root.attrib["aria-labelledby"] == "a-b-title a-b-desc"
     title, description, style = root[0].text, root[1].text, root[2].text
-    assert title == "GPT-2 small: the life of 1,024 tokens, every matrix to scale"
+    assert title == "GPT-2 small: forward pass of 1,024 tokens, drawn to scale"
     assert "queries: [1024, 768] · 12 × [768, 64] = 12 × [1024, 64]" in str(description)
     light, dark = str(style).split("@media (prefers-color-scheme:dark)")
     assert str(LIGHT["paper"]) in light
@@ -504,11 +504,11 @@ def test_a_png_shows_its_texts_with_the_font_that_the_extra_brings(tmp_path: Pat
     assert (width, height) == pytest.approx((2 * drawing.width, 2 * drawing.height), abs=2)
 
     def rendered(texts: tuple[Text, ...], files: list[str]) -> bytes:
-        without = svg(drawing._replace(texts=texts, signs=()))
+        without = render_svg(drawing._replace(texts=texts, signs=()))
         return bytes(resvg_py.svg_to_bytes(svg_string=without, skip_system_fonts=True, font_files=files, sans_serif_family="DejaVu Sans"))
 
-    assert len(fonts()) == 2
-    assert rendered(drawing.texts, fonts()) != rendered((), fonts()) == rendered(drawing.texts, [])
+    assert len(find_fonts()) == 2
+    assert rendered(drawing.texts, find_fonts()) != rendered((), find_fonts()) == rendered(drawing.texts, [])
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -577,7 +577,7 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
         (["gpt2-small", "-o", "x.sgv"], "-o: no drawing has the ending '.sgv' (expected .svg, .html, .htm, .png); did you mean .svg?"),
         (["gpt2-small", "-o", "x"], "-o: no drawing has the ending 'none' (expected .svg, .html, .htm, .png)"),
         (["gpt2-small", "-o", "nowhere/x.svg"], "-o nowhere/x.svg: cannot be written: No such file or directory"),
-        (["gpt2-small", "-o", "x.svg", "--layer", "12"], "layer = 12 (expected from 0 to 11)"),
+        (["gpt2-small", "-o", "x.svg", "--layer", "12"], "gpt2-small: layer 12 does not exist (expected 0–11)"),
         (["gpt2-small", "-o", "x.svg", "--layer", "-1"], "layer = -1 (expected a whole number from 0)"),
         (["gpt2-small", "-o", "x.svg", "--layer", "first"], "Invalid value for '--layer': 'first' is not a valid integer."),
         (["gpt2-small", "-o", "x.svg", "--tokens", "0"], "tokens = 0 (expected a whole number from 1 to 1,000,000,000)"),
@@ -609,7 +609,7 @@ def test_a_png_without_the_extra_names_what_to_install(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("layer", [True, 1.0, "1", -1, 10**40])
 def test_a_layer_that_is_no_number_is_refused(layer: Any) -> None:
-    with pytest.raises(pc.ParamcountError, match=r"^layer = "):
+    with pytest.raises(pc.ParamcountError, match=r"^(layer = |gpt2-small: layer 1[0,]+ does not exist)"):
         draw("gpt2-small", layer=layer)
 
 
@@ -617,7 +617,7 @@ def test_a_model_without_end_of_kinds_is_refused() -> None:
     """Each layer of a pruned model may be a kind of its own."""
     blocks = [{"attention": {"no_op": True, "replace_with_linear": False, "n_heads_in_group": None}, "ffn": {"ffn_mult": 1 + i / 10, "no_op": False, "replace_with_linear": False}} for i in range(120)]  # fmt: skip
     config = {"model_type": "nemotron-nas", "num_hidden_layers": 120, "hidden_size": 4096, "block_configs": blocks}
-    with pytest.raises(pc.ParamcountError, match=r"kinds of layers in one drawing \(expected at most 100, or a layer of them\)$"):
+    with pytest.raises(pc.ParamcountError, match=r"kinds of layers do not fit in one drawing \(expected at most 100; select one layer\)$"):
         draw(config)
     assert draw(config, layer=7).rectangles
 

@@ -250,13 +250,13 @@ def test_the_components_are_those_of_the_count_and_sum_to_the_total(one: Node) -
 
 
 def test_the_formulas_sum_to_the_total_and_the_visits_to_what_is_active(one: Node) -> None:
-    _, *rows, total = table_of(one, "In named sizes, then in numbers")
+    _, *rows, total = table_of(one, "Formulas, symbolic and with numbers")
     assert sum(number(row[4]) for row in rows) == number(total[4]) == 671_026_404_352
     assert ["embedding", "", "vocab_size · d_model", "129,280 · 7,168", "926,679,040"] in rows
     rows = table_of(one, "experts: a token visits 8 of 256 in 58 moe layers")
     assert ["not visited", "58 layers × 248 experts × 3 × 7,168 × 2,048", "633,474,121,728"] in rows
     assert "active = 671,026,404,352 − 633,474,121,728 = 37,552,282,624" in one.text
-    assert ["vocab_size", "129,280", "rows of the token table", "vocab_size"] in table_of(one, "The sizes that the formulas name")
+    assert ["vocab_size", "129,280", "rows of the token table", "vocab_size"] in table_of(one, "Sizes in the formulas")
 
 
 def test_the_trace_marks_the_widths_that_meet_and_names_the_weights(one: Node) -> None:
@@ -271,11 +271,11 @@ def test_the_trace_marks_the_widths_that_meet_and_names_the_weights(one: Node) -
 def test_published_figures_stand_with_their_verdict_source_and_reason(one: Node) -> None:
     rows = table_of(one, "Published figures")
     assert ["reference", "671,026,404,352", "671,026,404,352", "exact", "", "transformers 5.23.0 DeepseekV3ForCausalLM"] in rows
-    assert ["active", "36.7B", "37,552,282,624", "differs", "not reproducible, −852,282,624 left over", "card-2"] in rows
+    assert ["active", "36.7B", "37,552,282,624", "differs", "not reproducible, −852,282,624 unexplained", "card-2"] in rows
     (without,) = [row for row in rows if row[0] == "active without input embedding"]
     assert without[1:4] == ["36.6B", "36,625,603,584", "rounded"]
     assert re.fullmatch("active 37,552,282,624 − .* 926,679,040 .* = 36,625,603,584", without[4])
-    sources = table_of(one, "Where the numbers come from")
+    sources = table_of(one, "Sources")
     assert {row[0] for row in sources[1:]} >= {row[5] for row in rows[2:]}
     assert all(re.fullmatch(r"20\d\d-\d\d-\d\d", row[3]) for row in sources[1:])
 
@@ -299,7 +299,7 @@ def test_several_are_compared_first_and_an_estimate_has_claims_and_no_count(seve
     articles = list(several.all("article"))
     assert [next(iter(article.all("h2"))).text for article in articles] == ["GPT-2 small", "DeepSeek-V3", "Jamba v0.1", zoo.load_entry("gpt-4").name]
     assert "third-party estimates, not counts" in articles[3].text and "1.8T" in articles[3].text
-    assert "Drawn to scale" not in articles[3].text
+    assert "Drawing" not in articles[3].text
 
 
 def test_a_what_if_says_what_is_set_and_claims_no_proof(run: Runner) -> None:
@@ -307,7 +307,7 @@ def test_a_what_if_says_what_is_set_and_claims_no_proof(run: Runner) -> None:
     assert done.code == 0
     text = read(done.out).text
     assert "322,900,224" in text and "n_layers 12 → 40" in text
-    assert "= published" not in text and "unverified" not in text and "No published figure." in text
+    assert "= published" not in text and "unverified" not in text and "No published figures." in text
 
 
 def test_a_table_of_positions_that_is_shorter_than_the_usual_text_is_no_obstacle() -> None:

@@ -1,4 +1,4 @@
-"""Sections one below another: rows of a section under their captions, a frame around a layer, arrows from each to the next."""
+"""Stacks the sections of a drawing: rows with captions, frames around layers, arrows between them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from paramcount.drawing.items import Item
-from paramcount.drawing.layout import in_rows, laid, spread
-from paramcount.drawing.sections import Band, Section, heading, is_linked
+from paramcount.drawing.layout import lay_out, split_rows, spread_items
+from paramcount.drawing.sections import Band, Section, is_linked, make_heading
 from paramcount.drawing.shapes import Arrow, Frame, Group, Point, Text, text_width
 from paramcount.tracing.trace import Step
 
@@ -15,34 +15,34 @@ PAD = 26.0  # inside a frame
 APART = 30.0  # between the rows of a section
 BETWEEN = 34.0  # between sections
 CAPTION, HEADING = 11.0, 14.0
-TURN = 12.0  # how far from what it goes around a line turns
+TURN = 12.0  # distance between a line and what it goes around
 
 
-class Standing(NamedTuple):
-    """A section in its place, its upper left corner at 0, 0."""
+class PlacedSection(NamedTuple):
+    """A drawn section, its upper left corner at (0, 0)."""
 
     group: Group
     way_in: Point
     way_out: Point
-    right: float  # where its last row ends
+    right: float  # right edge of its last row
 
 
-def row_of(band: Band, scale: float) -> tuple[Group, Point, Point]:
-    """A row, its upper left corner at 0, 0, and where data enter and leave it."""
-    inner = laid(band.items, scale)
+def make_row(band: Band, scale: float) -> tuple[Group, Point, Point]:
+    """A row with its upper left corner at (0, 0), and the points where data enter and leave."""
+    inner = lay_out(band.items, scale)
     left, top, _, _ = inner.group.box
     caption = Group(texts=(Text(0, CAPTION, band.name, CAPTION, "start", "caption"),)) if band.name else Group()
     down = -top + (CAPTION + 12 if band.name else 0)
-    group = caption.with_(inner.group.moved(-left, down))
+    group = caption.combine(inner.group.move(-left, down))
     return group, (inner.way_in[0] - left, inner.way_in[1] + down), (inner.way_out[0] - left, inner.way_out[1] + down)
 
 
-def standing(section: Section, bands: Sequence[Band], steps: Sequence[Step], scale: float, parts: int, layer: int | None) -> Standing:
-    """A section: its heading, its rows, a frame if it is a layer."""
-    rows = [Band("" if i else band.name, items) for band in bands for i, items in enumerate(in_rows(band.items, steps, scale))]
+def make_section(section: Section, bands: Sequence[Band], steps: Sequence[Step], scale: float, parts: int, layer: int | None) -> PlacedSection:
+    """A section: heading, rows, and a frame around layers."""
+    rows = [Band("" if i else band.name, items) for band in bands for i, items in enumerate(split_rows(band.items, steps, scale))]
     framed = bool(section.layers)
     group, y = Group(), 0.0
-    text = heading(section, steps, parts, layer)
+    text = make_heading(section, steps, parts, layer)
     if framed:
         times = f"{section.times:,} ×" if layer is None else f"layer {layer:,}"
         group = Group(texts=(Text(0, HEADING, times, 16, "start", "times"), Text(14 + text_width(times, 16, bold=True), HEADING, text, 12, "start", "heading")))
@@ -54,55 +54,55 @@ def standing(section: Section, bands: Sequence[Band], steps: Sequence[Step], sca
     ways: list[tuple[Point, Point]] = []
     frame_top = HEADING + 10
     for row in rows:
-        one, way_in, way_out = row_of(row, scale)
-        here = one.moved(left, y)
+        one, way_in, way_out = make_row(row, scale)
+        here = one.move(left, y)
         way_in, way_out = (way_in[0] + left, way_in[1] + y), (way_out[0] + left, way_out[1] + y)
         if ways:
-            group = group.with_(Group(arrows=(back(ways[-1][1], way_in, right, y - APART / 2, left - TURN, row.items[0].step),)))
-        group = group.with_(here)
+            group = group.combine(Group(arrows=(make_return_arrow(ways[-1][1], way_in, right, y - APART / 2, left - TURN, row.items[0].step),)))
+        group = group.combine(here)
         ways.append((way_in, way_out))
         right = here.box[2]
         y = here.box[3] + APART
     if framed:
         box = group.box
         frame = Frame(0, frame_top, box[2] + PAD, box[3] + PAD - frame_top, "layer")
-        group = Group(frames=(frame,)).with_(group)
-    return Standing(group, ways[0][0], ways[-1][1], right)
+        group = Group(frames=(frame,)).combine(group)
+    return PlacedSection(group, ways[0][0], ways[-1][1], right)
 
 
-def back(start: Point, end: Point, right: float, between: float, left: float, step: int) -> Arrow:
-    """A line from the end of a row to the beginning of the next, as the eye goes."""
+def make_return_arrow(start: Point, end: Point, right: float, between: float, left: float, step: int) -> Arrow:
+    """A line from the end of a row to the start of the next."""
     right += TURN
     return Arrow((start, (right, start[1]), (right, between), (left, between), (left, end[1]), end), step, step)
 
 
-def assembled(sections: Sequence[tuple[Section, Sequence[Band]]], steps: Sequence[Step], scale: float, parts: int, layer: int | None) -> Group:
-    """All sections one below another."""
+def assemble_sections(sections: Sequence[tuple[Section, Sequence[Band]]], steps: Sequence[Step], scale: float, parts: int, layer: int | None) -> Group:
+    """All sections, stacked."""
     group, y = Group(), 0.0
-    before: tuple[Standing, float] | None = None
+    before: tuple[PlacedSection, float] | None = None
     for (section, bands), previous in zip(sections, [None, *sections]):
-        one = standing(section, bands, steps, scale, parts, layer)
+        one = make_section(section, bands, steps, scale, parts, layer)
         left = 0.0 if section.layers else PAD
-        here = one.group.moved(left, y)
+        here = one.group.move(left, y)
         if before and previous and is_linked(previous, bands, steps):
             out = before[0].way_out
             shift = 0.0 if before[0].group.frames and before[0].group.frames[0].role == "layer" else PAD
             start = (out[0] + shift, out[1] + before[1])
             end = (one.way_in[0] + left, one.way_in[1] + y)
-            arrow = back(start, end, before[0].right + shift, y - BETWEEN / 2, -TURN, bands[0].items[0].step)
-            group = group.with_(Group(arrows=(arrow,)))
-        group = group.with_(here)
+            arrow = make_return_arrow(start, end, before[0].right + shift, y - BETWEEN / 2, -TURN, bands[0].items[0].step)
+            group = group.combine(Group(arrows=(arrow,)))
+        group = group.combine(here)
         before = one, y
         y = here.box[3] + BETWEEN
     width = max((frame.width for frame in group.frames if frame.role == "layer"), default=0.0)
     return group._replace(frames=tuple(frame._replace(width=width) if frame.role == "layer" else frame for frame in group.frames))
 
 
-def breadth(sections: Sequence[tuple[Section, Sequence[Band]]], scale: float) -> float:
-    """How wide the widest band would be in one row."""
-    return max(max(spread(band.items, scale).rights) for _, bands in sections for band in bands)
+def measure_width(sections: Sequence[tuple[Section, Sequence[Band]]], scale: float) -> float:
+    """The width of the widest band in one row."""
+    return max(max(spread_items(band.items, scale).rights) for _, bands in sections for band in bands)
 
 
-def everything(items: Sequence[Item]) -> list[Item]:
-    """Items and those inside them."""
-    return [one for item in items for one in (item, *everything(item.body))]
+def list_all_items(items: Sequence[Item]) -> list[Item]:
+    """All items, including those inside experts."""
+    return [one for item in items for one in (item, *list_all_items(item.body))]

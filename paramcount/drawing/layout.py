@@ -1,4 +1,4 @@
-"""Pieces on lanes: what follows goes on in its lane, what branches off opens one below; arrows find their way between them."""
+"""Arranges pieces in lanes: a branch opens a new lane below. Arrows are routed between them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from paramcount.drawing.items import OUTSIDE, Item
-from paramcount.drawing.matrices import of_output
-from paramcount.drawing.pieces import JOINT, SMALL, Piece, piece
+from paramcount.drawing.matrices import make_output
+from paramcount.drawing.pieces import JOINT, SMALL, Piece, make_piece
 from paramcount.drawing.route import Lines, Port
 from paramcount.drawing.shapes import CARD, Arrow, Frame, Group, Point, Text
 from paramcount.tracing.trace import Step
 
 GAP = 22.0  # between two pieces, for the arrow
-CLOSE = 6.0  # before and behind words, whose line is the arrow
+CLOSE = 6.0  # before and after words, which include a line
 APART = 20.0  # between lanes
 PAD = 14.0  # inside a frame
-ROW, LEAST = 2000.0, 0.35  # how wide a row may be, and what share of that it should be at least
-SHOWN = 12  # experts that are drawn behind one another
+ROW, LEAST = 2000.0, 0.35  # largest width of a row, and the smallest share of it
+SHOWN = 12  # most experts drawn
 
 
-class Laid(NamedTuple):
-    """Items in their places: the axis of the first lane at height 0, the left edge at 0."""
+class Layout(NamedTuple):
+    """Arranged items: the axis of the first lane at y = 0, the left edge at x = 0."""
 
     group: Group
     way_in: Point
@@ -29,7 +29,7 @@ class Laid(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """Data that go from one item to another."""
+    """Data that flow from one item to another."""
 
     start: int
     end: int
@@ -37,7 +37,7 @@ class Edge(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Items at a scale, in lanes and from left to right."""
+    """Items at a scale with their lanes and x positions."""
 
     pieces: list[Piece]
     edges: list[Edge]
@@ -46,17 +46,17 @@ class Spread(NamedTuple):
 
     @property
     def rights(self) -> list[float]:
-        """Where each ends."""
+        """The right edge of each item."""
         return [x + piece.width for x, piece in zip(self.xs, self.pieces)]
 
 
-def spread(items: Sequence[Item], scale: float, *, inside: bool = False) -> Spread:
-    """The lane of each item and its place from the left: behind all that goes into it. `inside`: what comes from outside enters at the left edge."""
-    pieces = [composite(item, scale) if item.kind == "experts" else piece(item, scale) for item in items]
+def spread_items(items: Sequence[Item], scale: float, *, inside: bool = False) -> Spread:
+    """The lane and x position of each item, to the right of its inputs. `inside`: outside data enter at the left edge."""
+    pieces = [make_experts(item, scale) if item.kind == "experts" else make_piece(item, scale) for item in items]
     entry = len(pieces) if inside else None
     if inside:
         pieces.append(Piece(Item("entry", OUTSIDE, ()), Group(), 0, (0, 0), (0, 0)))
-    edges = list(edges_of(items, entry))
+    edges = list(list_edges(items, entry))
     into: dict[int, list[Edge]] = {}
     for edge in edges:
         into.setdefault(edge.end, []).append(edge)
@@ -67,12 +67,12 @@ def spread(items: Sequence[Item], scale: float, *, inside: bool = False) -> Spre
         before = next((edge.start for edge in given if not edge.operand and edge.start in tails), None)
         lanes[i] = len(tails) if before is None else lanes[before]
         tails[lanes[i] : lanes[i] + 1] = [i]
-        xs[i] = max((xs[edge.start] + pieces[edge.start].width + gap(pieces[edge.start], pieces[i]) for edge in given), default=0.0)
-    return Spread(pieces, edges, lanes, out_of_the_way(pieces, edges, lanes, xs))
+        xs[i] = max((xs[edge.start] + pieces[edge.start].width + choose_gap(pieces[edge.start], pieces[i]) for edge in given), default=0.0)
+    return Spread(pieces, edges, lanes, shift_lanes(pieces, edges, lanes, xs))
 
 
-def out_of_the_way(pieces: Sequence[Piece], edges: Sequence[Edge], lanes: Sequence[int], xs: Sequence[float]) -> list[float]:
-    """Lanes further to the right that have time, so that those below them are reached past them."""
+def shift_lanes(pieces: Sequence[Piece], edges: Sequence[Edge], lanes: Sequence[int], xs: Sequence[float]) -> list[float]:
+    """x positions with lanes shifted to the right where that makes way for arrows to the lanes below."""
     found = list(xs)
     for lane in range(1, max(lanes, default=0)):
         members = [i for i in range(len(pieces)) if lanes[i] == lane]
@@ -85,27 +85,27 @@ def out_of_the_way(pieces: Sequence[Piece], edges: Sequence[Edge], lanes: Sequen
     return found
 
 
-def laid(items: Sequence[Item], scale: float, *, inside: bool = False) -> Laid:
-    """Items in their places."""
-    pieces, edges, lanes, xs = spread(items, scale, inside=inside)
-    ys = heights(pieces, edges, lanes, xs)
-    placed = [p.group.moved(x, ys[lane]) for p, x, lane in zip(pieces, xs, lanes)]
+def lay_out(items: Sequence[Item], scale: float, *, inside: bool = False) -> Layout:
+    """Arranged items with arrows."""
+    pieces, edges, lanes, xs = spread_items(items, scale, inside=inside)
+    ys = choose_heights(pieces, edges, lanes, xs)
+    placed = [p.group.move(x, ys[lane]) for p, x, lane in zip(pieces, xs, lanes)]
     lines = Lines(placed)
-    straight = {edge for edge in edges if not edge.operand and lanes[edge.start] == lanes[edge.end] and next_in_lane(edge, lanes, xs)}
+    straight = {edge for edge in edges if not edge.operand and lanes[edge.start] == lanes[edge.end] and is_next_in_lane(edge, lanes, xs)}
     for edge in sorted(edges, key=lambda e: (e not in straight, abs(xs[e.end] - xs[e.start]), e.end)):
         start, end = pieces[edge.start], pieces[edge.end]
-        here = at(start.way_out, xs[edge.start], ys[lanes[edge.start]])
+        here = shift_point(start.way_out, xs[edge.start], ys[lanes[edge.start]])
         head = edge not in straight or end.item.kind not in ("words", "sign")
-        lines.draw(here, ports(end, xs[edge.end], ys[lanes[edge.end]], edge), start.item.step, end.item.step, head)
+        lines.draw(here, list_ports(end, xs[edge.end], ys[lanes[edge.end]], edge), start.item.step, end.item.step, head)
     last = len(items) - 1
-    return Laid(Group().with_(*placed, Group(arrows=tuple(lines.arrows))), (0.0, 0.0), at(pieces[last].way_out, xs[last], ys[lanes[last]]))
+    return Layout(Group().combine(*placed, Group(arrows=tuple(lines.arrows))), (0.0, 0.0), shift_point(pieces[last].way_out, xs[last], ys[lanes[last]]))
 
 
-def at(point: Point, x: float, y: float) -> Point:
+def shift_point(point: Point, x: float, y: float) -> Point:
     return point[0] + x, point[1] + y
 
 
-def edges_of(items: Sequence[Item], entry: int | None) -> Iterator[Edge]:
+def list_edges(items: Sequence[Item], entry: int | None) -> Iterator[Edge]:
     owner = {item.step: i for i, item in enumerate(items)}
     for i, item in enumerate(items):
         reads = dict.fromkeys((owner.get(step, entry), step == item.operand) for step in item.reads)
@@ -113,22 +113,22 @@ def edges_of(items: Sequence[Item], entry: int | None) -> Iterator[Edge]:
             if start is not None:
                 yield Edge(start, i, operand)
         if item.operand is not None and len(item.reads) == 1 and (start := owner.get(item.operand, entry)) is not None:
-            yield Edge(start, i, False)  # multiplied with itself
+            yield Edge(start, i, False)  # multiplied by itself
 
 
-def gap(before: Piece, after: Piece) -> float:
+def choose_gap(before: Piece, after: Piece) -> float:
     return CLOSE if after.item.kind == "words" else GAP - 4 if before.item.kind == "words" else GAP
 
 
-def heights(pieces: Sequence[Piece], edges: Sequence[Edge], lanes: Sequence[int], xs: Sequence[float]) -> list[float]:
-    """How far down the axis of each lane is: as high as what stands above lets it."""
+def choose_heights(pieces: Sequence[Piece], edges: Sequence[Edge], lanes: Sequence[int], xs: Sequence[float]) -> list[float]:
+    """The y of each lane, as high as the lanes above allow."""
     above: list[tuple[float, float, float]] = []  # left, right, bottom of all in the lanes above
     found: list[float] = []
     for lane in range(max(lanes, default=0) + 1):
         members = [i for i in range(len(pieces)) if lanes[i] == lane]
         spans = []
         for i in members:
-            left, top, right, bottom = pieces[i].group.moved(xs[i], 0).box
+            left, top, right, bottom = pieces[i].group.move(xs[i], 0).box
             spans.append((left, right, top, bottom))
             reach = max((xs[e.end] for e in edges if e.start == i), default=right)
             spans.append((right, reach, -4.0, 4.0))
@@ -139,15 +139,15 @@ def heights(pieces: Sequence[Piece], edges: Sequence[Edge], lanes: Sequence[int]
     return found
 
 
-def next_in_lane(edge: Edge, lanes: Sequence[int], xs: Sequence[float]) -> bool:
+def is_next_in_lane(edge: Edge, lanes: Sequence[int], xs: Sequence[float]) -> bool:
     return not any(lane == lanes[edge.start] and xs[edge.start] < x < xs[edge.end] for lane, x in zip(lanes, xs))
 
 
-def ports(end: Piece, x: float, y: float, edge: Edge) -> list[Port]:
-    """Where data may come in, the best first."""
+def list_ports(end: Piece, x: float, y: float, edge: Edge) -> list[Port]:
+    """The points where data may enter, best first."""
     if edge.operand and end.operand:
-        return [Port(*at(end.operand, x, y), "below")]
-    way = Port(*at(end.way_in, x, y), "left")
+        return [Port(*shift_point(end.operand, x, y), "below")]
+    way = Port(*shift_point(end.way_in, x, y), "left")
     if end.item.kind == "sign" or (end.item.kind == "box" and len(end.item.reads) > 1):
         return [way, Port(x + end.joint, y + JOINT, "below"), Port(x + end.joint, y - JOINT, "above")]
     if end.item.kind == "words":
@@ -155,14 +155,14 @@ def ports(end: Piece, x: float, y: float, edge: Edge) -> list[Port]:
     return [way]
 
 
-def composite(item: Item, scale: float) -> Piece:
-    """An expert in a frame, with others behind it."""
-    inner = laid(item.body, scale, inside=True)
+def make_experts(item: Item, scale: float) -> Piece:
+    """One expert in a frame, with the frames of others behind it."""
+    inner = lay_out(item.body, scale, inside=True)
     left, top, right, bottom = inner.group.box
-    visited, count = item.experts
+    active, count = item.experts
     cards = max(min(count, SHOWN) - 1, 0)
     shift = PAD - left
-    frame = Frame(0, top - PAD, right - left + 2 * PAD, bottom - top + 2 * PAD, "expert", cards, max(min(visited, cards + 1) - 1, 0))
+    frame = Frame(0, top - PAD, right - left + 2 * PAD, bottom - top + 2 * PAD, "expert", cards, max(min(active, cards + 1) - 1, 0))
     heading = Text(frame.width / 2, frame.box[1] - 6, describe_experts(item), SMALL + 1, role="name")
     way_in = (0.0, inner.way_in[1])
     ending = (inner.way_out[0] + shift, inner.way_out[1])
@@ -170,12 +170,12 @@ def composite(item: Item, scale: float) -> Piece:
         Arrow((way_in, (shift, way_in[1])), item.step, item.step, head=False),
         Arrow((ending, (frame.box[2], ending[1])), item.step, item.step, head=False),
     )
-    group = inner.group.moved(shift, 0).with_(Group(frames=(frame,), texts=(heading,), arrows=lines))
+    group = inner.group.move(shift, 0).combine(Group(frames=(frame,), texts=(heading,), arrows=lines))
     return Piece(item, group, frame.box[2], way_in, (frame.width + CARD * cards, ending[1]))
 
 
 def describe_experts(item: Item) -> str:
-    """How many experts the one that is drawn stands for.
+    """The number of experts, in total and active.
 
     >>> describe_experts(Item("experts", 0, (), experts=(8, 256), layers=58))
     '58 × 256 experts, 8 active per token (first 12 shown)'
@@ -189,30 +189,30 @@ def describe_experts(item: Item) -> str:
 # ---- rows
 
 
-def in_rows(items: Sequence[Item], steps: Sequence[Step], scale: float) -> Iterator[tuple[Item, ...]]:
-    """Items in rows that are not too wide, cut where the least data go on: those stand at the beginning of the next row again."""
-    rights = spread(items, scale).rights
-    ends = [right for i, right in enumerate(rights) if LEAST * ROW < right < ROW and whole(items, i)]
+def split_rows(items: Sequence[Item], steps: Sequence[Step], scale: float) -> Iterator[tuple[Item, ...]]:
+    """Items in rows that are not too wide, split where the fewest data cross; those are repeated in the next row."""
+    rights = spread_items(items, scale).rights
+    ends = [right for i, right in enumerate(rights) if LEAST * ROW < right < ROW and is_good_cut(items, i)]
     if max(rights) <= ROW or not ends:
         yield tuple(items)
         return
     cuts = [i for i, right in enumerate(rights[:-1]) if right in ends]
-    cut = min(cuts, key=lambda i: (len(crossing(items, i)), -rights[i]))
-    main, *others = sorted(crossing(items, cut), key=lambda step: (step != items[cut].step, step))
-    rest = [Item("source", main, (), of_output(steps[main], main)), *items[cut + 1 :]]
+    cut = min(cuts, key=lambda i: (len(find_crossing_steps(items, i)), -rights[i]))
+    main, *others = sorted(find_crossing_steps(items, cut), key=lambda step: (step != items[cut].step, step))
+    rest = [Item("source", main, (), make_output(steps[main], main)), *items[cut + 1 :]]
     for step in others:
         at = next(i for i, item in enumerate(rest) if step in item.reads)
-        rest.insert(at, Item("source", step, (), of_output(steps[step], step, label="from above")))
+        rest.insert(at, Item("source", step, (), make_output(steps[step], step, label="from above")))
     yield tuple(items[: cut + 1])
-    yield from in_rows(rest, steps, scale)
+    yield from split_rows(rest, steps, scale)
 
 
-def crossing(items: Sequence[Item], cut: int) -> set[int]:
-    """The steps up to an item that items behind it read."""
+def find_crossing_steps(items: Sequence[Item], cut: int) -> set[int]:
+    """The steps up to an item that later items read."""
     before = {item.step for item in items[: cut + 1]}
     return {step for item in items[cut + 1 :] for step in item.reads if step in before}
 
 
-def whole(items: Sequence[Item], cut: int) -> bool:
-    """Whether the line of flow goes through an item, and what follows is worth a row."""
-    return items[cut].step in crossing(items, cut) and any(item.kind in ("product", "experts") for item in items[cut + 1 :])
+def is_good_cut(items: Sequence[Item], cut: int) -> bool:
+    """Whether later items read this one and are worth a row of their own."""
+    return items[cut].step in find_crossing_steps(items, cut) and any(item.kind in ("product", "experts") for item in items[cut + 1 :])

@@ -1,4 +1,4 @@
-"""The picture of a model: its sections to one scale, under their headings, with arrows from each to the next."""
+"""Draws a model: its sections to one scale, with headings, arrows, title and legend."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-from paramcount.drawing.assemble import assembled, breadth, everything
+from paramcount.drawing.assemble import assemble_sections, list_all_items, measure_width
 from paramcount.drawing.items import Item
 from paramcount.drawing.pieces import CARDS, LONGEST, THINNEST
-from paramcount.drawing.sections import Band, Section, bands, count_parts, end_in_data, is_linked, of_layer, origins, sections, states
+from paramcount.drawing.sections import (
+    Band,
+    Section,
+    count_parts,
+    describe_origins,
+    end_with_data,
+    find_states,
+    is_linked,
+    list_bands,
+    list_sections,
+    select_layer,
+)
 from paramcount.drawing.shapes import Box, Drawing, Frame, Group, Text, snap
 from paramcount.errors import ParamcountError, describe_value, make_printable
 from paramcount.tracing.run import trace_model
@@ -18,14 +29,14 @@ from paramcount.tracing.walk import TraceOptions
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.what_if import describe_changes
 
-USUAL = 1024  # tokens: as many as GPT-2 reads at once, so that data can be seen beside weights
-WIDEST = 1300.0  # for what is wider, a coarser scale is tried
+DEFAULT_TOKENS = 1024  # so that data and weights are of similar size
+WIDEST = 1300.0  # a wider drawing may get a coarser scale
 SCALES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024)
-COARSER, WORTH = 3, 0.92  # so many of them are tried, as long as each saves so much of the width
-MARGIN, ABOVE = 28.0, 30.0  # around the picture, and between what is said of it and itself
+COARSER, WORTH = 3, 0.92  # try up to 3 coarser scales, as long as each makes the drawing at least 8% narrower
+MARGIN, ABOVE = 28.0, 30.0  # around the drawing, and between the title and the drawing
 MOST = 100  # sections in one drawing
-COLOURS = 12  # of edges; no model has more inner sizes
-SWATCHES = 130.0  # room for what stands before the words of the legend
+COLOURS = 12  # of edges; no model has more inner dimensions
+SWATCHES = 130.0  # width of the legend's symbols
 
 
 Rows: TypeAlias = list[tuple[Section, list[Band]]]
@@ -35,20 +46,20 @@ def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = N
     """The drawing of a loaded model."""
     if layer is not None and (type(layer) is not int or layer < 0):
         raise ParamcountError(f"= {describe_value(layer)}", where="layer", expected="a whole number from 0")
-    n = usual(model) if tokens is None else tokens
+    n = choose_tokens(model) if tokens is None else tokens
     trace = trace_model(model, TraceOptions(n, source=n))
-    found = sections(trace)
+    found = list_sections(trace)
     if layer is None and len(found) > MOST:
-        raise ParamcountError(f"{len(found):,} kinds of layers in one drawing", where=model.id, expected=f"at most {MOST}, or a layer of them")
-    rows = rows_of(trace, found, found if layer is None else of_layer(found, layer, model.id), layer)
+        raise ParamcountError(f"{len(found):,} kinds of layers do not fit in one drawing", where=model.id, expected=f"at most {MOST}; select one layer")
+    rows = list_rows(trace, found, found if layer is None else select_layer(found, layer, model.id), layer)
     parts = count_parts(found)
-    scale = fitted(rows)
-    items = [item for _, in_section in rows for band in in_section for item in everything(band.items)]
-    colours = {n: i for i, n in enumerate(inner_sizes(items)[:COLOURS])}
-    body = assembled(rows, trace.steps, scale, parts, layer)
-    whole = under(header(model, trace), legend(body, scale, bool(colours)), body)
+    scale = choose_scale(rows)
+    items = [item for _, in_section in rows for band in in_section for item in list_all_items(band.items)]
+    colours = {n: i for i, n in enumerate(list_inner_sizes(items)[:COLOURS])}
+    body = assemble_sections(rows, trace.steps, scale, parts, layer)
+    whole = place_below(make_header(model, trace), make_legend(body, scale, bool(colours)), body)
     left, top, right, bottom = whole.box
-    whole = whole.moved(MARGIN - left, MARGIN - top)
+    whole = whole.move(MARGIN - left, MARGIN - top)
     return Drawing(
         id=model.id,
         title=make_printable(model.name, 80),
@@ -58,50 +69,50 @@ def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = N
         tokens=n,
         layer=layer,
         colours=colours,
-        words=tuple(in_words(items)),
+        words=tuple(describe_products(items)),
         **whole._asdict(),
     )
 
 
-def rows_of(trace: Trace, found: Sequence[Section], chosen: Sequence[Section], layer: int | None) -> Rows:
-    """The chosen sections with what stands in them; those in which nothing stands left out. What no arrow leads on from ends in data."""
+def list_rows(trace: Trace, found: Sequence[Section], chosen: Sequence[Section], layer: int | None) -> Rows:
+    """The selected sections with their bands, without empty ones. A section without an outgoing arrow ends with data."""
     rows: Rows = []
-    carried = states(trace)
+    carried = find_states(trace)
     for section, before in zip(chosen, [None, *chosen]):
-        known = origins(found, trace.steps, section, before)
+        known = describe_origins(found, trace.steps, section, before)
         if layer and layer > min(first for other in found if other.part == section.part for first, _ in other.runs):
             known |= dict.fromkeys(trace.steps[section.indices[0]].reads[:1], f"from layer {layer - 1:,}")
-        rows.append((section, bands(trace, section, carried, known, layers=section.times if layer is None else 1)))
+        rows.append((section, list_bands(trace, section, carried, known, layers=section.times if layer is None else 1)))
     rows = [(section, in_section) for section, in_section in rows if in_section]
     following = [in_section for _, in_section in rows[1:]]
     return [
-        (section, in_section if after and is_linked((section, in_section), after, trace.steps) else end_in_data(in_section, trace.steps))
+        (section, in_section if after and is_linked((section, in_section), after, trace.steps) else end_with_data(in_section, trace.steps))
         for (section, in_section), after in zip(rows, [*following, None])
     ]
 
 
-def usual(model: Model) -> int:
-    """How many tokens are drawn unless told."""
+def choose_tokens(model: Model) -> int:
+    """The default number of tokens."""
     limits = [getattr(model.sizes, "n_positions", None), model.context_length]
-    return min([USUAL, *(n for n in limits if type(n) is int and n > 0)])
+    return min([DEFAULT_TOKENS, *(n for n in limits if type(n) is int and n > 0)])
 
 
-def fitted(rows: Rows) -> float:
-    """The finest scale at which no matrix of a layer is broken; a coarser one where that makes a wide picture much less wide."""
-    most = longest(rows)
+def choose_scale(rows: Rows) -> float:
+    """The finest scale at which no matrix of a layer is broken, or a coarser one if that makes a wide drawing much narrower."""
+    most = find_longest_side(rows)
     scale, *coarser = [scale for scale in SCALES if most / scale <= LONGEST] or SCALES[-1:]
-    wide = breadth(rows, scale)
+    wide = measure_width(rows, scale)
     for other in coarser[:COARSER]:
-        if wide <= WIDEST or (less := breadth(rows, other)) > WORTH * wide:
+        if wide <= WIDEST or (less := measure_width(rows, other)) > WORTH * wide:
             break
         scale, wide = other, less
     return scale
 
 
-def longest(rows: Rows) -> int:
-    """The longest side of a weight in a layer; of any where there are no layers."""
+def find_longest_side(rows: Rows) -> int:
+    """The longest side of a weight in a layer, or of any weight if there are no layers."""
     for layers in (True, False):
-        items = [item for section, found in rows if bool(section.layers) == layers for band in found for item in everything(band.items)]
+        items = [item for section, found in rows if bool(section.layers) == layers for band in found for item in list_all_items(band.items)]
         matrices = [m for item in items if item.kind != "lookup" for m in (item.right, *item.weights) if m is not None and m.role == "weight"]
         sides = [n for m in matrices for n in (m.rows, m.cols) if isinstance(n, int)]
         if sides:
@@ -109,25 +120,25 @@ def longest(rows: Rows) -> int:
     return 1
 
 
-def inner_sizes(items: Sequence[Item]) -> list[int]:
-    """The numbers over which products run, in order: where two matrices meet."""
+def list_inner_sizes(items: Sequence[Item]) -> list[int]:
+    """The inner dimensions of matrix products, in order."""
     found = [item.right.rows for item in items if item.kind == "product" and item.right]
     return [n for n in dict.fromkeys(found) if isinstance(n, int) and n > 1]
 
 
-def in_words(items: Sequence[Item]) -> Iterator[str]:
-    """The products, in words."""
+def describe_products(items: Sequence[Item]) -> Iterator[str]:
+    """The matrix products and lookups as text."""
     for item in items:
         if item.kind in ("product", "lookup") and item.right and item.out:
             name = f"{item.right.label}: " if item.right.label else ""
-            yield f"{name}{f'{item.left} ·' if item.kind == 'product' else 'rows of'} {item.right.shape} = {item.out.shape}"
+            yield f"{name}{f'{item.left} ·' if item.kind == 'product' else 'row lookup in'} {item.right.shape} = {item.out.shape}"
 
 
-# ---- what stands above the picture
+# ---- title and legend
 
 
-def header(model: Model, trace: Trace) -> Group:
-    """What is drawn, and how large it is."""
+def make_header(model: Model, trace: Trace) -> Group:
+    """The title: model, number of tokens and parameters, changes and warnings."""
     count = count_model(model)
     what = "parameters of the language model" if count.scope == "language_model" else "parameters"
     lines = [f"{trace.tokens:,} token{'s' if trace.tokens > 1 else ''} · {count.total:,} {what}", *describe_changes(model), *trace.warnings]
@@ -135,8 +146,8 @@ def header(model: Model, trace: Trace) -> Group:
     return Group(texts=(title, *(Text(0, 42 + 16 * i, make_printable(line, 160), 12, "start", "line") for i, line in enumerate(lines))))
 
 
-def legend(body: Group, scale: float, coloured: bool) -> Group:
-    """What the colours and marks mean, and the scale as a rule to measure by."""
+def make_legend(body: Group, scale: float, coloured: bool) -> Group:
+    """The legend: colours, marks and the scale."""
     n = next((n for k in range(12) for n in (10**k, 2 * 10**k, 5 * 10**k) if n / scale >= 60), 1)
     per = f"1 px = {scale:g} element{'s' if scale > 1 else ''}" if scale >= 1 else f"{1 / scale:g} px = 1 element"
     marks = body.rectangles
@@ -145,8 +156,8 @@ def legend(body: Group, scale: float, coloured: bool) -> Group:
         ("weight", 16.0, "weights", True),
         ("rule", snap(n / scale), f"{n:,} elements ({per})", True),
         ("edges", 16.0, "same colour = same dimension", coloured),
-        ("break", 20.0, "longer than drawn", any(r.broken for r in marks)),
-        ("thin", THINNEST, f"thinner than {THINNEST:g} px, drawn as {THINNEST:g} px", any(r.thin for r in marks)),
+        ("break", 20.0, "truncated", any(r.broken for r in marks)),
+        ("thin", THINNEST, f"under {THINNEST:g} px, drawn as {THINNEST:g} px", any(r.thin for r in marks)),
         ("unknown", 16.0, "size depends on the input", any(r.unknown for r in marks)),
         ("stack", 16.0, f"first {CARDS} shown", any(r.copies > CARDS for r in marks)),
     ]
@@ -158,24 +169,24 @@ def legend(body: Group, scale: float, coloured: bool) -> Group:
     return Group(texts=tuple(texts), frames=tuple(frames))
 
 
-def under(head: Group, key: Group, body: Group) -> Group:
-    """The picture under its title, with the legend at the right: beside the first section where there is room, else above it."""
+def place_below(head: Group, key: Group, body: Group) -> Group:
+    """The drawing below its title, with the legend at the right: next to the first section if there is room, else above it."""
     _, top, right, _ = body.box
-    key = key.moved(max(right - key.box[2], head.box[2] + 2 * ABOVE), 4)
+    key = key.move(max(right - key.box[2], head.box[2] + 2 * ABOVE), 4)
     down = head.box[3] + ABOVE - top
-    if any(meets(key.box, box) for box in boxes(body.moved(0, down))):
+    if any(is_near(key.box, box) for box in list_boxes(body.move(0, down))):
         down = max(down, key.box[3] + ABOVE - top)
-    return head.with_(key, body.moved(0, down))
+    return head.combine(key, body.move(0, down))
 
 
-def boxes(group: Group) -> list[Box]:
-    """What everything in a group covers, of arrows each stretch."""
+def list_boxes(group: Group) -> list[Box]:
+    """The areas of all shapes in a group and of each segment of its arrows."""
     found = group.boxes
     for arrow in group.arrows:
         found += [(min(a, c), min(b, d), max(a, c), max(b, d)) for (a, b), (c, d) in pairwise(arrow.points)]
     return found
 
 
-def meets(a: Box, b: Box) -> bool:
-    """Whether two things are too near to each other."""
+def is_near(a: Box, b: Box) -> bool:
+    """Whether two boxes are too close to each other."""
     return a[0] < b[2] + 20 and b[0] < a[2] + 20 and a[1] < b[3] + 20 and b[1] < a[3] + 20

@@ -1,4 +1,4 @@
-"""A report on one or several models: one HTML page that needs nothing beside it and runs nothing."""
+"""Renders a report on models as one self-contained HTML page without scripts."""
 
 from __future__ import annotations
 
@@ -38,51 +38,51 @@ if TYPE_CHECKING:
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 ENDINGS = (".html", ".htm")
-TOKENS = 5  # that go through each model
-FAR_APART = 30  # between the largest and the smallest: bars of one page are then on a log scale
+TOKENS = 5  # in each trace
+FAR_APART = 30  # ratio of the largest to the smallest total above which bars use a log scale
 MOST = 200  # models in one report
-LONGEST = 4000  # letters of one text
+LONGEST = 4000  # characters of one text
 
 
 class Stretch(NamedTuple):
-    """Steps of a trace that stand under the same repeats."""
+    """Consecutive steps of a trace in the same layers or experts."""
 
-    headings: tuple[tuple[int, str, str], ...]  # of the repeats that begin here: (how deep, how often, where)
+    headings: tuple[tuple[int, str, str], ...]  # of the blocks that begin here: (depth, copies, module)
     depth: int
-    steps: tuple[tuple[Step, str], ...]  # each with what it does, in shapes
+    steps: tuple[tuple[Step, str], ...]  # each with its shapes
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """What the page says of one model."""
+    """The content of the page for one model."""
 
     anchor: str
     model: Model
-    count: Count | None  # None of an estimate
+    count: Count | None  # None for an estimate
     headline: str = ""
     proof: str = ""
     changes: Sequence[str] = ()
     overview: Table | None = None
     beside: Sequence[str] = ()
     drawing: Markup | None = None
-    drawing_width: str = ""  # pixels, as CSS has them
+    drawing_width: str = ""  # in pixels
     undrawn: str = ""  # why there is no drawing
     explanation: Explanation | None = None
     trace: Trace | None = None
     untraced: str = ""  # why there is no trace
-    published: Sequence[tuple[Check, str]] = ()  # each with what else the figure counts
+    published: Sequence[tuple[Check, str]] = ()  # each with an explanation of the difference
 
 
 def check_ending(path: str) -> None:
-    """Nothing where a file can hold a report.
+    """Check the file extension of a report.
 
-    Raises: ParamcountError for any ending but .html.
+    Raises: ParamcountError for any extension but .html and .htm.
     """
     choose_by_extension(path, dict.fromkeys(ENDINGS), "report")
 
 
 def render_page(models: Sequence[Model]) -> str:
-    """The report on loaded models."""
+    """The report on loaded models as HTML."""
     if not models:
         raise ParamcountError("no models to report on", expected="at least one")
     if len(models) > MOST:
@@ -93,23 +93,23 @@ def render_page(models: Sequence[Model]) -> str:
     except ImportError:
         raise ParamcountError("reports need the [plot] extra", expected="pip install 'paramcount[plot]'") from None
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=lambda value: _finalized(value, Markup)
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=lambda value: _finalize(value, Markup)
     )
-    environment.filters |= {"cells": format_cells, "inner": lambda text: _inner(text, Markup), "stretches": stretches, "footnotes": list_footnotes}
+    environment.filters |= {"cells": format_cells, "inner": lambda text: _mark_inner(text, Markup), "stretches": split_trace, "footnotes": list_footnotes}
     environment.filters |= {"labels": labels, "visit_heading": visit_heading, "visit_rows": visit_rows, "active_sum": active_sum}
     rows = rows_of(models) if len(models) > 1 else []
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     html: str = template.render(
         version=__version__,
-        chapters=[chapter(model, f"m{i}", Markup) for i, model in enumerate(models, 1)],
+        chapters=[make_chapter(model, f"m{i}", Markup) for i, model in enumerate(models, 1)],
         comparison=comparison(rows) if rows else None,
-        bars=_bars(rows, Markup) if any(not row["estimate"] for row in rows) else None,
+        bars=_draw_bars(rows, Markup) if any(not row["estimate"] for row in rows) else None,
     )
     return html
 
 
-def chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Chapter:
-    """What there is to say of a model. `safe`: marks our own drawing as markup."""
+def make_chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Chapter:
+    """The content for one model. `safe` marks the drawing as trusted markup."""
     from paramcount.drawing.pictures import draw_model
 
     if model.estimate:
@@ -126,7 +126,7 @@ def chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Chapter
         overview=overview(model, count),
         beside=beside(count),
         explanation=explain_model(model),
-        published=publications(model, count),
+        published=list_published(model, count),
     )
     try:
         drawing = draw_model(model)
@@ -141,54 +141,54 @@ def chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Chapter
         return replace(found, untraced=f"No trace: {error}")
 
 
-def publications(model: Model, count: Count) -> list[tuple[Check, str]]:
-    """The reference's count and every published figure, each with the causes where it counts something else."""
+def list_published(model: Model, count: Count) -> list[tuple[Check, str]]:
+    """The reference count and each published figure, with an explanation if it differs from the count."""
     answers = iter(explain_figures(model) if model.published else ())
-    return [(check, "" if check.what == "reference" else reason(next(answers))) for check in run_checks(model, count)]
+    return [(check, "" if check.what == "reference" else describe_reason(next(answers))) for check in run_checks(model, count)]
 
 
-def reason(why: Why) -> str:
-    """What a figure counts, where it is not the count itself."""
+def describe_reason(why: Why) -> str:
+    """Why a figure differs from the count; "" if it does not."""
     if not why.ok:
-        return f"not reproducible, {f'{why.left_over:+,}'.replace('-', '−')} left over"
+        return f"not reproducible, {f'{why.left_over:+,}'.replace('-', '−')} unexplained"
     if all(not account.causes for account in why.accounts):
         return ""
     return " or ".join(f"{account.base} {account.count:,} {account.terms} = {account.value:,}" for account in why.accounts)
 
 
-def stretches(steps: Sequence[Step]) -> Iterator[Stretch]:
-    """A trace cut where a stack of layers or an expert begins or ends."""
+def split_trace(steps: Sequence[Step]) -> Iterator[Stretch]:
+    """The steps of a trace, grouped by layers and experts."""
     standing: tuple[Scope, ...] = ()
     for under, inside in groupby(steps, key=lambda step: step.scopes):
-        shared = sum(1 for _ in _shared(standing, under))
+        shared = sum(1 for _ in _common_scopes(standing, under))
         headings = tuple((depth, *describe_scope(each)) for depth, each in enumerate(under) if depth >= shared)
         yield Stretch(headings, len(under), tuple((step, describe_step(step)) for step in inside))
         standing = under
 
 
-def _shared(a: Sequence[Scope], b: Sequence[Scope]) -> Iterator[Scope]:
+def _common_scopes(a: Sequence[Scope], b: Sequence[Scope]) -> Iterator[Scope]:
     for one, other in zip(a, b):
         if one != other:
             return
         yield one
 
 
-def _finalized(value: Any, safe: type[Markup]) -> Any:
-    """Whatever a template prints: digits grouped, no control characters. Escaping comes after it."""
+def _finalize(value: Any, safe: type[Markup]) -> Any:
+    """A value as the template prints it: grouped digits, no control characters. Jinja escapes it afterwards."""
     if isinstance(value, safe):
         return value
     return f"{value:,}" if type(value) is int else make_printable(value, LONGEST)
 
 
-def _inner(text: str, safe: type[Markup]) -> Markup:
-    """Shapes with the two widths that meet in a product marked alike: ‹768›."""
+def _mark_inner(text: str, safe: type[Markup]) -> Markup:
+    """Shapes with the inner dimensions of products highlighted."""
     marked = safe('<b class="inner">{}</b>')
     pieces = [marked.format(piece[1:-1]) if piece.startswith("‹") else piece for piece in re.split("(‹[^‹›]*›)", make_printable(text, LONGEST))]
     return safe("").join(pieces)
 
 
-def _bars(rows: Sequence[dict[str, Any]], safe: Callable[[str], Markup]) -> Markup:
-    """The bars of all models, as an element of the page: without the names and the style that a file of its own has."""
+def _draw_bars(rows: Sequence[dict[str, Any]], safe: Callable[[str], Markup]) -> Markup:
+    """The bar chart of all models as an SVG element without namespaces and styles."""
     from paramcount.drawing.bars import plot_rows
 
     totals = [row["total"] for row in rows if not row["estimate"]]
@@ -200,5 +200,5 @@ def _bars(rows: Sequence[dict[str, Any]], safe: Callable[[str], Markup]) -> Mark
         for child in list(parent):
             if child.tag in ("metadata", "style", "title"):
                 parent.remove(child)
-    root.attrib |= {"role": "img", "aria-label": "Bars: the components of each model, in total and active; the table has the same as numbers"}
+    root.attrib |= {"role": "img", "aria-label": "Bar chart: total and active parameters of each model by component; the table lists the same numbers"}
     return safe(ET.tostring(root, encoding="unicode"))

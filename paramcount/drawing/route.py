@@ -1,4 +1,4 @@
-"""Arrows between pieces, in right angles, around what stands in the way as far as they can."""
+"""Routes arrows at right angles around obstacles, as far as possible."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import NamedTuple, TypeAlias
 
 from paramcount.drawing.shapes import Arrow, Box, Group, Point
 
-STEP = 6.0  # between two lines side by side
-OUT = 9.0  # how far a line goes before it turns
-TRACKS, NEAREST = 5, 12  # heights that are tried: above and below everything, and beside what is near
-BLOCKED, ALONG, ACROSS = 100.0, 30.0, 4.0  # what it costs to go through something, on another line, across one
-CLEAR = 9.0  # a way against which there is no more than this is good enough
-SLACK = 0.5  # by which lines may touch
+STEP = 6.0  # between two parallel lines
+OUT = 9.0  # distance before the first turn
+TRACKS, NEAREST = 5, 12  # channels to try: above and below everything, and near the endpoints
+BLOCKED, ALONG, ACROSS = 100.0, 30.0, 4.0  # costs of crossing a shape, overlapping a line, crossing a line
+CLEAR = 9.0  # a path whose extra cost is below this is good enough
+SLACK = 0.5  # tolerance
 
 
-Stretch: TypeAlias = tuple[float, float, float, int]  # where it is, from where to where it goes, and from which step it comes
+Stretch: TypeAlias = tuple[float, float, float, int]  # position, start, end, step
 
 
 class Port(NamedTuple):
-    """Where a line may end, and from which side it comes."""
+    """A possible end of a line, and the side it comes from."""
 
     x: float
     y: float
@@ -28,7 +28,7 @@ class Port(NamedTuple):
 
 
 class Lines:
-    """The arrows drawn so far, and what they must go around."""
+    """The arrows drawn so far, and the obstacles."""
 
     def __init__(self, groups: Sequence[Group]) -> None:
         self.arrows: list[Arrow] = []
@@ -40,20 +40,20 @@ class Lines:
         self.boxes = [(a + SLACK, b + SLACK, c - SLACK, d - SLACK) for a, b, c, d in self.boxes]
         self.top = min((box[1] for box in self.boxes), default=0.0)
         self.bottom = max((box[3] for box in self.boxes), default=0.0)
-        self.used: tuple[list[Stretch], list[Stretch]] = [], []  # level ones, upright ones
+        self.used: tuple[list[Stretch], list[Stretch]] = [], []  # horizontal, vertical
 
     def draw(self, start: Point, ports: Sequence[Port], step: int, end: int, head: bool) -> None:
-        """An arrow from a point to the port that is reached best: straight if nothing is in the way, else along one of the channels."""
+        """Add an arrow to the port with the cheapest path: direct if nothing is in the way, else along a channel."""
         least, best = float("inf"), tuple[Point, ...]((start,))
         for around in (False, True):
             for rank, port in enumerate(ports):
-                for points in detours(start, port, self.channels(start, port)) if around else ways(start, port):
+                for points in list_detours(start, port, self.channels(start, port)) if around else list_direct_paths(start, port):
                     cost = self.cost(points, step, least - rank / 2) + rank / 2
                     if cost < least:
                         least, best = cost, points
-            if least < long(best) + CLEAR:
+            if least < measure_path(best) + CLEAR:
                 break
-        points = tidy(best)
+        points = simplify_path(best)
         for a, b in pairwise(points):
             upright = a[0] == b[0]
             low, high = sorted((a[upright], b[upright]))
@@ -61,14 +61,14 @@ class Lines:
         self.arrows.append(Arrow(points, step, end, head))
 
     def channels(self, start: Point, port: Port) -> list[float]:
-        """Heights at which a line may run for long: above everything, below everything, right above and below single things."""
+        """y positions for long lines: above and below everything, and right above and below single shapes."""
         between = {y for left, top, right, bottom in self.boxes if right > start[0] and left < port.x for y in (top - 7, bottom + 7)}
         near = sorted(between, key=lambda y: (abs(y - port.y) + abs(y - start[1]), y))[:NEAREST]
         return [*(self.top - OUT - i * STEP for i in range(TRACKS)), *near, *(self.bottom + OUT + i * STEP for i in range(TRACKS))]
 
     def cost(self, points: Sequence[Point], step: int, most: float) -> float:
-        """What is against a way: its length and its corners, things in it, lines on it and across it. Not to the end where it is over `most`."""
-        found = long(points)
+        """The cost of a path: length, corners, crossed shapes and lines. Stops once it exceeds `most`."""
+        found = measure_path(points)
         for a, b in pairwise(points):
             if found >= most:
                 return found
@@ -85,13 +85,13 @@ class Lines:
         return found
 
 
-def long(points: Sequence[Point]) -> float:
-    """What a way costs for its length and its corners."""
+def measure_path(points: Sequence[Point]) -> float:
+    """The cost of a path's length and corners."""
     return 2.0 * len(points) + sum(abs(a - c) + abs(b - d) for (a, b), (c, d) in pairwise(points)) / 40
 
 
-def ways(start: Point, port: Port) -> Iterator[tuple[Point, ...]]:
-    """Ways to a port with two corners at most."""
+def list_direct_paths(start: Point, port: Port) -> Iterator[tuple[Point, ...]]:
+    """Paths to a port with at most two corners."""
     (x, y), end = start, (port.x, port.y)
     if port.side != "left":
         if (y > port.y) == (port.side == "below") and abs(y - port.y) > 4 and x < port.x:
@@ -104,8 +104,8 @@ def ways(start: Point, port: Port) -> Iterator[tuple[Point, ...]]:
             yield start, (at, y), (at, port.y), end
 
 
-def detours(start: Point, port: Port, channels: Sequence[float]) -> Iterator[tuple[Point, ...]]:
-    """Ways to a port along a channel."""
+def list_detours(start: Point, port: Port, channels: Sequence[float]) -> Iterator[tuple[Point, ...]]:
+    """Paths to a port along a channel."""
     (x, y), end = start, (port.x, port.y)
     for c in channels:
         for i in range(2):
@@ -116,8 +116,8 @@ def detours(start: Point, port: Port, channels: Sequence[float]) -> Iterator[tup
                 yield start, (first, y), (first, c), (port.x, c), end
 
 
-def tidy(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Without corners that are none."""
+def simplify_path(points: Sequence[Point]) -> tuple[Point, ...]:
+    """The path without redundant points."""
     found = [points[0]]
     for point in points[1:]:
         if point == found[-1]:

@@ -1,4 +1,4 @@
-"""A trace in sections, one for each kind of layer and one for what stands between the stacks; a section in bands, one below another."""
+"""Splits a trace into sections, one per kind of layer and one between stacks, and sections into bands."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from itertools import groupby
 from math import prod
 from typing import NamedTuple
 
-from paramcount.drawing.items import Item, flow
-from paramcount.drawing.matrices import of_output
+from paramcount.drawing.items import Item, list_items
+from paramcount.drawing.matrices import make_output
 from paramcount.errors import ParamcountError
 from paramcount.output.ranges import format_ranges, join_ranges
+from paramcount.tracing.phrases import describe_kind
 from paramcount.tracing.trace import Scope, Shape, Step, Trace
 
-SPAN = 5  # so many runs of layers are written out
+MAX_RUNS = 5  # runs of layer indices in a heading
 PARTS = {"vision": "vision encoder", "audio": "audio encoder", "cross_attention": "cross-attention"}
-SILENT = ("layer", "first", "", "True", "False", "None")  # words of kinds that say nothing by themselves
 
 
 class Section(NamedTuple):
-    """Steps that stand under the same layers, or between stacks."""
+    """The steps of one kind of layer, or between two stacks of layers."""
 
     part: str
     layers: tuple[Scope, ...]  # one for each nested stack
     indices: tuple[int, ...]  # of the steps that are drawn
-    covers: tuple[range, ...]  # all steps that it stands for
-    times: int  # how many layers are like this
+    covers: tuple[range, ...]  # all steps that it represents
+    times: int  # number of equal layers
     kinds: tuple[str, ...]
     runs: tuple[tuple[int, int], ...]
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """The steps with which it ends: one for each kind of layer that is drawn here."""
+        """The last step of each kind of layer that the section represents."""
         return tuple(covered[-1] for covered in self.covers)
 
 
-def sections(trace: Trace) -> list[Section]:
-    """The sections of a trace in order. Kinds of layers of one stack that are the same in all but their names are one."""
+def list_sections(trace: Trace) -> list[Section]:
+    """The sections of a trace in order. Kinds of layers with equal steps share a section."""
     found: list[Section] = []
     alike: dict[Hashable, int] = {}
-    for _, group in groupby(range(len(trace.steps)), key=lambda i: place(trace.steps[i])):
+    for _, group in groupby(range(len(trace.steps)), key=lambda i: find_place(trace.steps[i])):
         indices = tuple(group)
         layers, part = trace.steps[indices[0]].layers, trace.steps[indices[0]].part
         covers = (range(indices[0], indices[-1] + 1),)
@@ -48,7 +48,7 @@ def sections(trace: Trace) -> list[Section]:
             continue
         last = layers[-1]
         times = prod(scope.copies for scope in layers)
-        key = (part, layers[:-1], last.name.partition("{layer}")[0], tuple(signature(trace.steps, indices)))
+        key = (part, layers[:-1], last.name.partition("{layer}")[0], tuple(make_signature(trace.steps, indices)))
         if key in alike:
             before = found[alike[key]]
             runs = join_ranges((*before.runs, *last.runs))
@@ -60,12 +60,12 @@ def sections(trace: Trace) -> list[Section]:
     return found
 
 
-def place(step: Step) -> Hashable:
+def find_place(step: Step) -> Hashable:
     return step.layers or step.part
 
 
-def signature(steps: Sequence[Step], indices: Sequence[int]) -> Iterator[Hashable]:
-    """What two kinds of layers must share to be drawn as one."""
+def make_signature(steps: Sequence[Step], indices: Sequence[int]) -> Iterator[Hashable]:
+    """What must be equal for two kinds of layers to share a section."""
     first = indices[0]
     for i in indices:
         step = steps[i]
@@ -75,10 +75,10 @@ def signature(steps: Sequence[Step], indices: Sequence[int]) -> Iterator[Hashabl
         yield step.op, step.text, step.inputs, step.out, step.heads, note, reads, under, tuple((held.shape, held.component) for held in step.weights)
 
 
-def of_layer(found: Sequence[Section], layer: int, where: str) -> list[Section]:
-    """The sections that layer stands in: of the decoder, where a model has several stacks.
+def select_layer(found: Sequence[Section], layer: int, where: str) -> list[Section]:
+    """The sections that contain the layer, in the decoder if there are several stacks.
 
-    Raises: ParamcountError where there is no such layer, with those there are.
+    Raises: ParamcountError if there is no such layer.
     """
     stacks = [section for section in found if section.layers]
     own = [section for section in stacks if section.part == "decoder"] or stacks
@@ -88,24 +88,24 @@ def of_layer(found: Sequence[Section], layer: int, where: str) -> list[Section]:
     if not chosen:
         last = max(first + length for section in own for first, length in section.runs) - 1
         first = min(first for section in own for first, _ in section.runs)
-        raise ParamcountError(f"= {layer:,}", where="layer", expected=f"from {first} to {last:,}")
+        raise ParamcountError(f"layer {layer:,} does not exist", where=where, expected=f"{first}–{last:,}")
     return chosen
 
 
-def heading(section: Section, steps: Sequence[Step], parts: int, layer: int | None) -> str:
-    """What a section is, for people. `parts`: how many parts the model has. `layer`: the one that it is drawn for."""
-    words = [called(section, steps, parts)] if not section.layers or parts > 1 else []
-    kinds = dict.fromkeys(" ".join(word for word in kind.replace("_", " ").split(" ") if word not in SILENT) for kind in section.kinds)
+def make_heading(section: Section, steps: Sequence[Step], parts: int, layer: int | None) -> str:
+    """The heading of a section. `parts`: number of stacks in the model. `layer`: the selected layer, if any."""
+    words = [name_section(section, steps, parts)] if not section.layers or parts > 1 else []
+    kinds = dict.fromkeys(map(describe_kind, section.kinds))
     words += kinds if len(kinds) == 1 else []
     if section.layers and layer is None:
-        words.append(spans(section.runs))
+        words.append(describe_runs(section.runs))
     elif section.layers and section.times > 1:
-        words.append(f"one of {section.times:,} alike: {spans(section.runs)}")
+        words.append(f"{section.times:,} equal layers: {describe_runs(section.runs)}")
     return " · ".join(filter(None, words))
 
 
-def called(section: Section, steps: Sequence[Step], parts: int = 1) -> str:
-    """The part of the model that a section is in; of what stands between layers, what it is there for."""
+def name_section(section: Section, steps: Sequence[Step], parts: int = 1) -> str:
+    """The part of the model that a section belongs to; between stacks, its purpose."""
     name = PARTS.get(section.part, section.part.replace("_", " "))
     if section.layers or section.part not in ("decoder", "encoder"):
         return name
@@ -117,19 +117,19 @@ def called(section: Section, steps: Sequence[Step], parts: int = 1) -> str:
     return f"{name} {purpose}".strip()
 
 
-def spans(runs: Sequence[tuple[int, int]]) -> str:
+def describe_runs(runs: Sequence[tuple[int, int]]) -> str:
     """Runs of layers for people.
 
-    >>> spans(((0, 12),)), spans(((3, 1), (7, 1))), spans(((0, 1),))
+    >>> describe_runs(((0, 12),)), describe_runs(((3, 1), (7, 1))), describe_runs(((0, 1),))
     ('layers 0–11', 'layers 3, 7', 'layer 0')
     """
     texts = format_ranges(runs)
-    if len(texts) > SPAN:
-        texts = [*texts[: SPAN - 2], "…", texts[-1]]
+    if len(texts) > MAX_RUNS:
+        texts = [*texts[: MAX_RUNS - 2], "…", texts[-1]]
     return f"layer{'s' if len(runs) > 1 or runs[0][1] > 1 else ''} {', '.join(texts)}"
 
 
-def states(trace: Trace) -> dict[int, Shape]:
+def find_states(trace: Trace) -> dict[int, Shape]:
     """What the scans and delta rules of a trace carry from token to token: {step: shape}."""
     return {i: step.state[0] for i, step in enumerate(trace.steps) if step.state and step.op in ("scan", "delta rule")}
 
@@ -145,38 +145,38 @@ def is_linked(before: tuple[Section, Sequence[Band]], after: Sequence[Band], ste
     return given and first.step in (bands[-1].items[-1].step, *section.ends)
 
 
-def end_in_data(bands: Sequence[Band], steps: Sequence[Step]) -> list[Band]:
+def end_with_data(bands: Sequence[Band], steps: Sequence[Step]) -> list[Band]:
     """Bands the last of which ends in data that are drawn, if they were not."""
     *others, last = bands
     item = last.items[-1]
     if item.out is None and item.kind in ("words", "sign", "operation"):
-        last = last._replace(items=(*last.items[:-1], item._replace(out=of_output(steps[item.step], item.step))))
+        last = last._replace(items=(*last.items[:-1], item._replace(out=make_output(steps[item.step], item.step))))
     return [*others, last]
 
 
 class Band(NamedTuple):
-    """What stands in one row of the picture."""
+    """The items of one row of the drawing."""
 
     name: str
     items: tuple[Item, ...]
 
 
-def bands(trace: Trace, section: Section, carried: Mapping[int, Shape], origins: Mapping[int, str], *, layers: int = 1) -> list[Band]:
-    """A section in rows: a new one after each sum through which everything goes.
+def list_bands(trace: Trace, section: Section, carried: Mapping[int, Shape], origins: Mapping[int, str], *, layers: int = 1) -> list[Band]:
+    """The bands of a section: a new one after each residual sum.
 
-    `origins`: where steps outside come from, in words. `layers`: how many are drawn as this one.
+    `origins`: labels of data from other sections. `layers`: number of layers that the section represents.
     """
-    items = [with_origin(item, trace.steps, origins)._replace(layers=layers) for item in flow(trace.steps, section.indices, states=carried)]
+    items = [label_source(item, trace.steps, origins)._replace(layers=layers) for item in list_items(trace.steps, section.indices, states=carried)]
     found: list[list[Item]] = [[]]
     for i, item in enumerate(items):
         found[-1].append(item)
-        if item.kind == "sign" and item.words == ("+",) and heavy(found[-1]) and heavy(items[i + 1 :]) and only_gate(items, i):
-            found.append([Item("source", item.step, (), of_output(trace.steps[item.step], item.step))])
-    return [Band(name_of(band, trace.steps), tuple(band)) for band in found if band]
+        if item.kind == "sign" and item.words == ("+",) and has_matrices(found[-1]) and has_matrices(items[i + 1 :]) and is_bottleneck(items, i):
+            found.append([Item("source", item.step, (), make_output(trace.steps[item.step], item.step))])
+    return [Band(name_band(band, trace.steps), tuple(band)) for band in found if band]
 
 
-def with_origin(item: Item, steps: Sequence[Step], origins: Mapping[int, str]) -> Item:
-    """A source with what it is or where it comes from."""
+def label_source(item: Item, steps: Sequence[Step], origins: Mapping[int, str]) -> Item:
+    """A source with a label: what it is or where it comes from."""
     if item.kind != "source" or item.out is None or item.reads:
         return item
     step = steps[item.step]
@@ -184,13 +184,13 @@ def with_origin(item: Item, steps: Sequence[Step], origins: Mapping[int, str]) -
     return item._replace(out=item.out._replace(label=label))
 
 
-def origins(found: Sequence[Section], steps: Sequence[Step], section: Section, before: Section | None) -> dict[int, str]:
-    """Where the data come from that a section reads from outside; nothing of those that an arrow brings from the section `before`."""
+def describe_origins(found: Sequence[Section], steps: Sequence[Step], section: Section, before: Section | None) -> dict[int, str]:
+    """{step: label} of the data that a section reads from other sections, except the preceding one, which has an arrow."""
     first = steps[section.indices[0]].reads[:1]
     known = before.ends if before and set(first) & set(before.ends) else ()
     parts = count_parts(found)
     return {
-        i: f"from {origin(other, steps, section, parts)}"
+        i: f"from {name_origin(other, steps, section, parts)}"
         for other in found
         if other is not section
         for covered in other.covers
@@ -200,30 +200,30 @@ def origins(found: Sequence[Section], steps: Sequence[Step], section: Section, b
 
 
 def count_parts(found: Sequence[Section]) -> int:
-    """How many stacks of layers a model has that are parts of their own, such as an encoder beside a decoder."""
+    """The number of separate stacks in a model, such as an encoder and a decoder."""
     return len({section.part for section in found if section.layers and section.part != "cross_attention"})
 
 
-def origin(other: Section, steps: Sequence[Step], section: Section, parts: int) -> str:
-    """What a section is called in another that reads from it: after a stack, its last layer."""
+def name_origin(other: Section, steps: Sequence[Step], section: Section, parts: int) -> str:
+    """How another section that reads from this one calls it."""
     if other.layers and other.part == section.part:
         return "other layers" if section.layers else f"layer {sum(other.runs[-1]) - 1:,}"
-    return f"the {called(other, steps, parts) or called(other, steps, 2)}"
+    return f"the {name_section(other, steps, parts) or name_section(other, steps, 2)}"
 
 
-def heavy(items: Sequence[Item]) -> bool:
+def has_matrices(items: Sequence[Item]) -> bool:
     return any(item.kind in ("product", "experts", "lookup") or item.state for item in items)
 
 
-def only_gate(items: Sequence[Item], i: int) -> bool:
-    """Whether nothing behind an item reads anything before it."""
+def is_bottleneck(items: Sequence[Item], i: int) -> bool:
+    """Whether all data that later items read go through this item."""
     before = {item.step for item in items[:i] if item.kind != "source"}
     first = {item.step for item in items[:i] if item.kind == "source"}
     return not any(step in before or step in first for item in items[i + 1 :] for step in item.reads)
 
 
-def name_of(items: Sequence[Item], steps: Sequence[Step]) -> str:
-    """What a band does, by what stands in it."""
+def name_band(items: Sequence[Item], steps: Sequence[Step]) -> str:
+    """The name of a band, from its operations."""
     found = []
     ops = {steps[item.step].op for item in items if item.kind != "source"}
     held = {weight.component.partition(".")[0] for item in items if item.kind != "source" for weight in steps[item.step].weights}
@@ -231,7 +231,7 @@ def name_of(items: Sequence[Item], steps: Sequence[Step]) -> str:
         crossing = any(steps[item.step].part == "cross_attention" for item in items if item.operand is not None)
         found.append("cross-attention" if crossing else "attention")
     if ops & {"scan"}:
-        found.append("state space")
+        found.append("state space model")
     if ops & {"delta rule"}:
         found.append("linear attention")
     if any(item.kind == "experts" for item in items):

@@ -1,4 +1,4 @@
-"""What a drawing is: rectangles to scale, arrows, texts, signs and frames, as plain data in pixels."""
+"""A drawing as data: rectangles to scale, arrows, texts, signs and frames, in pixels."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
 def snap(length: float) -> float:
     """The nearest multiple of 1/64 pixel.
 
-    Every length that a drawing is made of goes through here once, when it is divided or multiplied into being. From then on lengths are
-    only added, subtracted and halved, which is exact for such floats: no coordinate depends on the order or the method of summation.
+    Every length is snapped once, where it is computed by multiplication or division. From then on lengths are only
+    added, subtracted and halved, which is exact for such floats, so no coordinate depends on the order of summation.
 
     >>> snap(768 / 10)
     76.796875
@@ -24,39 +24,39 @@ def snap(length: float) -> float:
 
 
 class Rectangle(NamedTuple):
-    """A matrix: width : height = cols : rows, at the drawing's scale, but for the axes that `broken`, `thin` and `unknown` name."""
+    """A matrix to scale, except on the axes listed in `broken`, `thin` and `unknown`."""
 
     x: float
     y: float
     width: float
     height: float
-    rows: int | str  # a word where nobody says how many
+    rows: int | str  # a name where the size depends on the input
     cols: int | str
     role: str  # data | weight
-    label: str  # "queries", "Kᵀ"; "" where it goes without saying
+    label: str  # "queries", "Kᵀ"; may be empty
     shape: str  # as printed: "12 × [768, 64]"
-    step: int  # of Trace.steps: the operation it comes out of or is held by
-    name: str = ""  # of a weight: as in the checkpoint
-    copies: int = 1  # equal ones, behind one another
-    cards: int = 1  # of them drawn
-    offset: float = 0  # how far each lies behind the one before it, to the right and up
-    beside: int = 1  # heads side by side in it
-    broken: tuple[str, ...] = ()  # "rows", "cols": longer than drawn
-    thin: tuple[str, ...] = ()  # thinner than can be seen: drawn THINNEST
-    unknown: tuple[str, ...] = ()  # a word, no number: drawn at some length
-    mask: str = ""  # causal | near: which of its numbers count
-    window: int | None = None  # of a masked one: how far back a token looks
+    step: int  # index in Trace.steps of the operation that computes it or uses it
+    name: str = ""  # tensor name of a weight in the checkpoint
+    copies: int = 1  # stacked behind one another
+    cards: int = 1  # number of copies drawn
+    offset: float = 0  # between two cards, to the right and up
+    beside: int = 1  # heads concatenated in it
+    broken: tuple[str, ...] = ()  # axes ("rows", "cols") that are longer than drawn
+    thin: tuple[str, ...] = ()  # axes that are thinner than drawn
+    unknown: tuple[str, ...] = ()  # axes whose size depends on the input
+    mask: str = ""  # causal | near: which elements are not masked
+    window: int | None = None  # attention window of a masked matrix
     tied: bool = False
 
     @property
     def box(self) -> Box:
-        """What it covers with those behind it."""
+        """The area it covers, with the cards behind it."""
         behind = self.offset * (self.cards - 1)
         return self.x, self.y - behind, self.x + self.width + behind, self.y + self.height
 
 
 class Text(NamedTuple):
-    """A line of text: its anchor on the baseline."""
+    """A line of text, anchored on its baseline."""
 
     x: float
     y: float
@@ -73,18 +73,18 @@ class Text(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """The way of data from one operation to another."""
+    """A line from one operation to another."""
 
     points: tuple[Point, ...]
-    start: int  # steps of the trace
+    start: int  # index in Trace.steps
     end: int
     head: bool = True
 
 
 class Sign(NamedTuple):
-    """A small circle where data meet: +, ×, Σ."""
+    """A small circle with an operator: +, ×, Σ."""
 
-    x: float  # of its middle
+    x: float  # centre
     y: float
     text: str
     step: int
@@ -96,7 +96,7 @@ class Sign(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What stands together: a layer, an expert. `cards`: equal ones drawn behind it, of which `active` are visited."""
+    """A box around a layer or an expert. `cards`: boxes drawn behind it, `active` of them highlighted."""
 
     x: float
     y: float
@@ -112,18 +112,18 @@ class Frame(NamedTuple):
         return self.x, self.y - behind, self.x + self.width + behind, self.y + self.height
 
 
-CARD = 4.0  # how far the frames of experts lie behind one another
+CARD = 4.0  # offset between the frames of experts
 BOLD = ("heading", "title", "times")
 
 
 class Drawing(NamedTuple):
-    """A picture of a model. Sizes in pixels, at which texts are as large as they say."""
+    """A drawing of a model, in pixels."""
 
     id: str
     title: str
     width: float
     height: float
-    scale: float  # numbers to a pixel
+    scale: float  # elements per pixel
     tokens: int
     layer: int | None
     rectangles: tuple[Rectangle, ...]
@@ -131,20 +131,22 @@ class Drawing(NamedTuple):
     texts: tuple[Text, ...]
     signs: tuple[Sign, ...]
     frames: tuple[Frame, ...]
-    colours: dict[int, int]  # {a number that two matrices share: which colour its edges have}
-    words: tuple[str, ...]  # the products in words, for who cannot see it
+    colours: dict[int, int]  # {dimension: index of its colour}
+    words: tuple[str, ...]  # the matrix products as text, for screen readers
 
     def svg(self, id: str = "drawing") -> str:
-        """The picture as one SVG element, fit to stand in a page. `id`: what makes the ids in it its own there."""
-        from paramcount.drawing.render import svg
+        """The drawing as an SVG element. `id` is the prefix of the ids in it, unique per page."""
 
-        return svg(self, id)
+        from paramcount.drawing.render import render_svg
+
+        return render_svg(self, id)
 
     def html(self) -> str:
-        """A page with nothing but the picture."""
-        from paramcount.drawing.render import html
+        """An HTML page that shows the drawing."""
 
-        return html(self)
+        from paramcount.drawing.render import render_html
+
+        return render_html(self)
 
     def save(self, path: str | Path) -> None:
         """Write the drawing to a file; the extension selects the format: .svg, .html or .png (which needs the [plot] extra).
@@ -163,7 +165,7 @@ class Drawing(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Things that are moved together."""
+    """Shapes that are moved together."""
 
     rectangles: tuple[Rectangle, ...] = ()
     arrows: tuple[Arrow, ...] = ()
@@ -171,7 +173,8 @@ class Group(NamedTuple):
     signs: tuple[Sign, ...] = ()
     frames: tuple[Frame, ...] = ()
 
-    def moved(self, dx: float, dy: float) -> Group:
+    def move(self, dx: float, dy: float) -> Group:
+        """The group, shifted."""
         return Group(
             tuple(r._replace(x=r.x + dx, y=r.y + dy) for r in self.rectangles),
             tuple(a._replace(points=tuple((x + dx, y + dy) for x, y in a.points)) for a in self.arrows),
@@ -180,7 +183,8 @@ class Group(NamedTuple):
             tuple(f._replace(x=f.x + dx, y=f.y + dy) for f in self.frames),
         )
 
-    def with_(self, *others: Group) -> Group:
+    def combine(self, *others: Group) -> Group:
+        """One group with the shapes of all."""
         groups = (self, *others)
         return Group(
             tuple(one for group in groups for one in group.rectangles),
@@ -192,7 +196,7 @@ class Group(NamedTuple):
 
     @property
     def boxes(self) -> list[Box]:
-        """What its things cover one by one, arrows left out."""
+        """The areas of its shapes, except arrows."""
         return [
             *(one.box for one in self.rectangles),
             *(one.box for one in self.texts),
@@ -202,7 +206,7 @@ class Group(NamedTuple):
 
     @property
     def box(self) -> Box:
-        """What all of it covers; nothing at all where there is nothing."""
+        """The bounding box of all shapes; empty for an empty group."""
         boxes = self.boxes
         boxes += [(x, y, x, y) for arrow in self.arrows for x, y in arrow.points]
         if not boxes:
@@ -210,14 +214,14 @@ class Group(NamedTuple):
         return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)
 
 
-# Widths of letters in hundredths of an em, of a font that is wider than most: what a text needs whichever font there is.
+# Widths of letters in hundredths of an em, for a wide font, so that texts fit in any font
 LETTERS = {c: width for letters, width in ((" .,:;|'!iIjlt", 40), ('()[]{}/fr-"', 46), ("mwMW×%@…—→≠=+−", 100)) for c in letters}
 OTHER, CAPITAL, FOREIGN = 65, 80, 110
 
 
 @cache
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """How wide a text is at most, in pixels.
+    """The largest width of a text, in pixels.
 
     >>> text_width("[768, 64]", 10)
     49.703125
