@@ -403,9 +403,9 @@ def audit(source: object) -> Audit:
     >>> found.ok, [(cell.column, cell.verdict, cell.true) for cell in found.cells]
     (False, [('total', 'rounded', 774030080), ('n_layers', 'right', 36), ('d_model', 'wrong', 1280)])
     """
-    from paramcount.auditing.audit import audited, tables
+    from paramcount.auditing.audit import audit_tables, read_tables
 
-    return audited([tables(source)])
+    return audit_tables([read_tables(source)])
 
 
 def _select(models: object, *, estimates: bool, download: bool, strict: bool, set: Settings | None) -> list[Model]:

@@ -12,12 +12,12 @@ from typing import Any
 
 from paramcount import zoo
 from paramcount.auditing import claim_tables
-from paramcount.auditing.cells import LONGEST, NO_CLAIM, Claim, Unread, cleaned, read
+from paramcount.auditing.cells import LONGEST, NO_CLAIM, Claim, UnreadableClaim, clean_text, parse_claims
 from paramcount.auditing.claim_tables import Line, Table, Tables
-from paramcount.auditing.consistency import Doubt, doubts
-from paramcount.auditing.facts import truths
+from paramcount.auditing.consistency import Doubt, find_doubts
+from paramcount.auditing.facts import list_truths
 from paramcount.auditing.headings import COUNTS, Heading
-from paramcount.auditing.verdicts import Judgement, convention, judged, tally, worst, written
+from paramcount.auditing.verdicts import Judgement, count_verdicts, describe_verdict, explain_claim, find_worst, format_true, judge
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, find_nearest, make_printable
 from paramcount.formats.files import expand_home
@@ -26,7 +26,7 @@ from paramcount.zoo.names import find_id, find_shared_entry, index_spellings, no
 WORD = re.compile("[a-z]+")
 MOST_EXPLAINED = 200  # names and numbers of a table that get more than a verdict
 NOT_THERE = "not in the zoo"
-ACCEPTED = "the path of a CSV or Markdown file, or rows: mappings of columns to values, a DataFrame"
+EXPECTED = "the path of a CSV or Markdown file, a DataFrame, or rows as mappings of columns to values"
 
 
 @dataclass(frozen=True)
@@ -49,18 +49,23 @@ class Cell:
     @property
     def plain(self) -> str:
         """The claim without markup and footnotes."""
-        return cleaned(self.claim) or self.claim
+        return clean_text(self.claim) or self.claim
 
     @property
-    def said(self) -> str:
-        """The verdict as people read it."""
-        beside = f"true: {self.true_text}" if self.verdict == "wrong" else self.note if self.verdict == "rounded" else ""
-        return f"{self.verdict} ({beside})" if beside else self.verdict
+    def verdict_text(self) -> str:
+        """The verdict in words, with the correct value if it is wrong."""
+        detail = f"correct: {self.true_text}" if self.verdict == "wrong" else self.note if self.verdict == "rounded" else ""
+        return f"{describe_verdict(self.verdict)} ({detail})" if detail else describe_verdict(self.verdict)
+
+    @property
+    def parse_numbers(self) -> str:
+        """An alias of `verdict_text` until 0.3."""
+        return self.verdict_text
 
     @property
     def true_text(self) -> str:
-        """What is true, as people read it."""
-        return "–" if self.true is None else written(self.column, self.true)
+        """The correct value as text, with its unit."""
+        return "–" if self.true is None else format_true(self.column, self.true)
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,7 @@ class Row:
     def verdict(self) -> str:
         """wrong where a cell is or where the claims contradict each other, else the least certain of what could be checked."""
         impossible = any(doubt.grade == "impossible" for doubt in self.doubts)
-        return "wrong" if impossible else worst(cell.verdict for cell in self.cells)
+        return "wrong" if impossible else find_worst(cell.verdict for cell in self.cells)
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ class Audit:
     def summary(self) -> dict[str, dict[str, int]]:
         """How many rows and how many claims have each verdict; cells that claim nothing stand beside."""
         claims = [cell.verdict for cell in self.cells if not cell.empty]
-        return {"rows": tally(row.verdict for row in self.rows), "cells": tally(claims) | {"no claim": len(self.cells) - len(claims)}}
+        return {"rows": count_verdicts(row.verdict for row in self.rows), "cells": count_verdicts(claims) | {"no claim": len(self.cells) - len(claims)}}
 
     @property
     def ok(self) -> bool:
@@ -128,20 +133,20 @@ class Audit:
         }
 
 
-def audited(found: Sequence[Tables]) -> Audit:
+def audit_tables(found: Sequence[Tables]) -> Audit:
     """The same of the tables of several files."""
     every = [table for tables in found for table in tables.claims]
     patience = iter(range(MOST_EXPLAINED))
-    rows = tuple(row(table, line, patience) for table in every for line in table.lines)
+    rows = tuple(judge_row(table, line, patience) for table in every for line in table.lines)
     left_out = dict.fromkeys(text for table in every for text in table.left_out)
     return Audit(rows, tuple(left_out), tuple(text for tables in found for text in tables.skipped))
 
 
-def tables(source: object) -> Tables:
+def read_tables(source: object) -> Tables:
     """The tables of claims in whatever `audit` takes."""
     if isinstance(source, str) and source == "-":
         if sys.stdin is None or sys.stdin.isatty():
-            raise ParamcountError("nothing is piped into standard input", expected="the path of a file")
+            raise ParamcountError("standard input is empty", expected="the path of a file")
         return claim_tables.from_bytes(sys.stdin.buffer.read(claim_tables.MOST_BYTES + 1), "standard input")
     if isinstance(source, (str, Path)):
         return claim_tables.from_path(expand_home(str(source)))
@@ -149,30 +154,30 @@ def tables(source: object) -> Tables:
         source = source.to_dict("records")
     if isinstance(source, Iterable) and not isinstance(source, (bytes, Mapping)):
         return claim_tables.from_rows(source)
-    raise ParamcountError(f"{type(source).__name__} is no table of claims", expected=ACCEPTED)
+    raise ParamcountError(f"{type(source).__name__} is not a table of claims", expected=EXPECTED)
 
 
-def row(table: Table, line: Line, patience: Iterator[int]) -> Row:
+def judge_row(table: Table, line: Line, patience: Iterator[int]) -> Row:
     """The verdicts on one line of a table. `patience`: one for each name or number that is worth a longer look."""
-    name = make_printable(cleaned(line.cells[table.model]), LONGEST)
+    name = make_printable(clean_text(line.cells[table.model]), LONGEST)
     columns = [(text, heading) for text, heading in zip(line.cells, table.headings) if heading.kind not in (None, "model")]
-    found = [(make_printable(text.strip(), LONGEST), heading, claims_of(text, heading)) for text, heading in columns]
-    id, note, own = entry_of(name, [text for text, heading in columns if heading.kind == "total"])
+    found = [(make_printable(text.strip(), LONGEST), heading, read_cell(text, heading)) for text, heading in columns]
+    id, note, own = find_entry(name, [text for text, heading in columns if heading.kind == "total"])
     model = entry(id) if id else None
     if name and not id and next(patience, None) is not None:
-        note = unknown(name)
+        note = describe_unknown(name)
     cells: list[Cell] = []
     for text, heading, claims in found:
         if isinstance(claims, str):
             cells.append(Cell(str(heading.kind), heading.text, heading.label, text, "not checkable", None, claims))
             continue
         for claim in claims:
-            verdict, true, why = judged(claim, heading, model, own) if model else Judgement("not checkable", None, note)
+            verdict, true, why = judge(claim, heading, model, own) if model else Judgement("not checkable", None, note)
             if verdict == "wrong" and model and claim.kind in COUNTS and claim.amount and claim.relation == "=" and next(patience, None) is not None:
-                why = why or convention(claim.amount, int(true or 0), model)
+                why = why or explain_claim(claim.amount, int(true or 0), model)
             cells.append(Cell(claim.kind, heading.text, heading._replace(kind=claim.kind).label, text, verdict, true, why))
     said = [(claim, heading) for _, heading, claims in found if not isinstance(claims, str) for claim in claims]
-    return Row(table.place, line.number, name, id, note, tuple(cells), doubts(said, has_experts(id)))
+    return Row(table.place, line.number, name, id, note, tuple(cells), find_doubts(said, has_experts(id)))
 
 
 @lru_cache(maxsize=1024)
@@ -183,40 +188,40 @@ def entry(id: str) -> zoo.Model:
 
 def has_experts(id: str | None) -> bool | None:
     """Whether a model of the zoo is a mixture of experts; None of what nobody knows."""
-    return None if id is None or entry(id).estimate else bool(truths(id)["n_routed_experts"].value)
+    return None if id is None or entry(id).estimate else bool(list_truths(id)["n_routed_experts"].value)
 
 
-def claims_of(text: str, heading: Heading) -> tuple[Claim, ...] | str:
+def read_cell(text: str, heading: Heading) -> tuple[Claim, ...] | str:
     """What a cell claims, or why it cannot be read."""
     try:
-        return read(text, heading)
-    except Unread as reason:
+        return parse_claims(text, heading)
+    except UnreadableClaim as reason:
         return str(reason)
 
 
-def entry_of(name: str, sizes: Iterable[str]) -> tuple[str | None, str, bool]:
+def find_entry(name: str, sizes: Iterable[str]) -> tuple[str | None, str, bool]:
     """The zoo id of a model as a table names it, what is to be said of the name, and whether the entry is that release's own.
 
     A name that the claimed size completes to another (GPT-2 of 1.5B, Llama 2 of 70B) is taken with it.
     """
-    plain = cleaned(name).strip("\"'“”‘’ ")
+    plain = clean_text(name).strip("\"'“”‘’ ")
     if not plain:
-        return None, "no model is named", False
+        return None, "names no model", False
     for size in sizes:
-        longer = f"{plain} {cleaned(size)}"
-        if (id := known(longer)) and id != known(plain):
-            return id, f"read as {longer}", True
+        longer = f"{plain} {clean_text(size)}"
+        if (id := match_id(longer)) and id != match_id(plain):
+            return id, f"taken as {longer}", True
     alike = [plain, *(part.strip("\"'“”‘’ ") for part in plain.split(" or "))]
-    found = {id: spelling for spelling in alike if (id := known(spelling))}
+    found = {id: spelling for spelling in alike if (id := match_id(spelling))}
     if len(found) == 1:
         ((id, spelling),) = found.items()
         own = is_own(spelling)
-        return id, "" if own else f"the sizes of {id}, whose entry this is", own
+        return id, "" if own else f"uses the zoo entry of {id}, which has the same sizes", own
     return None, NOT_THERE, False
 
 
 @lru_cache(maxsize=4096)
-def known(name: str) -> str | None:
+def match_id(name: str) -> str | None:
     """The zoo id that a name is a spelling of."""
     return index_spellings().get(normalize_name(name[:LONGEST]))
 
@@ -227,10 +232,10 @@ def is_own(name: str) -> bool:
     return find_shared_entry(name) is None
 
 
-def unknown(name: str) -> str:
+def describe_unknown(name: str) -> str:
     """Why a name is no model of the zoo, with the nearest that are."""
     try:
-        find_id(cleaned(name))
+        find_id(clean_text(name))
     except ParamcountError as error:
         nearest = [id for id in error.nearest if zoo.find_path(id) and has_word_of(name, id)]
         return f"{NOT_THERE}; did you mean {' or '.join(nearest)}?" if nearest else NOT_THERE

@@ -80,7 +80,7 @@ class Claim(NamedTuple):
     most: Amount | None = None
 
 
-class Said(NamedTuple):
+class LabelledNumber(NamedTuple):
     """A number of a cell with what stands around it."""
 
     amount: Amount
@@ -90,40 +90,40 @@ class Said(NamedTuple):
     before: str = ""  # what stands between it and the number before
 
 
-class Unread(Exception):
+class UnreadableClaim(Exception):
     """Why a cell cannot be read as a claim."""
 
 
-def read(text: str, heading: Heading) -> tuple[Claim, ...]:
+def parse_claims(text: str, heading: Heading) -> tuple[Claim, ...]:
     """What a cell of a column claims.
 
     >>> from paramcount.auditing.headings import understood
-    >>> [(claim.kind, int(claim.amount.value)) for claim in read("14.3B (2.7B active)", understood("parameters"))]
+    >>> [(claim.kind, int(claim.amount.value)) for claim in parse_claims("14.3B (2.7B active)", parse_heading("parameters"))]
     [('total', 14300000000), ('active', 2700000000)]
-    >>> [(claim.kind, int(claim.amount.value)) for claim in read("28 (queries), 4 (keys/values)", understood("heads"))]
+    >>> [(claim.kind, int(claim.amount.value)) for claim in parse_claims("28 (queries), 4 (keys/values)", parse_heading("heads"))]
     [('n_heads', 28), ('n_kv_heads', 4)]
 
     Raises: Unread with the reason where it claims nothing, or nothing that can be read.
     """
     kind = str(heading.kind)
     if len(text) > LONGEST:
-        raise Unread(f"more than {LONGEST} characters")
-    plain = cleaned(text)
+        raise UnreadableClaim(f"more than {LONGEST} characters")
+    plain = clean_text(text)
     words = plain.casefold()
     of_experts = kind in ("n_routed_experts", "n_active_experts", "n_shared_experts")
     if words in EMPTY or (words in ABSENT and not of_experts and kind != "tied"):
-        raise Unread(NO_CLAIM)
+        raise UnreadableClaim(NO_CLAIM)
     if kind == "tied":
-        return (boolean(words),)
+        return (parse_boolean(words),)
     if of_experts and words in ABSENT:
         return (Claim(kind, None, "none"),)
     if kind == "n_routed_experts" and words in MIXTURE:
         return (Claim(kind, None, "some"),)
     if not any(character.isdigit() for character in plain):
-        raise Unread("it names no number")
+        raise UnreadableClaim("no number")
     if kind == "bytes" and not heading.dtype and heading.unit == 1 and not any(word in DECIMAL or word in BINARY for word in words_of(plain)):
-        return read(text, heading._replace(kind="total"))  # a column named size that holds 7B
-    return tuple(RULES.get(kind, single)(kind, said(plain, heading)))
+        return parse_claims(text, heading._replace(kind="total"))  # a column named size that holds 7B
+    return tuple(RULES.get(kind, claim_one)(kind, parse_numbers(plain, heading)))
 
 
 def has_decimal_commas(texts: Iterable[str]) -> bool:
@@ -137,21 +137,21 @@ def has_decimal_commas(texts: Iterable[str]) -> bool:
 
 
 @lru_cache(maxsize=4096)  # each cell is asked for several times, one after the other
-def cleaned(text: str) -> str:
+def clean_text(text: str) -> str:
     """A cell without markup, footnotes and the blanks around it."""
     plain = LINK.sub(r"\1", text)
     return " ".join(MARKUP.sub(" ", plain).split())
 
 
-def boolean(words: str) -> Claim:
+def parse_boolean(words: str) -> Claim:
     if words in YES or words in NO:
         return Claim("tied", None, "yes" if words in YES else "no")
-    raise Unread(f"{quote(words)} is neither yes nor no")
+    raise UnreadableClaim(f"{quote(words)} is not yes or no")
 
 
-def said(text: str, heading: Heading) -> list[Said]:
+def parse_numbers(text: str, heading: Heading) -> list[LabelledNumber]:
     """The numbers of a cell, each with its label and relation. That the cell calls them estimates changes nothing."""
-    found: list[Said] = []
+    found: list[LabelledNumber] = []
     relation, label, between = "=", "", ""
     after_number = negative = False
     text = GAPS.sub(lambda run: re.sub(r"\s", "", run[0]), text)
@@ -164,27 +164,27 @@ def said(text: str, heading: Heading) -> list[Said]:
             following = tokens[i][3] if i < len(tokens) and tokens[i][3] else ""
             unit = unit_of(following, heading)
             i += unit is not None
-            value = amount(number, power, unit, heading)
-            found.append(Said(value._replace(digits=-value.digits) if negative else value, unit, label, relation, between))
+            value = parse_amount(number, power, unit, heading)
+            found.append(LabelledNumber(value._replace(digits=-value.digits) if negative else value, unit, label, relation, between))
             negative = False
             relation, label, between, after_number = "=", "", "", True
             continue
         if symbol:
             relation = RELATIONS.get(symbol, "≥≤"["><".index(relation)] if symbol == "=" and relation in "><" else relation)
-            if symbol in DASHES and not after_number and is_apart(text, tokens[i - 1].start()):
+            if symbol in DASHES and not after_number and is_sign_position(text, tokens[i - 1].start()):
                 if negative or not (i < len(tokens) and tokens[i][1] and tokens[i].start() == tokens[i - 1].end()):
-                    raise Unread("a dash before its number")
+                    raise UnreadableClaim("a dash before the number")
                 negative = True
             elif symbol == "+" and after_number and (i == len(tokens) or tokens[i][4] == ")"):
                 found[-1] = found[-1]._replace(relation="≥")
             elif symbol in ",;:/()" or symbol in DASHES or symbol in "+&×|":
                 between += symbol
             elif symbol not in "~≈∼≃><≥≤=#.\"'“”":
-                raise Unread(f"{quote(symbol)} is not understood in it")
+                raise UnreadableClaim(f"unrecognised {quote(symbol)}")
             continue
         word = word.casefold()
         if word in ("x", "×") and after_number and i < len(tokens) and tokens[i][1]:
-            raise Unread("it names experts of a size, which is no count of parameters")
+            raise UnreadableClaim("a number of experts times a size, not a parameter count")
         if word in HEDGES:
             continue
         if word in RELATIONS and (word not in COMPARING or (i < len(tokens) and (tokens[i][3] or "").casefold() == "than")):
@@ -194,7 +194,7 @@ def said(text: str, heading: Heading) -> list[Said]:
         elif word == "to" and after_number and not between:
             between = "–" if relation == "=" else between
         elif word == "k" and after_number and tokens[i - 1].start() == tokens[i - 2].end():
-            raise Unread(f"{quote(tokens[i - 2][0] + 'K')} is no number of {heading.text}")
+            raise UnreadableClaim(f"{quote(tokens[i - 2][0] + 'K')} is not a number of {heading.text}")
         elif word in LABELS:
             if after_number and not (i < len(tokens) and tokens[i][4] in (":", "=")) and not (word == "top" or (between and between[-1] in ",;")):
                 found[-1] = found[-1]._replace(label=LABELS[word])
@@ -203,13 +203,13 @@ def said(text: str, heading: Heading) -> list[Said]:
         elif word == "non" or word in FILLING:
             between += " of " if word == "of" and after_number else ""
         else:
-            raise Unread(f"{quote(word)} is not understood in it")
+            raise UnreadableClaim(f"unrecognised {quote(word)}")
     if not found:
-        raise Unread("no number")
+        raise UnreadableClaim("no number")
     return found
 
 
-def is_apart(text: str, at: int) -> bool:
+def is_sign_position(text: str, at: int) -> bool:
     """Whether a dash stands where a sign would: not behind a letter, as in top-6."""
     return not text[:at][-1:].isalnum()
 
@@ -224,9 +224,9 @@ def unit_of(word: str, heading: Heading) -> str | None:
     return None
 
 
-def amount(number: str, power: str | None, unit: str | None, heading: Heading) -> Amount:
+def parse_amount(number: str, power: str | None, unit: str | None, heading: Heading) -> Amount:
     """A number with its unit, or that of its column."""
-    digits, decimals = plain_digits(number.translate(EXCHANGED) if heading.decimal_comma else number)
+    digits, decimals = parse_digits(number.translate(EXCHANGED) if heading.decimal_comma else number)
     size = heading.unit if unit is None else (UNITS | DECIMAL | BINARY)[unit]
     if power:
         size *= 10 ** max(0, int(power))
@@ -234,18 +234,18 @@ def amount(number: str, power: str | None, unit: str | None, heading: Heading) -
     while decimals and digits % 10 == 0 and size == 1:  # 32.0 as spreadsheets write it
         digits, decimals = digits // 10, decimals - 1
     if size == 1 and decimals:
-        raise Unread("digits below one")
+        raise UnreadableClaim("is not a whole number")
     if digits * size > LARGEST or decimals > 12:
-        raise Unread("larger or finer than any count")
+        raise UnreadableClaim("too large or too precise for a count")
     loose = heading.kind not in COUNTS and size in (10**3, 10**6, 10**9, 10**12)
     if power and 10**decimals >= size:
         return Amount(digits * size // 10**decimals)
     if heading.kind in COUNTS and unit is None and size == 1:
-        return written_out(digits)
+        return parse_written_count(digits)
     return Amount(digits, decimals, size, loose)
 
 
-def written_out(digits: int) -> Amount:
+def parse_written_count(digits: int) -> Amount:
     """A count without a unit: exact, unless it ends in so many zeros that it was printed in millions."""
     zeros = len(str(digits)) - len(str(digits).rstrip("0")) if digits else 0
     if zeros < 5:
@@ -255,10 +255,10 @@ def written_out(digits: int) -> Amount:
     return Amount(digits * 10**decimals // unit, decimals, unit)
 
 
-def plain_digits(number: str) -> tuple[int, int]:
+def parse_digits(number: str) -> tuple[int, int]:
     """Digits, and how many of them stand behind the point.
 
-    >>> plain_digits("12,288"), plain_digits("7.61"), plain_digits("1,5"), plain_digits("0,249"), plain_digits("1.557.611.200")
+    >>> parse_digits("12,288"), parse_digits("7.61"), parse_digits("1,5"), parse_digits("0,249"), parse_digits("1.557.611.200")
     ((12288, 0), (761, 2), (15, 1), (249, 3), (1557611200, 0))
     """
     if DOTTED.fullmatch(number):
@@ -267,40 +267,42 @@ def plain_digits(number: str) -> tuple[int, int]:
         number = re.sub("[,_'’]", "", number)
     whole, _, decimals = number.replace(",", ".").partition(".")
     if not (whole + decimals).isascii() or not (whole + decimals).isdigit():
-        raise Unread(f"{quote(number)} is not a number")
+        raise UnreadableClaim(f"{quote(number)} is not a number")
     return int(whole + decimals), len(decimals)
 
 
 # ---- what the numbers of a cell are claims of
 
 
-def single(kind: str, found: Sequence[Said]) -> Iterator[Claim]:
+def claim_one(kind: str, found: Sequence[LabelledNumber]) -> Iterator[Claim]:
     """One number, or a range."""
     if len(found) == 2 and not any(one.label for one in found) and found[1].before.strip() in {*DASHES} and all(one.relation == "=" for one in found):
         low, high = found
         shared = low.unit is None and high.unit is not None  # 7–13B
         least = Amount(low.amount.digits, 0, high.amount.unit, high.amount.loose) if shared else low.amount
         if least.value > high.amount.value:
-            raise Unread("a range that ends below where it begins")
+            raise UnreadableClaim("the range ends below its start")
         yield Claim(kind, least, "to", high.amount)
     elif len(found) == 1:
         yield Claim(kind, found[0].amount, found[0].relation)
     else:
-        raise Unread(f"{len(found)} numbers, and it is not said which is which")
+        raise UnreadableClaim(f"{len(found)} numbers without labels")
 
 
-def labelled(kinds: dict[str, str], pair: Callable[[Sequence[Said]], Sequence[Said] | None]) -> Callable[[str, Sequence[Said]], Iterator[Claim]]:
+def build_rule(
+    kinds: dict[str, str], pair: Callable[[Sequence[LabelledNumber]], Sequence[LabelledNumber] | None]
+) -> Callable[[str, Sequence[LabelledNumber]], Iterator[Claim]]:
     """A rule for cells of several numbers. `kinds`: what a label claims, "" where there is none; `pair`: two numbers without labels, labelled."""
 
-    def claims(kind: str, found: Sequence[Said]) -> Iterator[Claim]:
+    def claims(kind: str, found: Sequence[LabelledNumber]) -> Iterator[Claim]:
         if len(found) == 2 and not any(one.label for one in found):
             found = pair(found) or found
         if len(found) == 2 and not any(one.label for one in found):
-            yield from single(kind, found)
+            yield from claim_one(kind, found)
             return
         claimed = [kinds.get(one.label) or (kind if one.label in ("", OWN.get(kind)) else "") for one in found]
         if not all(claimed) or len(set(claimed)) < len(claimed):
-            raise Unread(f"{len(found)} numbers, and it is not said which is which" if len(found) > 1 else f"a label that no column of {kind} has")
+            raise UnreadableClaim(f"{len(found)} numbers without labels" if len(found) > 1 else f"a label that does not fit {kind}")
         yield from (Claim(name, one.amount, one.relation) for name, one in zip(claimed, found))
 
     return claims
@@ -309,39 +311,39 @@ def labelled(kinds: dict[str, str], pair: Callable[[Sequence[Said]], Sequence[Sa
 OWN = {"n_kv_heads": "kv", "n_active_experts": "active", "n_shared_experts": "shared", "active": "active", "non_embedding": "non"}
 
 
-def queries_and_keys(found: Sequence[Said]) -> Sequence[Said] | None:
+def label_kv_heads(found: Sequence[LabelledNumber]) -> Sequence[LabelledNumber] | None:
     """28/4: the heads of queries, and those of keys and values."""
     first, second = found
     return (first, second._replace(label="kv")) if second.before in ("/", ",", "(", " / ") and second.amount.value <= first.amount.value else None
 
 
-def all_and_active(found: Sequence[Said]) -> Sequence[Said] | None:
+def label_active_experts(found: Sequence[LabelledNumber]) -> Sequence[LabelledNumber] | None:
     """128/8 or 2 of 8: experts to choose from, and those chosen."""
     first, second = sorted(found, key=lambda one: one.amount.value, reverse=True)
     return (first, second._replace(label="active")) if found[1].before in ("/", " of ", " / ") else None
 
 
-def nothing(found: Sequence[Said]) -> None:
+def label_nothing(found: Sequence[LabelledNumber]) -> None:
     return None
 
 
-def in_bytes(kind: str, found: Sequence[Said]) -> Iterator[Claim]:
+def claim_bytes(kind: str, found: Sequence[LabelledNumber]) -> Iterator[Claim]:
     """A number of bytes: M and G are read as MB and GB, but B is none of them."""
     for one in found:
         if one.unit in UNITS and one.unit not in ("k", "m", "g", "t"):
-            raise Unread(f"{quote(one.unit)} is no unit of bytes")
+            raise UnreadableClaim(f"{quote(one.unit)} is not a unit of bytes")
         if one.amount.unit == 1:
-            raise Unread("no unit of bytes")
-    yield from single(kind, found)
+            raise UnreadableClaim("no unit (MB, GB, …)")
+    yield from claim_one(kind, found)
 
 
-RULES: dict[str, Callable[[str, Sequence[Said]], Iterator[Claim]]] = {
-    "total": labelled({"active": "active", "non": "non_embedding"}, nothing),
-    "active": labelled({}, nothing),
-    "non_embedding": labelled({}, nothing),
-    "n_heads": labelled({"q": "n_heads", "kv": "n_kv_heads"}, queries_and_keys),
-    "n_kv_heads": labelled({"q": "n_heads", "kv": "n_kv_heads"}, nothing),
-    "n_routed_experts": labelled({"routed": "n_routed_experts", "active": "n_active_experts", "shared": "n_shared_experts"}, all_and_active),
-    "n_active_experts": labelled({"active": "n_active_experts", "shared": "n_shared_experts"}, nothing),
-    "bytes": in_bytes,
+RULES: dict[str, Callable[[str, Sequence[LabelledNumber]], Iterator[Claim]]] = {
+    "total": build_rule({"active": "active", "non": "non_embedding"}, label_nothing),
+    "active": build_rule({}, label_nothing),
+    "non_embedding": build_rule({}, label_nothing),
+    "n_heads": build_rule({"q": "n_heads", "kv": "n_kv_heads"}, label_kv_heads),
+    "n_kv_heads": build_rule({"q": "n_heads", "kv": "n_kv_heads"}, label_nothing),
+    "n_routed_experts": build_rule({"routed": "n_routed_experts", "active": "n_active_experts", "shared": "n_shared_experts"}, label_active_experts),
+    "n_active_experts": build_rule({"active": "n_active_experts", "shared": "n_shared_experts"}, label_nothing),
+    "bytes": claim_bytes,
 }

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paramcount.auditing.cells import has_decimal_commas
-from paramcount.auditing.headings import COUNTS, Heading, expected, understood
-from paramcount.auditing.layout import Grid, arranged
+from paramcount.auditing.headings import COUNTS, Heading, expected, parse_heading
+from paramcount.auditing.layout import Grid, arrange
 from paramcount.errors import ParamcountError, make_printable, quote
 from paramcount.formats.files import decode_text, read_text
 
@@ -66,7 +66,7 @@ def from_path(path: Path) -> Tables:
     try:
         return from_text(read_text(path, KIND_OF_FILE, MOST_BYTES), place)
     except csv.Error as error:
-        raise ParamcountError(f"is no CSV: {error}", where=place) from None
+        raise ParamcountError(f"is not valid CSV: {error}", where=place) from None
 
 
 def from_bytes(data: bytes, place: str) -> Tables:
@@ -83,7 +83,7 @@ def from_text(text: str, place: str) -> Tables:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if bad := CONTROL.search(text):
         number = text.count("\n", 0, bad.start()) + 1
-        raise ParamcountError(f"holds the control character {quote(bad[0])}", where=f"{place}, line {number}", expected=KIND_OF_FILE)
+        raise ParamcountError(f"contains the control character {quote(bad[0])}", where=f"{place}, line {number}", expected=KIND_OF_FILE)
     lines = text.split("\n")
     grids = list(markdown(lines, place)) if is_markdown(lines) else [separated(lines, place)]
     return sorted_out([grid for grid in grids if grid], place)
@@ -95,7 +95,7 @@ def from_rows(rows: Iterable[Mapping[Any, Any]]) -> Tables:
     columns: dict[str, None] = {}
     for row in rows:
         if not isinstance(row, Mapping):
-            raise ParamcountError(f"a row of type {type(row).__name__}", where=f"row {len(found) + 1}", expected="mappings of columns to values")
+            raise ParamcountError(f"the row is of type {type(row).__name__}", where=f"row {len(found) + 1}", expected="mappings of columns to values")
         found.append(row)
         columns |= dict.fromkeys(map(str, row))
         bounded(len(columns), len(found) * len(columns), "rows")
@@ -120,19 +120,19 @@ def sorted_out(grids: Sequence[Grid], place: str) -> Tables:
     claims, skipped = [], []
     for grid in grids:
         number, texts = grid[0]
-        headings, lines = arranged(grid)
+        headings, lines = arrange(grid)
         kinds = {heading.kind for heading in headings}
         where = f"{place}, line {number}" if number else place
         if "model" not in kinds:
-            skipped.append(f"{where}: no table of claims, as no column is named model: {listed(texts)}")
+            skipped.append(f"{where}: skipped a table without a model column: {listed(texts)}")
         elif kinds <= {"model", None}:
-            skipped.append(f"{where}: no table of claims, as none of its columns is understood: {listed(texts)}")
+            skipped.append(f"{where}: skipped a table without recognised columns: {listed(texts)}")
         elif not lines:
-            skipped.append(f"{where}: a table without rows")
+            skipped.append(f"{where}: skipped a table without rows")
         else:
             claims.append(Table(place, with_commas(headings, lines), tuple(Line(number, tuple(cells)) for number, cells in lines)))
     if not claims:
-        found = "holds no table of claims" if grids else "holds no table"
+        found = "contains no table of claims" if grids else "contains no table"
         columns = f": its columns are {listed(grids[0][0][1])}" if len(grids) == 1 else ""
         raise ParamcountError(found + columns, where=place, expected=expected())
     return Tables(tuple(claims), tuple(skipped))
@@ -148,7 +148,7 @@ def with_commas(headings: tuple[Heading, ...], lines: Grid) -> tuple[Heading, ..
 
 def listed(texts: Sequence[str]) -> str:
     named = ", ".join(make_printable(text.strip() or "–", 30) for text in texts[:MOST_SAID])
-    return f"{named}, … ({len(texts):,} in all)" if len(texts) > MOST_SAID else named
+    return f"{named}, … ({len(texts):,} in total)" if len(texts) > MOST_SAID else named
 
 
 def bounded(columns: int, cells: int, place: str) -> None:
@@ -156,7 +156,7 @@ def bounded(columns: int, cells: int, place: str) -> None:
     if columns > MOST_COLUMNS:
         raise ParamcountError(f"has {columns:,} columns", where=place, expected=f"at most {MOST_COLUMNS}")
     if cells > MOST_CELLS:
-        raise ParamcountError(f"has more than {MOST_CELLS:,} cells", where=place, expected="a smaller table")
+        raise ParamcountError(f"has more than {MOST_CELLS:,} cells", where=place, expected=f"at most {MOST_CELLS:,}")
 
 
 # ---- CSV
@@ -181,10 +181,10 @@ def separated(lines: Sequence[str], place: str) -> Grid:
             cells += len(row)
             bounded(len(row), cells, place)
             if grid and len(row) != len(grid[0][1]):
-                raise ParamcountError(f"cells: {len(row):,}", where=f"{place}, line {number}", expected=f"{len(grid[0][1]):,}, as in the first line")
+                raise ParamcountError(f"has {len(row):,} cells", where=f"{place}, line {number}", expected=f"{len(grid[0][1]):,}, as in the first line")
             grid.append((number, row))
     except csv.Error as error:
-        raise ParamcountError(f"is no CSV: {error}", where=f"{place}, line {first + reader.line_num}") from None
+        raise ParamcountError(f"is not valid CSV: {error}", where=f"{place}, line {first + reader.line_num}") from None
     return grid
 
 
@@ -195,7 +195,7 @@ def known(line: str, separator: str, place: str) -> tuple[int, int]:
         (cells,) = csv.reader([line], delimiter=separator, skipinitialspace=True)
     except (csv.Error, ValueError):
         return 0, 0
-    return len([cell for cell in cells if understood(cell).kind]), len(cells)
+    return len([cell for cell in cells if parse_heading(cell).kind]), len(cells)
 
 
 # ---- Markdown
@@ -240,7 +240,7 @@ def markdown(lines: Sequence[str], place: str) -> Iterator[Grid]:
             row = split_row(lines[i])
             i += 1
             if len(row) > len(headings):
-                raise ParamcountError(f"cells: {len(row):,}", where=f"{place}, line {i}", expected=f"{len(headings):,}, as in its headings")
+                raise ParamcountError(f"has {len(row):,} cells", where=f"{place}, line {i}", expected=f"at most {len(headings):,}, as in the header")
             cells += len(headings)
             bounded(len(headings), cells, place)
             grid.append((i, [*row, *[""] * (len(headings) - len(row))]))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from paramcount import zoo
 from paramcount.auditing.cells import Claim
 from paramcount.auditing.headings import Heading
-from paramcount.auditing.verdicts import bounds
+from paramcount.auditing.verdicts import find_bounds
 from paramcount.output.numbers import format_count
 from paramcount.views.compare import rows_of
 
@@ -40,7 +40,7 @@ class Row(NamedTuple):
         return int(least) if most == least + 1 else None
 
 
-def doubts(claims: Sequence[tuple[Claim, Heading]], of_experts: bool | None = None) -> tuple[Doubt, ...]:
+def find_doubts(claims: Sequence[tuple[Claim, Heading]], of_experts: bool | None = None) -> tuple[Doubt, ...]:
     """What the claims of a row make impossible, or unlike every model of the zoo. `of_experts`: whether the model is known to have experts,
     where the claims do not say."""
     said = mixture(claims)
@@ -54,7 +54,7 @@ def ranges(claims: Sequence[tuple[Claim, Heading]]) -> Iterator[tuple[str, Range
     kinds = [claim.kind for claim, _ in claims if claim.kind != "bytes"]
     for claim, _ in claims:
         if claim.amount is not None and claim.relation == "=" and kinds.count(claim.kind) == 1 and claim.amount.digits > 0:
-            yield claim.kind, bounds(claim.amount)
+            yield claim.kind, find_bounds(claim.amount)
 
 
 def mixture(claims: Sequence[tuple[Claim, Heading]]) -> bool | None:
@@ -74,17 +74,17 @@ def contradictions(row: Row) -> Iterator[Doubt]:
     """Claims of which one must be wrong."""
     total, active = row.ranges.get("total"), row.ranges.get("active")
     if total and active and active[0] >= total[1]:
-        yield Doubt("impossible", "more parameters are active than there are")
+        yield Doubt("impossible", "more active than total parameters")
     whole = row.ranges.get("non_embedding")
     if total and whole and whole[0] >= total[1]:
-        yield Doubt("impossible", "there are more parameters without the tables than with them")
-    for part, of, words in (("n_active_experts", "n_routed_experts", "experts a token visits"), ("n_kv_heads", "n_heads", "heads of keys and values")):
+        yield Doubt("impossible", "more non-embedding than total parameters")
+    for part, of, words in (("n_active_experts", "n_routed_experts", "active experts"), ("n_kv_heads", "n_heads", "KV heads")):
         few, many = row.exact(part), row.exact(of)
         if few and many and few > many:
-            yield Doubt("impossible", f"{few:,} {words}, of {many:,}")
+            yield Doubt("impossible", f"{few:,} {words}, but only {many:,} in total")
     heads, groups = row.exact("n_heads"), row.exact("n_kv_heads")
     if heads and groups and heads > groups and heads % groups:
-        yield Doubt("impossible", f"{heads:,} heads cannot share {groups:,} heads of keys and values evenly")
+        yield Doubt("impossible", f"{groups:,} KV heads do not divide {heads:,} heads")
 
 
 # ---- what models rarely do, or never: the zoo says which
@@ -95,7 +95,7 @@ def shapes(row: Row) -> Iterator[Doubt]:
     for test in (uneven, unfilled, narrow):
         if text := test(row):
             alike = like(test)
-            yield Doubt("unusual" if alike else "unlikely", f"{text}; so in {counted(alike)}")
+            yield Doubt("unusual" if alike else "unlikely", f"{text}; the same holds for {counted(alike)}")
 
 
 @lru_cache(maxsize=8)
@@ -109,19 +109,19 @@ def uneven(row: Row) -> str:
     model, heads = row.exact("d_model"), row.exact("n_heads")
     if not (model and heads and model % heads) or (row.exact("d_head") and not row.id):
         return ""
-    return f"a width of {model:,} is no multiple of {heads:,} heads"
+    return f"d_model = {model:,} is not a multiple of {heads:,} heads"
 
 
 def unfilled(row: Row) -> str:
     model, heads, each = row.exact("d_model"), row.exact("n_heads"), row.exact("d_head")
     if not (model and heads and each) or heads * each == model:
         return ""
-    return f"{heads:,} heads × {each:,} = {heads * each:,} is not the model's width of {model:,}"
+    return f"{heads:,} heads × {each:,} = {heads * each:,} differs from d_model = {model:,}"
 
 
 def narrow(row: Row) -> str:
     model, inner = row.exact("d_model"), row.exact("d_ff")
-    return f"the MLP is {inner:,} wide, the model {model:,}" if model and inner and inner < model and not row.mixture else ""
+    return f"d_ff = {inner:,} is smaller than d_model = {model:,}" if model and inner and inner < model and not row.mixture else ""
 
 
 def counted(ids: Sequence[str]) -> str:
@@ -141,25 +141,25 @@ def budgets(row: Row) -> Iterator[Doubt]:
     (least, thinnest), (most, thickest), (most_of_all, _) = extremes(bool(row.mixture))
     product = f"{layers:,} × {model:,}² = {format_count(square)}"
     if total[1] <= 4 * square:
-        held = f"4 × {layers:,} × {model:,}² = {format_count(4 * square)} in queries, output projections and two matrices of the MLP"
-        text = f"{layers:,} layers of width {model:,} hold at least {held}; the claim is less than {format_count(int(total[1]))}"
-        yield Doubt("unlikely", f"{text}, which only layers that share their weights could meet")
+        held = f"4 × {layers:,} × {model:,}² = {format_count(4 * square)} in query, output and two MLP matrices"
+        text = f"{layers:,} layers with d_model = {model:,} have at least {held}; the claim is below {format_count(int(total[1]))}"
+        yield Doubt("unlikely", f"{text}, possible only if layers share weights")
     elif total[1] <= least * square:
-        text = f"less than {tenths(total[1] / square)} parameters for each of layers × width² ({product})"
+        text = f"less than {tenths(total[1] / square)} parameters per layer × d_model² ({product})"
         yield Doubt("unlikely", f"{text}; none of the zoo's {every} models has less than {tenths(least)} ({thinnest})")
     elif total[0] > most * square:
-        text = f"at least {tenths(total[0] / square)} parameters for each of layers × width² ({product})"
+        text = f"at least {tenths(total[0] / square)} parameters per layer × d_model² ({product})"
         kind = "mixtures of experts" if row.mixture else "dense models"
-        more = "" if row.mixture is not None or total[0] > most_of_all * square else "; a mixture of experts may"
+        more = "" if row.mixture is not None or total[0] > most_of_all * square else "; a mixture of experts may have more"
         yield Doubt("unlikely", f"{text}; none of the zoo's {kind} has more than {tenths(most)} ({thickest}){more}")
     rows = row.exact("vocab_size")
     if rows and rows * model >= total[1]:
-        yield Doubt("unlikely", f"a table of {rows:,} × {model:,} = {format_count(rows * model)} alone is more than all parameters, unless it is factored")
+        yield Doubt("unlikely", f"the token embedding of {rows:,} × {model:,} = {format_count(rows * model)} alone exceeds the total, unless it is factorised")
 
 
 @lru_cache(maxsize=2)
 def extremes(mixture: bool) -> tuple[tuple[Fraction, str], tuple[Fraction, str], tuple[Fraction, str]]:
-    """Of parameters for each of layers × width²: the least of all models, the most of those with or without experts, the most of all."""
+    """Of parameters per layer × d_model²: the least of all models, the most of those with or without experts, the most of all."""
     found = [(per_square(row), row.id, bool(row.mixture)) for row in zoo_rows() if row.exact("n_layers") and row.exact("d_model")]
     alike = [ratio for ratio in found if ratio[2] == mixture]
     return min(found)[:2], max(alike)[:2], max(found)[:2]
@@ -178,10 +178,10 @@ def files(row: Row, claims: Sequence[tuple[Claim, Heading]]) -> Iterator[Doubt]:
     total = row.ranges.get("total")
     for claim, heading in claims:
         if total and claim.kind == "bytes" and claim.amount and claim.relation == "=" and heading.width:
-            least, most = (bound / heading.width for bound in bounds(claim.amount))
+            least, most = (bound / heading.width for bound in find_bounds(claim.amount))
             if most * 5 <= total[0] * 4 or least * 4 > total[1] * 5:
                 values = format_count(int(claim.amount.value / heading.width))
-                yield Doubt("unlikely", f"{heading.label}: so many bytes are {values} values, at {heading.width} each")
+                yield Doubt("unlikely", f"{heading.label}: corresponds to {values} values of {heading.width} bytes")
 
 
 @lru_cache(maxsize=1)

@@ -28,7 +28,7 @@ class Truth(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def truths(id: str) -> Mapping[str, Truth]:
+def list_truths(id: str) -> Mapping[str, Truth]:
     """{column: what is true of a zoo entry}; `bytes` are left to whoever knows how many a value takes."""
     model, count = load_entry(id), count_of(id)
     sizes = model.sizes
@@ -37,14 +37,16 @@ def truths(id: str) -> Mapping[str, Truth]:
     for name in SIZES:
         value = row[name]
         if value is None:
-            found[name] = Truth(None, "its layers differ in it")
+            found[name] = Truth(None, "differs between layers")
         elif name == "d_ff" and not value and row["d_expert"]:
             found[name] = Truth(row["d_expert"])
         else:
-            found[name] = Truth(value if value or name.endswith("experts") else None, "it has no such size", tuple(others(name, value, row, sizes, model)))
+            found[name] = Truth(
+                value if value or name.endswith("experts") else None, "the model has no such size", tuple(others(name, value, row, sizes, model))
+            )
     if not row["n_shared_experts"] and row["d_shared_expert"]:
-        found["n_shared_experts"] = Truth(None, f"its shared experts are one block of width {row['d_shared_expert']:,}")
-    found["context_length"] = Truth(model.context_length, "its entry says none")
+        found["n_shared_experts"] = Truth(None, f"the shared experts are one block of size {row['d_shared_expert']:,}")
+    found["context_length"] = Truth(model.context_length, "the zoo entry has none")
     found["tied"] = Truth(int(count.tied))
     return found
 
@@ -57,15 +59,15 @@ def others(name: str, value: int, row: Mapping[str, int | None], sizes: object, 
         return found if type(found) is int else 0
 
     if name == "n_layers" and (decoder := size("n_decoder_layers")):
-        yield value + decoder, f"{value} of the encoder and {decoder} of the decoder"
+        yield value + decoder, f"{value} encoder and {decoder} decoder layers"
     elif name == "d_head":
-        parts = {"d_nope": "without positions", "d_rope": "that turns", "d_v": "of values"}
+        parts = {"d_nope": "non-rotary part", "d_rope": "rotary part", "d_v": "of values"}
         yield from ((size(part), words) for part, words in parts.items() if size(part))
     elif name == "d_ff":
         if row["d_expert"]:
             yield int(row["d_expert"]), "of one expert"
         if value and model.architecture in DOUBLED:
-            yield 2 * value, "gate and up together, as its config.json has it"
+            yield 2 * value, "gate and up together, as in its config.json"
     elif name in ("n_routed_experts", "n_active_experts") and value and (shared := row["n_shared_experts"]):
         yield value + shared, f"{value} routed and {shared} shared"
 

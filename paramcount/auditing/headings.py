@@ -102,12 +102,12 @@ class Heading(NamedTuple):
         return " ".join(filter(None, (LABELS[self.kind], self.dtype.upper(), in_units)))
 
 
-def understood(text: str) -> Heading:
+def parse_heading(text: str) -> Heading:
     """What a heading says.
 
-    >>> understood("# Params (M)")[1:3], understood("num_key_value_heads").kind, understood("Hidden Size").kind, understood("batch size").kind
+    >>> parse_heading("# Params (M)")[1:3], parse_heading("num_key_value_heads").kind, parse_heading("Hidden Size").kind, parse_heading("batch size").kind
     (('total', 1000000), 'n_kv_heads', 'd_model', None)
-    >>> understood("size_fp16")[1:4], understood("FP32 (GB)")[1:4]
+    >>> parse_heading("size_fp16")[1:4], parse_heading("FP32 (GB)")[1:4]
     (('bytes', 1, 2), ('bytes', 1000000000, 4))
     """
     shown = text[:LONGEST].strip().strip("*`_ ")
@@ -166,4 +166,4 @@ def words_of(text: str) -> list[str]:
 
 def expected() -> str:
     """The columns that are understood, for an error."""
-    return "a column named model, and others such as " + ", ".join(label for kind, label in LABELS.items() if kind not in ("model", "tied"))
+    return "a column named model and others such as " + ", ".join(label for kind, label in LABELS.items() if kind not in ("model", "tied"))

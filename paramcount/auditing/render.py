@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from paramcount.auditing.audit import Audit, Cell, Row
 from paramcount.auditing.consistency import Doubt
-from paramcount.auditing.verdicts import VERDICTS, tally
+from paramcount.auditing.verdicts import VERDICTS, count_verdict, count_verdicts, describe_verdict
 from paramcount.errors import make_printable
 from paramcount.explaining.causes import joined
 from paramcount.output.tables import Column, Table
 
 LONGEST = 4000
-COLOURS = {"right": "green", "rounded": "green", "wrong": "red", "not checkable": "yellow"}
+COLOURS = {"right": "green", "matches when rounded": "green", "wrong": "red", "not checkable": "yellow"}
 
 
 def table(audit: Audit, format: str) -> Table:
@@ -26,7 +26,7 @@ def below(audit: Audit) -> list[str]:
     rows, cells = audit.summary["rows"], audit.summary["cells"]
     lines = [f"{several(sum(rows.values()), 'row')}: {numbers(rows)}", f"{several(sum(cells[verdict] for verdict in VERDICTS), 'claim')}: {numbers(cells)}"]
     if audit.left_out:
-        lines.append(f"columns not understood: {', '.join(make_printable(text, 60) for text in audit.left_out)}")
+        lines.append(f"unrecognised columns: {', '.join(make_printable(text, 60) for text in audit.left_out)}")
     return [*lines, *audit.skipped]
 
 
@@ -35,7 +35,7 @@ def several(n: int, word: str) -> str:
 
 
 def numbers(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in VERDICTS if counts[verdict]) or "none"
+    return ", ".join(count_verdict(counts[verdict], verdict) for verdict in VERDICTS if counts[verdict]) or "none"
 
 
 def text(value: object) -> str:
@@ -47,9 +47,9 @@ def for_people(audit: Audit) -> Table:
     columns = [
         Column("model", "model", right=False, show=lambda name: make_printable(name, 40)),
         Column("verdict", "verdict", right=False, style=lambda verdict: COLOURS.get(verdict, "")),
-        Column("findings", "of its claims", right=False, show=text),
+        Column("findings", "findings", right=False, show=text),
     ]
-    rows = [[row.model or "–", row.verdict, "; ".join(findings(row))] for row in audit.rows]
+    rows = [[row.model or "–", describe_verdict(row.verdict), "; ".join(findings(row))] for row in audit.rows]
     return Table(columns, rows, None, wraps=True)
 
 
@@ -57,12 +57,12 @@ def findings(row: Row) -> list[str]:
     """What a reader should know of a row: what is wrong, what cannot be checked, how much is right, what does not go together."""
     claims = [cell for cell in row.cells if not cell.empty]
     lines = [row.note] if row.note else []
-    lines += [f"{cell.label} {cell.plain} (true: {cell.true_text}){after(cell.note)}" for cell in claims if cell.verdict == "wrong"]
+    lines += [f"{cell.label} {cell.plain} (correct: {cell.true_text}){after(cell.note)}" for cell in claims if cell.verdict == "wrong"]
     open_ = [cell for cell in claims if cell.verdict == "not checkable" and cell.note != row.note]
     for note, cells in grouped(open_).items():
         lines.append(note if len(cells) == len(claims) else f"{named(cells)} not checkable: {note}")
-    fine = tally(cell.verdict for cell in claims)
-    lines.append(", ".join(f"{fine[verdict]} {verdict}" for verdict in ("right", "rounded") if fine[verdict]))
+    fine = count_verdicts(cell.verdict for cell in claims)
+    lines.append(", ".join(count_verdict(fine[verdict], verdict) for verdict in ("right", "rounded") if fine[verdict]))
     fits = row.id is not None and row.verdict != "wrong"
     return [line for line in (*lines, *(remark(doubt) for doubt in row.doubts if not (fits and doubt.grade == "unusual"))) if line]
 
@@ -87,12 +87,12 @@ def for_documents(audit: Audit) -> Table:
     """Every cell with its verdict, in the columns of the tables that were read."""
     labels = tuple(dict.fromkeys(label for row in audit.rows for label in by_column(row)))
     columns = [Column("model", "model", right=False, show=text), *(Column(label, label, right=False, show=text) for label in labels)]
-    columns += [Column("verdict", "verdict", right=False), Column("remarks", "remarks", right=False, show=text)]
+    columns += [Column("verdict", "verdict", right=False), Column("remarks", "notes", right=False, show=text)]
     rows = []
     for row in audit.rows:
         found = by_column(row)
         remarks = "; ".join([*explained(row), *map(remark, row.doubts)])
-        rows.append([row.model or "–", *("; ".join(found.get(label, ())) for label in labels), row.verdict, remarks])
+        rows.append([row.model or "–", *("; ".join(found.get(label, ())) for label in labels), describe_verdict(row.verdict), remarks])
     return Table(columns, rows, None)
 
 
@@ -100,7 +100,7 @@ def by_column(row: Row) -> dict[str, list[str]]:
     """{column: what it claims and the verdict}. A claim that stands in another's cell is put in its own column."""
     found: dict[str, list[str]] = {}
     for cell in row.cells:
-        found.setdefault(cell.label, []).extend([] if cell.empty else [f"{cell.plain} {cell.said}"])
+        found.setdefault(cell.label, []).extend([] if cell.empty else [f"{cell.plain} {cell.verdict_text}"])
     return found
 
 

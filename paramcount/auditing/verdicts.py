@@ -8,7 +8,7 @@ from math import gcd
 from typing import NamedTuple
 
 from paramcount.auditing.cells import Amount, Claim
-from paramcount.auditing.facts import Truth, bytes_of, contexts_in_notes, truths
+from paramcount.auditing.facts import Truth, bytes_of, contexts_in_notes, list_truths
 from paramcount.auditing.headings import Heading
 from paramcount.errors import ParamcountError
 from paramcount.explaining.why import explain_figures
@@ -16,10 +16,10 @@ from paramcount.output.numbers import Figure, format_bytes, match_figure
 from paramcount.zoo import Model
 
 VERDICTS = ("right", "rounded", "wrong", "not checkable")
-WORDS = {"exact": ("right", ""), "rounded": ("rounded", ""), "truncated": ("rounded", "cut off")}
+WORDS = {"exact": ("right", ""), "rounded": ("rounded", ""), "truncated": ("rounded", "truncated")}
 PADDING = 1024  # rows that a table may have beside a tokenizer's
 BINARY_OF = {10**3: 2**10, 10**6: 2**20, 10**9: 2**30, 10**12: 2**40}
-THOUSANDS = {2**10: "k of 1,024", 2**20: "in units of 2²⁰", 2**30: "in units of 2³⁰", 2**40: "in units of 2⁴⁰"}
+THOUSANDS = {2**10: "K = 1,024", 2**20: "M = 2²⁰", 2**30: "G = 2³⁰", 2**40: "T = 2⁴⁰"}
 
 
 class Judgement(NamedTuple):
@@ -30,73 +30,73 @@ class Judgement(NamedTuple):
     note: str = ""
 
 
-def judged(claim: Claim, heading: Heading, model: Model, own: bool = True) -> Judgement:
+def judge(claim: Claim, heading: Heading, model: Model, own: bool = True) -> Judgement:
     """Whether a claim about a model of the zoo is right. `own`: whether the entry is that release's own, and not another's of the same sizes."""
     if model.estimate:
-        return Judgement("not checkable", note="an estimate: nobody published its sizes")
+        return Judgement("not checkable", note="a third-party estimate; its sizes are unpublished")
     if claim.kind != "bytes":
-        truth = truths(model.id)[claim.kind]
+        truth = list_truths(model.id)[claim.kind]
     elif heading.width is not None:
         truth = bytes_of(model.id, heading.width)
     else:
-        truth = Truth(None, f"a file in {heading.dtype.upper()} holds scales besides" if heading.dtype else "the heading says no number format")
+        truth = Truth(None, f"a file in {heading.dtype.upper()} also holds scales" if heading.dtype else "the heading names no number format")
     if truth.value is None:
         return Judgement("not checkable", note=truth.why)
-    judgement = compared(claim, truth)
+    judgement = compare_claim(claim, truth)
     if judgement.verdict != "wrong" or claim.relation != "=":
         return judgement
     return UNSURE[claim.kind](claim, judgement, model, own) if claim.kind in UNSURE else judgement
 
 
-def compared(claim: Claim, truth: Truth) -> Judgement:
+def compare_claim(claim: Claim, truth: Truth) -> Judgement:
     """A claim beside what is true."""
     true = truth.value
     assert true is not None  # noqa: S101 - its caller asked
     if claim.amount is None:
-        return worded(claim, true)
+        return compare_word(claim, true)
     if claim.amount.digits < 0:
         return Judgement("wrong", true, "a negative number")
     if claim.relation != "=":
-        if not any(holds(claim, value) for value, _ in ((true, ""), *truth.others)):
+        if not any(satisfies(claim, value) for value, _ in ((true, ""), *truth.others)):
             return Judgement("wrong", true)
-        return Judgement("not checkable", true, f"a {'range' if claim.relation == 'to' else 'bound'} that holds, but not an exact value")
+        return Judgement("not checkable", true, f"the {'range' if claim.relation == 'to' else 'bound'} holds, but is not an exact value")
     for value, words in ((true, ""), *truth.others):
-        if fit := fitting(value, claim.amount):
+        if fit := match_amount(value, claim.amount):
             verdict, note = fit
             return Judgement(verdict, true, "; ".join(filter(None, (note, words))))
     return Judgement("wrong", true)
 
 
-def worded(claim: Claim, true: int) -> Judgement:
+def compare_word(claim: Claim, true: int) -> Judgement:
     """A claim without a number: none, some, yes, no."""
     if claim.relation in ("yes", "no"):
         return Judgement("right" if (claim.relation == "yes") == bool(true) else "wrong", true)
     if claim.relation == "some":
         return Judgement("right", true, "a mixture of experts") if true else Judgement("wrong", true, "a dense model")
     if true:  # N/A: none, or not known
-        return Judgement("not checkable", true, "says either that there are none or that nobody knows")
+        return Judgement("not checkable", true, "may mean none or unknown")
     return Judgement("right", true)
 
 
-def holds(claim: Claim, true: int) -> bool:
+def satisfies(claim: Claim, true: int) -> bool:
     """Whether what is true lies where a bound or a range says; where it is printed in round figures, also what is rounded to its ends."""
     assert claim.amount is not None  # noqa: S101 - its caller asked
-    (least, _), (_, most) = bounds(claim.amount), bounds(claim.most or claim.amount)
+    (least, _), (_, most) = find_bounds(claim.amount), find_bounds(claim.most or claim.amount)
     if claim.relation in "><" and not claim.amount.step:
         return true > claim.amount.value if claim.relation == ">" else true < claim.amount.value
     return (claim.relation in "<≤" or true >= least) and (claim.relation in ">≥" or true < most)
 
 
-def bounds(amount: Amount) -> tuple[Fraction, Fraction]:
+def find_bounds(amount: Amount) -> tuple[Fraction, Fraction]:
     """The least number that becomes this amount by rounding or cutting off, and the least that is too large for either."""
     value, step = amount.value, amount.step
     return (value - step / 2, value + step) if step else (value, value + 1)
 
 
-def fitting(true: int, amount: Amount) -> tuple[str, str] | None:
+def match_amount(true: int, amount: Amount) -> tuple[str, str] | None:
     """The verdict and in words how a number becomes the amount, or None. K may be 1,024 of what no parameters are, GB 2³⁰ bytes."""
     units = [amount.unit, *([BINARY_OF[amount.unit]] if amount.loose else [])]
-    found = [(fit_in(true, amount, unit), unit) for unit in units]
+    found = [(match_unit(true, amount, unit), unit) for unit in units]
     for wanted in WORDS:
         for fit, unit in found:
             if fit != wanted:
@@ -108,37 +108,37 @@ def fitting(true: int, amount: Amount) -> tuple[str, str] | None:
     return None
 
 
-def fit_in(true: int, amount: Amount, unit: int) -> str | None:
+def match_unit(true: int, amount: Amount, unit: int) -> str | None:
     """How a number becomes so many units with so many decimals."""
     shared = gcd(unit, 10**amount.decimals)
     scale, step = 10**amount.decimals // shared, unit // shared
     return match_figure(true * scale, Figure(amount.digits * step, step))
 
 
-def of_context(claim: Claim, judgement: Judgement, model: Model, own: bool) -> Judgement:
+def judge_context(claim: Claim, judgement: Judgement, model: Model, own: bool) -> Judgement:
     """A context length that is not the entry's: wrong, unless it is another release's, or the entry's sources differ."""
     amount, true = claim.amount, judgement.true
     if amount is None or true is None:
         return judgement
     if not own:
-        return Judgement("not checkable", true, f"the entry is that of {model.id}, another release of the same sizes")
+        return Judgement("not checkable", true, f"the zoo entry is {model.id}, another release with the same sizes")
     for length, note in contexts_in_notes(model):
-        if fitting(length, amount):
+        if match_amount(length, amount):
             return Judgement("not checkable", true, f"sources differ: {note.rstrip('.')}")
     return judgement._replace(note=f"{true // 1024} × 1,024") if amount.value * 1024 == true * 1000 else judgement
 
 
-def of_vocabulary(claim: Claim, judgement: Judgement, model: Model, own: bool) -> Judgement:
+def judge_vocabulary(claim: Claim, judgement: Judgement, model: Model, own: bool) -> Judgement:
     """A few rows less than are stored may be what the tokenizer has."""
     if claim.amount and judgement.true and 0 < judgement.true - claim.amount.value < PADDING:
-        return Judgement("not checkable", judgement.true, f"{judgement.true:,} rows are stored, padding included; a tokenizer may have fewer")
+        return Judgement("not checkable", judgement.true, f"{judgement.true:,} rows with padding; the tokenizer may have fewer")
     return judgement
 
 
-UNSURE = {"context_length": of_context, "vocab_size": of_vocabulary}
+UNSURE = {"context_length": judge_context, "vocab_size": judge_vocabulary}
 
 
-def convention(amount: Amount, true: int, model: Model) -> str:
+def explain_claim(amount: Amount, true: int, model: Model) -> str:
     """What a number of parameters says that is not the true one: a count and named causes, what it is in rounder figures, who published it."""
     letter = {1: "", 10**3: "K", 10**6: "M", 10**9: "B", 10**12: "T"}.get(amount.unit)
     if letter is None or amount.digits <= 0:
@@ -150,26 +150,44 @@ def convention(amount: Amount, true: int, model: Model) -> str:
         return ""
     if len(answer.accounts) == 1:
         (account,) = answer.accounts
-        return f"= {account.base} {account.count:,} {account.terms}".rstrip() + {"exact": "", "rounded": ", rounded", "truncated": ", cut off"}[account.fit]
+        return f"= {account.base} {account.count:,} {account.terms}".rstrip() + {"exact": "", "rounded": ", rounded", "truncated": ", truncated"}[account.fit]
     in_tens = (
         letter and amount.digits % 10 == 0 and not amount.decimals and match_figure(true, Figure(amount.digits * amount.unit, 10 * amount.unit)) == "rounded"
     )
-    tens = f"it is {amount.digits} {letter} to the nearest 10 {letter}" if in_tens else ""
-    return "; ".join(filter(None, (tens, f"published so: {answer.source}" if answer.source else "")))
+    tens = f"rounded to the nearest 10 {letter}" if in_tens else ""
+    return "; ".join(filter(None, (tens, f"published by {answer.source}" if answer.source else "")))
 
 
-def written(kind: str, true: int) -> str:
+def format_true(kind: str, true: int) -> str:
     """A true value as a verdict shows it."""
     return format_bytes(true) if kind == "bytes" else ("no", "yes")[true] if kind == "tied" else f"{true:,}" if true or not kind.endswith("experts") else "none"
 
 
-def worst(verdicts: Iterable[str]) -> str:
+def find_worst(verdicts: Iterable[str]) -> str:
     """The verdict over several: wrong where one is, right where all that can be checked are."""
     found = set(verdicts)
     return next((verdict for verdict in ("wrong", "rounded", "right") if verdict in found), "not checkable")
 
 
-def tally(verdicts: Iterable[str]) -> dict[str, int]:
+def describe_verdict(verdict: str) -> str:
+    """A verdict in words.
+
+    >>> describe_verdict("rounded"), describe_verdict("wrong")
+    ('matches when rounded', 'wrong')
+    """
+    return "matches when rounded" if verdict == "rounded" else verdict
+
+
+def count_verdict(n: int, verdict: str) -> str:
+    """How many claims or rows have a verdict.
+
+    >>> count_verdict(1, "rounded"), count_verdict(1200, "right")
+    ('1 matches when rounded', '1,200 right')
+    """
+    return f"{n:,} {'match when rounded' if verdict == 'rounded' and n > 1 else describe_verdict(verdict)}"
+
+
+def count_verdicts(verdicts: Iterable[str]) -> dict[str, int]:
     """{verdict: how many}, all of VERDICTS."""
     counts = dict.fromkeys(VERDICTS, 0)
     for verdict in verdicts:

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import paramcount as pc
-from paramcount.auditing.audit import audited
-from paramcount.auditing.cells import Unread, read
+from paramcount.auditing.audit import audit_tables
+from paramcount.auditing.cells import UnreadableClaim, parse_claims
 from paramcount.auditing.claim_tables import from_bytes, from_text
-from paramcount.auditing.headings import understood
+from paramcount.auditing.headings import parse_heading
 from paramcount.auditing.render import table
 from paramcount.output.tables import FORMATS, render
 from tests.fuzz.frame import fuzz, often, spoilt_text
@@ -41,15 +41,15 @@ def test_whatever_a_file_holds_there_is_an_audit_or_one_line(text: str, with_hea
 @often
 @given(st.text(max_size=60) | st.lists(SCRAPS, max_size=20).map("".join), st.sampled_from([text for texts in HEADINGS.values() for text in texts]))
 def test_whatever_a_cell_holds_it_is_read_or_refused(text: str, heading: str) -> None:
-    if understood(heading).kind not in (None, "model"):
+    if parse_heading(heading).kind not in (None, "model"):
         assert_one_line(said_of(text, heading))
 
 
 def said_of(text: str, heading: str) -> str:
     """What a cell claims, or why it cannot be read."""
     try:
-        return ", ".join(claim.kind for claim in read(text, understood(heading)))
-    except Unread as reason:
+        return ", ".join(claim.kind for claim in parse_claims(text, parse_heading(heading)))
+    except UnreadableClaim as reason:
         return str(reason)
 
 
@@ -79,7 +79,7 @@ def test_a_spoilt_table_is_audited_and_printed_or_refused() -> None:
         found = unless_refused(from_text, text, "f")
         if found is None:
             return "refused"
-        audit = audited([found])
+        audit = audit_tables([found])
         for format in FORMATS:
             assert render(table(audit, format), format, 80)
         return "read"
