@@ -235,6 +235,79 @@ def test_a_section_may_leave_sizes_to_its_defaults_but_is_missed_as_a_whole() ->
     )
 
 
+def test_sizes_at_the_top_level_of_a_multimodal_config_are_missed_one_by_one() -> None:
+    """Qwen2VLConfig and Dots3NoteConfig read them there if there is no text_config."""
+    (warning,) = pc.count({"model_type": "qwen2_vl"}).warnings
+    assert warning.endswith("num_attention_heads, num_key_value_heads and 1 more are missing; used the defaults of Qwen2VLForConditionalGeneration")
+    sizes = {"vocab_size": 9, "hidden_size": 256, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2, "intermediate_size": 8}
+    assert pc.count({"model_type": "qwen2_vl", **sizes}).warnings == ()
+    assert pc.count({"model_type": "qwen2_vl", "text_config": {"num_hidden_layers": 1}}).warnings == ()
+    (warning,) = pc.count({"model_type": "dots3_note"}).warnings
+    assert warning.endswith("more are missing; used the defaults of Dots3NoteForCausalLM")
+
+
+LLAVA_NEXT = {"model_type": "llava_next", "text_config": {"model_type": "llama", "num_hidden_layers": 1}}
+
+
+@pytest.mark.parametrize(
+    ("architectures", "head", "warning"),
+    [
+        (["LlavaNextForConditionalGeneration"], True, ()),
+        (["LlavaNextModel"], False, ()),
+        (["llavanextmodel"], False, ()),
+        (
+            ["LlavaForConditionalGeneration"],
+            True,
+            ("architectures names LlavaForConditionalGeneration, a class of model_type llava, but model_type is llava_next; "
+             "counted as LlavaNextForConditionalGeneration",),
+        ),
+        (
+            ["FooChatModel"],
+            True,
+            ("architectures names FooChatModel, which is unknown, but model_type is llava_next; counted as LlavaNextForConditionalGeneration",),
+        ),
+        (
+            "LlavaNextModel",
+            True,
+            ("ignored architectures (expected a list of class names, found the text 'LlavaNextModel'); "
+             "counted as llava_next, its language model as LlamaForCausalLM",),
+        ),
+    ],
+)  # fmt: skip
+def test_the_class_of_a_multimodal_model_decides_whether_its_language_model_has_a_head(architectures: object, head: bool, warning: tuple[str, ...]) -> None:
+    """As LlavaNextForConditionalGeneration holds it, or LlavaNextModel."""
+    count = pc.count(LLAVA_NEXT | {"architectures": architectures})
+    assert (count.lm_head > 0, "lm_head" not in count.not_counted, count.warnings) == (head, head, warning)
+
+
+def test_the_published_class_of_a_multimodal_model_is_no_warning() -> None:
+    published = {"model_type": "kimi_k25", "architectures": ["KimiK25ForConditionalGeneration"], "text_config": {"num_hidden_layers": 1}}
+    assert pc.count(published).warnings == ()
+
+
+@pytest.mark.parametrize("kind", ["full_attention", "sliding_attention"])
+def test_a_query_rank_that_no_layer_reads_may_be_null(kind: str) -> None:
+    """Dots3NoteTextConfig asks for the rank of the kinds in layer_types alone."""
+    unread, needed = ("swa_q_lora_rank", "q_lora_rank") if kind == "full_attention" else ("q_lora_rank", "swa_q_lora_rank")
+    config = {"model_type": "dots3_note_text", "num_hidden_layers": 2, "layer_types": [kind] * 2}
+    assert pc.count({**config, unread: None}).total == pc.count(config).total
+    assert refusal({**config, needed: None}) == f"{needed} = null (expected a whole number from 1)"
+
+
+def test_a_number_of_experts_that_no_layer_has_may_be_null() -> None:
+    config = {"model_type": "kimi_linear", "num_hidden_layers": 2, "mlp_layer_types": ["dense", "dense"]}
+    assert pc.count({**config, "num_experts": None}).total == pc.count(config).total
+
+
+@pytest.mark.parametrize("model_type", ["gptj", "xlstm", "bert", "bloom"])
+def test_numbers_of_a_rope_type_are_needed_also_by_models_without_rotary_positions(model_type: str) -> None:
+    """PreTrainedConfig.validate_rope runs for every config class."""
+    assert (
+        refusal({"model_type": model_type, "rope_scaling": {"rope_type": "yarn"}}) == "rope_scaling.factor: is missing for rope_type = yarn (expected a number)"
+    )
+    assert pc.count({"model_type": model_type, "rope_scaling": {"rope_type": "no such kind"}}).total == pc.count({"model_type": model_type}).total
+
+
 def test_a_block_with_sizes_on_a_flat_type_is_a_warning() -> None:
     """LlamaConfig keeps llm_config as an attribute that nothing reads."""
     count = pc.count({**LLAMA, "llm_config": {"hidden_size": 1024}})

@@ -208,7 +208,8 @@ def test_a_device_stays_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("null.csv", "link.csv"):
         write_atomically(name, "text")
         assert os.stat("null.csv").st_rdev == null.st_rdev
-    look, looks = Path.stat, []
+    look = Path.stat
+    looks: list[Path] = []
 
     def miss_once(path: Path, **options: bool) -> os.stat_result:
         if path.name == "null.csv" and not looks:

@@ -127,6 +127,8 @@ def test_a_url_is_never_a_file_of_the_current_directory() -> None:
         ("https://hf.co/a/b/tree/main/unet", "'https://hf.co/a/b/tree/main/unet' is in a folder of the repository"),
         ("https://hf.co/a/b/blob/main/unet/config.json", "'https://hf.co/a/b/blob/main/unet/config.json' is in a folder of the repository"),
         ("https://hf.co/a/b/blob/../config.json", "'https://hf.co/a/b/blob/../config.json' names no revision that paramcount can read"),
+        ("https://hf.co/a/b/tree/..", "'https://hf.co/a/b/tree/..' names no revision that paramcount can read"),
+        ("https://hf.co/a/b/blob/..%2f..%2fx/config.json", "'https://hf.co/a/b/blob/..%2f..%2fx/config.json' names no revision that paramcount can read"),
         ("https://hf.co/../..", "unknown model '../..'"),
         ("https://hf.co/\x1b[2J", r"unknown model '\x1b[2J'"),
     ],
@@ -167,6 +169,22 @@ def test_a_config_object_is_read_as_the_config_json_that_it_would_be_saved_as() 
 def test_a_config_object_whose_to_dict_returns_no_mapping_is_refused() -> None:
     assert refusal(Config([1])).startswith("to_dict() of Config returns no mapping")
     assert refusal(Config).startswith("type is not a model")
+
+
+class Failing(Config):
+    def to_dict(self) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.to_dict() if self.answer == "itself" else self.answer
+
+
+def test_a_config_object_whose_to_dict_fails_is_refused() -> None:
+    circle: dict[str, Any] = {"model_type": "qwen3"}
+    circle["inner"] = circle
+    assert refusal(Failing(KeyError("hidden_size"))).startswith("to_dict() of Failing raises KeyError: 'hidden_size'")
+    assert refusal(Failing("itself")).startswith("to_dict() of Failing raises RecursionError: maximum recursion depth exceeded")
+    assert refusal(Failing(circle)).startswith("to_dict() of Failing raises ValueError: Circular reference detected")
+    assert refusal(Failing({(1, 2): 3})).startswith("to_dict() of Failing raises TypeError: keys must be str")
 
 
 def test_a_dict_like_and_any_path_object_work() -> None:

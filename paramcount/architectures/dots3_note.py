@@ -11,7 +11,7 @@ from paramcount.flow import Data, activate
 from paramcount.parts.decoders import decoder, pre_norm, typed_layers
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
 from paramcount.parts.mla import Latent, choose_tokens, latent_attention, query_latent
-from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
+from paramcount.sizes import ABSENT, Condition, Derivation, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, not_null, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type
 from paramcount.sizes.rules import check_at_most, check_even, check_layer_types, check_rotated_in_pairs
@@ -70,6 +70,17 @@ def sizes_of_attention(heads: str, start: str) -> dict[str, str]:
     return {"num_attention_heads": heads, "num_key_value_heads": "", "head_dim": ""} | {key: start + field for key, field in widths.items()}
 
 
+def query_rank_of_no_layer(key: str) -> Derivation:
+    """null: only if no layer has that kind of attention."""
+
+    def derivation(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+        if any((word == "sliding_attention") == key.startswith("swa_") for word in c["layer_types"]):
+            raise ParamcountError("= null", where=key, expected="a whole number from 1")
+        return 1024
+
+    return derivation
+
+
 class Dots3Note(Sizes):
     """Source: modeling_dots3_note.py of the reference. Sizes with `sliding` in their names are those of the layers with a window, which
     a config.json gives in keys that begin with swa_, or in per_layer_config, beside which those count for nothing."""
@@ -94,7 +105,7 @@ class Dots3Note(Sizes):
     n_layers: Positive = hf(absent=46)
     layer_types: Words = derived(layer_words)
     n_heads: Positive = hf(absent=128)
-    d_q_lora: Positive = hf(absent=1024)
+    d_q_lora: Positive = hf(absent=1024, null=query_rank_of_no_layer("q_lora_rank"))
     d_kv_lora: Positive = hf(absent=512)
     d_nope: Positive = hf(absent=128)
     d_rope: Positive = hf(absent=64)
@@ -104,7 +115,7 @@ class Dots3Note(Sizes):
     n_chosen: Positive = hf("index_topk", absent=2048)
     window: Positive = hf("sliding_window", absent=lambda js, c: js.get("sliding_window_size", 512), null=ABSENT)
     n_sliding_heads: Positive = hf("swa_num_attention_heads", absent=64)
-    d_sliding_q_lora: Positive = hf("swa_q_lora_rank", absent=1024)
+    d_sliding_q_lora: Positive = hf("swa_q_lora_rank", absent=1024, null=query_rank_of_no_layer("swa_q_lora_rank"))
     d_sliding_kv_lora: Positive = hf("swa_kv_lora_rank", absent=1024)
     d_sliding_nope: Positive = hf("swa_qk_nope_head_dim", absent=192)
     d_sliding_rope: Positive = hf("swa_qk_rope_head_dim", absent=lambda js, c: js.get("swa_head_dim", 256) - c["d_sliding_nope"])

@@ -62,7 +62,7 @@ class KimiLinear(Sizes):
     d_ff: Positive = hf(absent=9216)
     dense_layers: Indices = derived(dense_by_type(first_dense(1)))
     d_expert: Positive = hf(absent=1024)
-    n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=256)
+    n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=256, null=unused)
     n_active_experts: Positive = hf("num_experts_per_token", "num_experts_per_tok", absent=8, null=unused)
     n_shared_experts: Natural = hf("num_shared_experts", "n_shared_experts", absent=1)
     attention_bias: Flag = hf(absent=False)
@@ -71,7 +71,7 @@ class KimiLinear(Sizes):
         return decoder(c, tokens, layer, typed_layers(c.layer_types, c.dense_layers))
 
     def unused_fields(c) -> tuple[str, ...]:
-        return ("n_active_experts",) if len(c.dense_layers) == len(c.layer_types) else ()
+        return ("n_routed_experts", "n_active_experts") if len(c.dense_layers) == len(c.layer_types) else ()
 
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)

@@ -20,7 +20,7 @@ from paramcount.huggingface.key_warnings import (
     warn_missing_sections,
     warn_missing_sizes,
 )
-from paramcount.huggingface.multimodal import COMPOSITES, ENCODERS, Composite, get_encoder_type
+from paramcount.huggingface.multimodal import COMPOSITES, ENCODERS, PUBLISHED_CLASSES, WHOLE_CLASSES, Composite, get_encoder_type
 from paramcount.huggingface.reading import Reading
 from paramcount.sizes import LARGEST, Origin, Sizes
 from paramcount.sizes.rules import validate_sizes
@@ -168,7 +168,9 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
     if composite and document.get(PER_LAYER) is not None:
         raise not_declared()
     if composite and (has_unsupported_encoder(document, composite) or (model_type not in ARCHITECTURES and f"{model_type}.{cls}" not in ARCHITECTURES)):
-        config, reading, registered = read_language_model_only(document, composite, cls)
+        counted, head = get_composite_class(model_type, cls)
+        config, reading, registered = read_language_model_only(document, composite, counted, head)
+        reading = reading._replace(warnings=(*reading.warnings, *class_warnings(document, counted or reading.reference)))
     else:
         config, reading, registered = read_whole_model(document)
     check_settings(document, model_type)
@@ -206,10 +208,20 @@ def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
         idle = config.unused_fields()
         warnings += warn_missing_sizes(architecture, [field for field in missing if field not in idle], own)
     check_second_text_config(str(document["model_type"]), unread)
+    for part, sizes in config:
+        if isinstance(sizes, Sizes) and ("", type(sizes)) in readers.pairs:  # without a section its sizes stand at the top level
+            within = {name: origin[f"{part}.{name}"] for name in type(sizes).model_fields if f"{part}.{name}" in origin}
+            warnings += warn_missing_language_sizes(sizes, within, used, own)
     warnings += warn_missing_sections(document, readers, own)
     warnings += class_warnings(document, reference)
     reading = Reading(reference, head, not_counted=left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread, untraced=untraced)
     return config, reading, registered
+
+
+def warn_missing_language_sizes(sizes: Sizes, origin: Mapping[str, Origin], used: set[str], reference: str) -> tuple[str, ...]:
+    """A warning if a composite without a section for its language model does not give that model's sizes either."""
+    missing = list_default_sizes(type(sizes), origin, used)
+    return warn_missing_sizes(type(sizes), [field for field in missing if field not in sizes.unused_fields()], reference)
 
 
 def check_second_text_config(model_type: str, unread: Mapping[str, Any]) -> None:
@@ -247,32 +259,49 @@ def unread_warnings(
     return (*warn_ignored_keys(mistakes, document, reference), *warn_ignored_blocks(blocks, readers, reference)), repeated
 
 
-def read_language_model_only(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:
-    """The language model alone of a composite whose other parts are not declared; they are named under `not_counted`."""
+def get_composite_class(model_type: str, cls: str) -> tuple[str, bool]:
+    """The class of a composite that is counted, and whether it has an LM head. If `cls` is none of them, it is the one with all parts.
+
+    Raises: ParamcountError if `cls` has the head of another task.
+    """
     if cls.endswith(TASK_ENDINGS):
         expected = "a class with an LM head, or one without a head"
         raise ParamcountError(f"= {make_printable(cls, 60)}, whose head is not declared, is not supported", where="architectures.0", expected=expected)
+    if model_type in WHOLE_CLASSES:
+        whole, base = WHOLE_CLASSES[model_type]
+    else:
+        architecture = architecture_of(model_type)
+        whole, base = reference_class(architecture), base_model(architecture)
+    if cls.casefold() in (whole.casefold(), base.casefold()) or cls in PUBLISHED_CLASSES.get(model_type, ("",)):
+        return cls, cls.casefold() != base.casefold()
+    return (whole if cls else ""), True
+
+
+def read_language_model_only(document: Mapping[str, Any], composite: Composite, cls: str, head: bool) -> tuple[Sizes, Reading, str]:
+    """The language model alone of a composite whose other parts are not declared; they are named under `not_counted`."""
     if composite.wraps_composite:
-        return read_nested_language_model(document, composite, cls)
+        return read_nested_language_model(document, composite, cls, head)
     config, registered, (_, origin, used, readers) = read_language_model(document)
     unread = list_unread_keys({key: value for key, value in document.items() if key not in composite.other_sections}, used, readers)
-    head = not cls.endswith("Model")
     left_out = (*composite.other_sections, "projector", *([] if head else ["lm_head"]))
     reference = cls or f"{document['model_type']}, its language model as {config.reference}"
     inside = {key: value for key, value in unread.items() if "." in key} if composite.section in document else unread  # the rest is about other parts
     warnings, _ = unread_warnings(document, inside, used, readers, config.reference.partition(" ")[0])
-    warnings += warn_missing_sections(document, readers, config.reference.partition(" ")[0])
+    if ("", type(config)) in readers.pairs:
+        warnings += warn_missing_language_sizes(config, origin, used, reference_class(type(config)))
+    warnings += warn_missing_sections(document, readers, reference_class(type(config)))
     reading = Reading(reference, head, "language_model", left_out, warnings=warnings, origin=origin, document=document, used=used, unread=unread)
     return config, reading, registered
 
 
-def read_nested_language_model(document: Mapping[str, Any], composite: Composite, cls: str) -> tuple[Sizes, Reading, str]:
+def read_nested_language_model(document: Mapping[str, Any], composite: Composite, cls: str, head: bool) -> tuple[Sizes, Reading, str]:
     """The language model of a composite inside a composite: of Qwen3-Omni's thinker."""
     where, section = composite.section, document.get(composite.section) or {}
     if not isinstance(section, Mapping):
         raise ParamcountError(f"= {describe_value(section)}", where=where, expected="a mapping")
     try:
-        config, reading, registered = read_language_model_only({**section, "model_type": composite.default_type}, COMPOSITES[composite.default_type], cls)
+        thinker = {**section, "model_type": composite.default_type}
+        config, reading, registered = read_language_model_only(thinker, COMPOSITES[composite.default_type], cls, head)
     except ParamcountError as error:
         raise error.inside(where) from None
     unread = {f"{where}.{key}": value for key, value in reading.unread.items()}

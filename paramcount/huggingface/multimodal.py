@@ -152,6 +152,26 @@ COMPOSITES = {
     "voxtral": Composite("llama", tie_rule="never", default_section=VOXTRAL, fills_missing_keys=True, other_sections=AUDIO),
 }
 
+# {model type counted as its language model alone: (class with all of its parts, the same without the LM head)}.
+# Source: modeling_auto.py of the reference.
+WHOLE_CLASSES = {
+    **{
+        model_type: (f"{start}ForConditionalGeneration", f"{start}Model")
+        for model_type, start in {
+            "aria": "Aria", "cohere2_vision": "Cohere2Vision", "deepseek_vl": "DeepseekVL", "deepseek_vl_hybrid": "DeepseekVLHybrid",
+            "dots3_note": "Dots3Note", "exaone4_5": "Exaone4_5_", "glm46v": "Glm46V", "glm4v": "Glm4v", "glm4v_moe": "Glm4vMoe", "glmasr": "GlmAsr",
+            "granite_speech": "GraniteSpeech", "granite_speech_plus": "GraniteSpeechPlus", "hyperclovax_vision_v2": "HyperCLOVAXVisionV2",
+            "idefics2": "Idefics2", "kimi_k25": "Kimi_K25", "lfm2_vl": "Lfm2Vl", "lighton_ocr": "LightOnOcr", "llava_next": "LlavaNext",
+            "llava_next_video": "LlavaNextVideo", "llava_onevision": "LlavaOnevision", "ovis2": "Ovis2", "qianfan_ocr": "QianfanOCR",
+            "qwen3_asr": "Qwen3ASR", "qwen3_omni_moe": "Qwen3OmniMoe", "qwen3_omni_moe_thinker": "Qwen3OmniMoeThinker",
+            "vibevoice_asr": "VibeVoiceAsr", "video_llama_3": "VideoLlama3", "video_llava": "VideoLlava", "vipllava": "VipLlava",
+        }.items()
+    },
+    "minimax_m3_vl": ("MiniMaxM3SparseForConditionalGeneration", "MiniMaxM3VLModel"),
+}  # fmt: skip
+# Their names in code of the publisher.
+PUBLISHED_CLASSES = {"kimi_k25": ("KimiK25ForConditionalGeneration",)}
+
 
 def get_language_config(document: Mapping[str, Any]) -> dict[str, Any]:
     """The language model of a composite config.json as a config.json of its own.

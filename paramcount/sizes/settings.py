@@ -25,6 +25,8 @@ ROPE_KEYS: dict[str, tuple[str, ...]] = {
     "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
 }  # fmt: skip
 
+IGNORE_ROPE = ("Cohere2MoeConfig",)  # their code replaces these keys before they are checked
+
 
 class Settings(NamedTuple):
     """What a config class of the reference asks."""
@@ -34,6 +36,7 @@ class Settings(NamedTuple):
     activations: dict[str, tuple[str, ...]]  # {key: the names that it takes}
     sections: dict[str, str]  # {key of a section: its class, or AUTO and a model type}
     rope: tuple[str, ...] | None  # kinds of rotary positions; None if any is taken
+    ignores_rope: bool = False
 
 
 @cache
@@ -53,6 +56,7 @@ def get_settings(name: str) -> Settings:
         {key: (*ACTIVATIONS, "xielu") if word.endswith("x") else ACTIVATIONS for key, word in letters.items() if word.endswith(("a", "x"))},
         table["sections"].get(name, {}),
         (*ROPE_KEYS, *table["rope"][name]) if name in table["rope"] else None,
+        name in IGNORE_ROPE,
     )
 
 
@@ -74,7 +78,7 @@ def check_class(config: Mapping[str, Any], settings: Settings) -> None:
             raise ParamcountError(
                 f"= {describe_value(value)}", where=key, expected="an activation of transformers without weights", nearest=find_nearest(value, known)
             )
-    if settings.rope is not None and (rope := config.get("rope_scaling") or config.get("rope_parameters")):
+    if not settings.ignores_rope and (rope := config.get("rope_scaling") or config.get("rope_parameters")):
         check_rope(rope, settings.rope, "rope_scaling" if config.get("rope_scaling") else "rope_parameters")
     for key, name in settings.sections.items():
         check_section(config.get(key), key, name)
@@ -101,8 +105,11 @@ def check_type(value: object, key: str, letters: str) -> None:
     raise ParamcountError(f"= {describe_value(value)}", where=key, expected=" or ".join(NAMES[letter] for letter in letters.rstrip("ax")))
 
 
-def check_rope(rope: object, kinds: tuple[str, ...], key: str) -> None:
-    """The kind of rotary positions, of all layers or of each kind of layer, and the numbers that the kind needs."""
+def check_rope(rope: object, kinds: tuple[str, ...] | None, key: str) -> None:
+    """Raises for an unknown kind of rotary positions, of all layers or of each kind of layer, or if a number that the kind needs is
+    missing. A class without rotary positions (`kinds` is None) takes any kind, but checks these numbers too."""
+    if kinds is None and not isinstance(rope, Mapping):
+        return
     if not isinstance(rope, Mapping):
         raise ParamcountError(f"= {describe_value(rope)}", where=key, expected="a mapping")
     if blocks := {name: block for name, block in rope.items() if isinstance(block, Mapping)}:
@@ -110,7 +117,7 @@ def check_rope(rope: object, kinds: tuple[str, ...], key: str) -> None:
             check_rope(block, kinds, f"{key}.{name}")
         return
     kind = rope.get("rope_type", rope.get("type", "default"))
-    if kind not in kinds:
+    if kinds is not None and kind not in kinds:
         raise ParamcountError(f"= {describe_value(kind)}", where=f"{key}.rope_type", expected=", ".join(kinds), nearest=find_nearest(kind, kinds))
     for needed in ROPE_KEYS.get(str(kind), ()):
         if needed not in rope:

@@ -175,7 +175,11 @@ def is_config_object(spec: object) -> bool:
 
 def _load_object(config: Any) -> zoo.Model:
     """The model of a config object, read as the config.json that it would be saved as."""
-    document = json.loads(json.dumps(config.to_dict(), default=str))
+    try:
+        document = json.loads(json.dumps(config.to_dict(), default=str))
+    except Exception as error:  # whatever the object's own code raises, also if it is recursive
+        problem = f"to_dict() of {make_printable(type(config).__name__, 60)} raises {type(error).__name__}: {make_printable(str(error), 200)}"
+        raise ParamcountError(problem, expected=SPEC_HELP) from error
     if not isinstance(document, dict):
         raise ParamcountError(f"to_dict() of {type(config).__name__} returns no mapping", expected=SPEC_HELP)
     name = getattr(config, "name_or_path", None)
