@@ -280,6 +280,12 @@ def test_the_class_of_a_multimodal_model_decides_whether_its_language_model_has_
     assert (count.lm_head > 0, "lm_head" not in count.not_counted, count.warnings) == (head, head, warning)
 
 
+@pytest.mark.parametrize(("cls", "head", "warnings"), [("LlavaForConditionalGeneration", True, 0), ("LlavaModel", False, 0), ("FooModel", True, 1)])
+def test_so_does_the_class_of_one_with_an_unknown_vision_encoder(cls: str, head: bool, warnings: int) -> None:
+    count = pc.count({**LLAVA_NEXT, "model_type": "llava", "vision_config": {"model_type": "no such encoder"}, "architectures": [cls]})
+    assert (count.scope, count.lm_head > 0, len(count.warnings)) == ("language_model", head, warnings)
+
+
 def test_the_published_class_of_a_multimodal_model_is_no_warning() -> None:
     published = {"model_type": "kimi_k25", "architectures": ["KimiK25ForConditionalGeneration"], "text_config": {"num_hidden_layers": 1}}
     assert pc.count(published).warnings == ()

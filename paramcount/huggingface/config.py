@@ -271,7 +271,7 @@ def get_composite_class(model_type: str, cls: str) -> tuple[str, bool]:
         whole, base = WHOLE_CLASSES[model_type]
     else:
         architecture = architecture_of(model_type)
-        whole, base = reference_class(architecture), base_model(architecture)
+        whole, base = reference_class(architecture), base_model_class(architecture)
     if cls.casefold() in (whole.casefold(), base.casefold()) or cls in PUBLISHED_CLASSES.get(model_type, ("",)):
         return cls, cls.casefold() != base.casefold()
     return (whole if cls else ""), True
