@@ -31,7 +31,7 @@ STACKED = [id for id in IDS if "n_layers" in type(zoo.load_entry(id).sizes).mode
 LISTED = [id for id in STACKED if "layer_types" in type(zoo.load_entry(id).sizes).model_fields]
 OTHERS = [id for id in STACKED if id not in LISTED]
 LLAMA_LAYER = 4096 * 4096 + 2 * 1024 * 4096 + 4096 * 4096 + 3 * 14336 * 4096 + 2 * 4096
-WITHOUT_A_MODEL = {"help", "architectures", "audit", "list", "scan", "schema"}
+WITHOUT_A_MODEL = {"help", "docs", "architectures", "audit", "list", "scan", "schema"}
 TINY_OLMOE = {"model_type": "olmoe", "hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
 COMPOSITE = {"model_type": "llava", "text_config": {"model_type": "llama", "num_hidden_layers": 4}, "vision_config": {"model_type": "clip_vision_model"}}
 
@@ -451,10 +451,10 @@ def test_verify_has_the_numpy_pass_alone_to_compare_a_what_if_with(run: Runner) 
     done = run("verify", "gpt2-small", "--set", "n_layers=2", "--set", "vocab_size=100")
     assert done.code == 0
     assert "NumPy pass: causal" in done.out and "reference" not in done.out
-    assert "nothing of it was checked or published, so there is nothing else to" in done.out
+    assert "after --set, there are no published figures to compare with" in done.out
     done = run("verify", "qwen2.5-32b", "--set", "n_layers=2")  # whose published figures do not all match
     assert done.code == 0
-    assert "nothing of it was checked or published, so there is nothing to" in done.out
+    assert "after --set, there are no published figures to compare with" in done.out
     data = json.loads(run("verify", "llama-3.1-8b", "--set", "n_layers=2", "--json").out)
     assert (data["checks"], data["set"]) == ([], {"n_layers": [32, 2]})
 

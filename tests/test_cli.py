@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
+import paramcount as pc
 from paramcount import __version__, zoo
+from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.cli.commands import COMMANDS
+from paramcount.cli.docs import render_markdown
 from tests.running import Run, Runner
 
 IDS = [id for id in zoo.list_ids() if not zoo.load_entry(id).estimate]
@@ -274,3 +277,55 @@ def test_shell_completion_leaves_what_is_no_name_to_the_names_of_files(words: li
 def test_a_pipe_gets_the_same_text_as_a_terminal_of_80_columns() -> None:
     done = subprocess.run([*SHELL, "gpt2-small"], capture_output=True, text=True, check=True, env={k: v for k, v in os.environ.items() if k != "COLUMNS"})
     assert done.stdout == GPT2
+
+
+# ---- guides
+
+
+def test_docs_lists_the_guides_and_shows_each(run: Runner) -> None:
+    topics = [line.split()[0] for line in run("docs").out.splitlines()]
+    assert topics == sorted(path.stem for path in (Path(pc.__file__).parent / "docs").glob("*.md") if path.stem != "index")
+    for topic in topics:
+        done = run("docs", topic)
+        assert (done.code, done.err) == (0, "")
+        assert "```" not in done.out and "**" not in done.out and "](" not in done.out and "\x1b" not in done.out
+        assert done.out.splitlines()[0] == next(line for line in run("docs").out.splitlines() if line.split()[0] == topic).split(maxsplit=1)[1]
+
+
+def test_an_unknown_guide_is_an_error_with_the_nearest(run: Runner) -> None:
+    done = run("docs", "term")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: unknown topic 'term' (expected accuracy, ") and done.err.endswith("; did you mean terms?\n")
+
+
+def test_a_guide_becomes_plain_text_of_the_width() -> None:
+    text = "# Title\n\nA **bold** word and\na [link](page.md) to [a site](https://example.org).\n\n```\ncode  `x`\n```\n\n- item\n\n| a | b |\n|---|---|\n| 1 | x\\|y |\n"
+    assert list(render_markdown(text, 40)) == [
+        "Title",
+        "",
+        "A bold word and a link to a site",
+        "(https://example.org).",
+        "",
+        "    code  `x`",
+        "",
+        "- item",
+        "",
+        "a  b",
+        "─  ───",
+        "1  x|y",
+    ]
+
+
+# ---- architectures
+
+
+def test_the_reference_classes_of_the_table_are_those_of_the_architectures() -> None:
+    path = Path(pc.__file__).parent / "architectures" / "references.json"
+    found = {name: architecture(name).reference for name in ARCHITECTURES}
+    assert json.loads(path.read_text(encoding="utf-8")) == found, f"write json.dumps(…, indent=1) of this to {path}"
+
+
+def test_the_table_of_architectures_imports_none_of_them() -> None:
+    code = "import sys; from paramcount.cli import main\ntry: main(['architectures'])\nexcept SystemExit: print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert [name for name in done.stdout.split() if name.startswith("paramcount.architectures.")] == []

@@ -15,7 +15,7 @@ import pytest
 import paramcount as pc
 from paramcount import zoo
 from paramcount.api import what_if
-from paramcount.cli.diff import bracketed, how
+from paramcount.cli.diff import add_brackets, render_arithmetic
 from paramcount.counting.tensors import qualify_component
 from paramcount.views.diff import diff_models
 from tests.model_types import MODEL_TYPES
@@ -98,7 +98,7 @@ def test_the_components_sum_to_the_difference_the_largest_first(a: str, b: str) 
 @pytest.mark.parametrize(("a", "b"), [*NEIGHBOURS, *FAR])
 def test_every_printed_difference_is_what_its_arithmetic_gives(a: str, b: str) -> None:
     for c in pc.diff(a, b).components:
-        printed = re.sub(r"\(tied to \w+\)|,", "", how(c)).replace("×", "*").replace("−", "-")
+        printed = re.sub(r"\(tied to \w+\)|,", "", render_arithmetic(c)).replace("×", "*").replace("−", "-")
         assert re.fullmatch(r"[\d *+()-]+", printed)
         assert eval(printed) == c.difference  # noqa: S307
 
@@ -211,8 +211,8 @@ def test_equal_models_differ_in_nothing(run: Runner) -> None:
 def test_what_is_active_and_what_stands_beside_is_told_where_it_differs(run: Runner) -> None:
     out = " ".join(run("diff", "deepseek-v3", "kimi-k2").out.split())
     experts = 8 * 3 * 2048 * 7168 * (60 - 58)
-    assert f"active 37,552,282,624 − 4,690,804,736 = 32,861,477,888: experts +{experts:,}, all else as above" in out
-    assert "beside the total: MTP 11,610,067,968 − 11,610,067,968 = 0" in out
+    assert f"active 37,552,282,624 − 4,690,804,736 = 32,861,477,888: experts +{experts:,}, all other components as above" in out
+    assert "not included in the total: MTP 11,610,067,968 − 11,610,067,968 = 0" in out
     assert "active" not in run("diff", "llama-2-7b", "llama-3.1-8b").out
 
 
@@ -256,9 +256,9 @@ def test_hostile_names_become_no_markup(run: Runner, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ([], "Missing argument 'A [B]'."),
-        (["gpt2-small"], "1 model to compare (expected two, or one with --set SIZE=VALUE)"),
-        (["gpt2-small", "gpt2-xl", "gpt2-large"], "3 models to compare (expected two, or one with --set SIZE=VALUE)"),
+        ([], "missing argument A [B]; run `paramcount diff --help`"),
+        (["gpt2-small"], "diff compares two models, not 1 (expected A B, or one model with --set SIZE=VALUE)"),
+        (["gpt2-small", "gpt2-xl", "gpt2-large"], "diff compares two models, not 3 (expected A B, or one model with --set SIZE=VALUE)"),
         (["gpt2-small", "gpt-4"], "gpt-4: is an estimate: claims and no sizes"),
         (["gpt2-small", "mixtral-8x7"], "unknown model 'mixtral-8x7'"),
         (["gpt2-small", "llama"], "llama is a family of "),
@@ -278,10 +278,10 @@ def test_bad_input_is_refused_in_one_line(args: list[str], message: str, capsys:
     [("2 × 3", "2 × 3"), ("2 × (3 + 4)", "2 × (3 + 4)"), ("2 × (3 + 4) + 5", "(2 × (3 + 4) + 5)"), ("0 (tied to embedding)", "0 (tied to embedding)")],
 )
 def test_a_sum_stands_in_brackets_and_a_product_does_not(text: str, expected: str) -> None:
-    assert bracketed(text) == expected
+    assert add_brackets(text) == expected
 
 
 def test_a_tower_is_told_by_its_values() -> None:
     (vision,) = [c for c in pc.diff("llama-3.1-8b", "llama-3.2-11b-vision").components if c.component == "vision"]
     parameters: Any = sum(tensor.parameters for tensor in pc.count("llama-3.2-11b-vision").tensors if tensor.part == "vision")
-    assert how(vision) == f"{parameters:,} − 0"
+    assert render_arithmetic(vision) == f"{parameters:,} − 0"

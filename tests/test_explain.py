@@ -280,8 +280,8 @@ REFUSED = {
         ["codestral-mamba-7b", "--head"],
         "codestral-mamba-7b: has no attention heads: no layer of it attends (expected a model with attention)",
     ),
-    "tensors of a head": (["gpt2-small", "--tensors", "--head"], "--tensors and --head at once (expected one of them)"),
-    "tensors of a layer": (["gpt2-small", "--tensors", "--layer", "0"], "--tensors and --layer at once (expected one of them)"),
+    "tensors of a head": (["gpt2-small", "--tensors", "--head"], "--tensors cannot be combined with --head"),
+    "tensors of a layer": (["gpt2-small", "--tensors", "--layer", "0"], "--tensors cannot be combined with --layer"),
     "an escape": (["llama-3.1-8b", "--layer", "\x1b[31m"], "layer = \\x1b[31m (expected 0–31)"),
     "a very long layer": (["llama-3.1-8b", "--layer", "9" * 5000], f"layer = {'9' * 29}…{'9' * 30} (expected 0–31)"),
 }

@@ -39,7 +39,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, step: float) -> str:
     terminal, ticks = Terminal(), count()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(progress, "monotonic", lambda: next(ticks) * step)
-    with progress.watching() as watch:
+    with progress.progress_callback() as watch:
         assert watch is not None
         for done in range(5):
             watch(done, 4)
@@ -59,7 +59,7 @@ def test_what_takes_less_than_a_second_has_none(monkeypatch: pytest.MonkeyPatch)
 def test_where_nobody_looks_nothing_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     for stream in (io.StringIO(), None):
         monkeypatch.setattr(sys, "stderr", stream)
-        with progress.watching() as watch:
+        with progress.progress_callback() as watch:
             assert watch is None
 
 

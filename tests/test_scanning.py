@@ -246,7 +246,7 @@ def test_what_is_opened_sums_to_the_total(run: Runner, id: str, by: str) -> None
 
 
 def test_two_ways_of_opening_at_once_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_refusal(capsys, "gpt2-small", "--by", "layer", "--keys") == "--by and --keys at once (expected one of them)"
+    assert command_refusal(capsys, "gpt2-small", "--by", "layer", "--keys") == "--by cannot be combined with --keys"
 
 
 # ---- what is supported

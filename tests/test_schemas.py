@@ -18,7 +18,7 @@ from tests.refusing import assert_one_line
 from tests.running import Runner
 
 jsonschema = pytest.importorskip("jsonschema")
-WITHOUT_JSON = {"draw", "help", "report", "schema"}
+WITHOUT_JSON = {"docs", "draw", "help", "report", "schema"}
 
 
 def validators() -> dict[str, Any]:

@@ -25,12 +25,12 @@ def parameters(name: str) -> dict[str, click.Parameter]:
     return {spelling: parameter for parameter in found.params for spelling in (*parameter.opts, str(parameter.metavar))}
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("architectures", "audit", "help", "list", "scan", "schema")])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("architectures", "audit", "docs", "help", "list", "scan", "schema")])
 def test_every_command_that_takes_a_model_takes_set_download_and_output(name: str) -> None:
     assert {"--set", "--download", "-o", "--output"} <= set(parameters(name))
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("help", "draw", "report", "schema")])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("help", "docs", "draw", "report", "schema")])
 def test_every_command_that_prints_a_table_takes_every_format_and_a_colour(name: str) -> None:
     assert {"--format", "--csv", "--json", "--markdown", "--latex", "-o", "--output", "--color"} <= set(parameters(name))
 

@@ -134,14 +134,14 @@ def test_numbers_in_the_patterns_sum_up(id: str) -> None:
         (["--decode", "--past", "1024"], "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)"),
         (["--tokens", "6", "--pad", "5"], "pad = 5 is less than tokens = 6 (expected at least 6)"),
         (["--batch", "0"], "batch = 0 (expected a whole number from 1 to 1,000,000,000)"),
-        (["--decode"], "--decode: stands alone (expected --decode --past N, or neither)"),
-        (["--past", "4"], "--past: stands alone (expected --decode --past N, or neither)"),
+        (["--decode"], "--decode requires --past N"),
+        (["--past", "4"], "--past requires --decode"),
         (["--decode", "--past", "-1"], "past = -1 (expected a whole number from 0 to 1,000,000,000)"),
         (["--decode", "--past", "4", "--pad", "9"], "pad: cannot be combined with past: decoding does not pad (expected pad or past)"),
-        (["--weights", "a.safetensors"], "--weights: stands alone (expected --weights FILE --text TEXT)"),
-        (["--text", "a"], "--text: stands alone (expected --weights FILE --text TEXT)"),
-        (["--weights", "w", "--text", "a", "--pad", "9"], "--text: beside a shape option: the text says how many tokens there are (expected one of them)"),
-        (["--weights", "w", "--text", "a", "--set", "n_layers=3"], "--set: beside --weights: they have the sizes they have (expected one of them)"),
+        (["--weights", "a.safetensors"], "--weights requires --text TEXT"),
+        (["--text", "a"], "--text requires --weights FILE"),
+        (["--weights", "w", "--text", "a", "--pad", "9"], "--text cannot be combined with --pad, because the text sets the shape"),
+        (["--weights", "w", "--text", "a", "--set", "n_layers=3"], "--weights cannot be combined with --set, because the sizes of the weights are fixed"),
     ],
 )
 def test_what_cannot_be_sent_is_refused(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,7 +159,7 @@ def test_real_weights_say_what_comes_next(tmp_path: Path, run: Runner) -> None:
     best = max(range(len(logits)), key=lambda i: logits[i])
     share = math.exp(logits[best]) / sum(map(math.exp, logits))
     assert (done.code, done.err) == (0, "")
-    assert f"what comes next, likeliest first:\n{100 * share:.2f}%  {WORDS[best]}  {best}\n" in done.out
+    assert f"most likely next tokens:\n{100 * share:.2f}%  {WORDS[best]}  {best}\n" in done.out
     assert f"{len(FROZEN['token_ids'])} tokens: {WORDS[FROZEN['token_ids'][0]]} {FROZEN['token_ids'][0]} · " in done.out
     data = json.loads(run("trace", str(model), "--weights", str(weights), "--text", TEXT, "--json").out)
     assert [token["id"] for token in data["run"]["tokens"]] == FROZEN["token_ids"]
@@ -169,7 +169,7 @@ def test_real_weights_say_what_comes_next(tmp_path: Path, run: Runner) -> None:
 
 def test_weights_of_another_architecture_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     message = command_refusal(capsys, "trace", "llama-3.1-8b", "--weights", "w", "--text", "a")
-    assert message == "--weights: of llama (expected a model of architecture gpt2, whose forward pass is written in NumPy)"
+    assert message == "--weights: not available for the architecture llama (expected a model of the architecture gpt2)"
 
 
 def test_more_tokens_than_the_context_that_was_published_are_a_warning(run: Runner) -> None:

@@ -226,7 +226,7 @@ def test_the_convention_that_the_source_states_leads() -> None:
 def test_why_shows_the_stated_convention_first(run: Runner) -> None:
     lines = run("why", "deepseek-v3", "37B").out.splitlines()
     assert lines[:3] == ["37 B = active 37,552,282,624", "active  37,552,282,624", "truncated"]
-    assert lines[3].startswith("rounded instead, active 37,552,282,624 − one table 926,679,040")
+    assert lines[3].startswith("if rounded, active 37,552,282,624 − one table 926,679,040")
 
 
 def test_rounding_goes_before_cutting_off_if_no_source_states_what_it_counts() -> None:
@@ -387,7 +387,7 @@ def test_a_figure_is_a_sum_whose_terms_can_be_checked(run: Runner) -> None:
     assert (done.code, done.err) == (0, "")
     first = "3.6 B = 3,608,307,264 = active 4,187,440,704 − one table 579,133,440 (input embedding or output head, equally large)"
     assert " ".join(done.out.split()).startswith(first)
-    assert "one table   −579,133,440  201,088 × 2,880\nrounded\n" in done.out
+    assert "one table   −579,133,440  201,088 × 2,880\nmatches when rounded\n" in done.out
     assert "the source counts active without the input embedding: github" in done.out
 
 
@@ -408,20 +408,20 @@ def test_the_items_of_a_cause_stand_below_it(run: Runner) -> None:
 
 def test_what_is_not_reproducible_says_what_is_left_over(run: Runner) -> None:
     done = run("why", "gpt2-small", "117M")
-    assert (done.code, done.out) == (1, "117 M: Not reproducible, 7.4 M left over\npublished  117,000,000\ntotal      124,439,808\n")
-    assert run("why", "gpt2-small", "124449808").out.startswith("124,449,808: Not reproducible, 10,000 left over\n")
-    lines = run("why", "qwen2-7b", "5.98B").out.splitlines()  # held against what its source says it counts
+    assert (done.code, done.out) == (1, "117 M: not reproducible, 7.4 M unexplained\npublished  117,000,000\ntotal      124,439,808\n")
+    assert run("why", "gpt2-small", "124449808").out.startswith("124,449,808: not reproducible, 10,000 unexplained\n")
+    lines = run("why", "qwen2-7b", "5.98B").out.splitlines()  # compared with what its source counts
     assert lines[:3] == [
-        "5.98 B: Not reproducible, 546 M left over",
-        "published                 5,980,000,000",
-        "total without the tables  6,525,621,760",
+        "5.98 B: not reproducible, 546 M unexplained",
+        "published                             5,980,000,000",
+        "total without embeddings and LM head  6,525,621,760",
     ]
 
 
 def test_several_explanations_are_listed_with_exit_code_0(run: Runner) -> None:
     done = run("why", "glm-4.5", "355B")
     assert done.code == 0
-    assert done.out.startswith("355 B: 2 explanations fit equally well, none is claimed\n355,181,563,136  total 352,797,814,784 − both tables")
+    assert done.out.startswith("355 B: 2 explanations fit equally well\n355,181,563,136  total 352,797,814,784 − both tables")
     assert "\n355,233,991,936  total" in done.out
 
 
@@ -431,10 +431,10 @@ def test_without_a_number_every_published_figure_stands_with_its_source(run: Run
     lines = done.out.splitlines()
     assert lines[0] == "DeepSeek-V3   671,026,404,352 parameters"
     assert lines[1].split() == ["published", "true", "source", "why"]
-    assert lines[3].split() == ["671", "B", "671,026,404,352", "card", "total,", "rounded"]
-    assert any(line.split()[:6] == ["36.7", "B", "37,552,282,624", "card-2", "Not", "reproducible,"] for line in lines)
+    assert lines[3].split() == ["671", "B", "671,026,404,352", "card", "total,", "matches", "when", "rounded"]
+    assert any(line.split()[:6] == ["36.7", "B", "37,552,282,624", "card-2", "not", "reproducible,"] for line in lines)
     assert "card-2: github deepseek-ai/DeepSeek-V3@0b39205aed0d:README_WEIGHTS.md" in done.out
-    assert run("why", "falcon3-1b").out.splitlines()[-1] == "falcon3-1b: its entry lists no published figure"
+    assert run("why", "falcon3-1b").out.splitlines()[-1] == "falcon3-1b: no published figures in the zoo entry"
 
 
 def test_figures_belong_to_the_model_before_them(run: Runner) -> None:
@@ -477,8 +477,8 @@ def test_a_markdown_table_has_four_columns(run: Runner) -> None:
     lines = run("why", "gpt-oss-20b", "3.6B", "gpt2", "117M", "--markdown").out.splitlines()
     assert [re.split(r"\s*\|\s*", line.strip("| ")) for line in (lines[0], *lines[2:])] == [
         ["model", "published", "true", "why"],
-        ["gpt-oss-20b", "3.6 B", "4,187,440,704", "active − one table 579,133,440 (input embedding or output head, equally large), rounded"],
-        ["gpt2-small", "117 M", "124,439,808", "Not reproducible, 7.4 M left over"],
+        ["gpt-oss-20b", "3.6 B", "4,187,440,704", "active − one table 579,133,440 (input embedding or output head, equally large), matches when rounded"],
+        ["gpt2-small", "117 M", "124,439,808", "not reproducible, 7.4 M unexplained"],
     ]
 
 
@@ -511,7 +511,7 @@ def test_a_what_if_is_said_and_asked_for_as_changed(run: Runner) -> None:
         (["gpt2", "7X"], "the text '7X' is not a figure (expected 7B, 124M, 7.61B, ~1.04T or a whole number)"),
         (["gpt2", "1e9"], "the text '1e9' is not a figure (expected 7B, 124M, 7.61B, ~1.04T or a whole number)"),
         (["gpt2", "0"], "the text '0' is not a figure (expected 7B, 124M, 7.61B, ~1.04T or a whole number from 1)"),
-        (["7B"], "'7B' stands before any model (expected MODEL NUMBER)"),
+        (["7B"], "no model before '7B' (expected MODEL NUMBER)"),
         (["gpt2", "117M", "nonesuch"], "unknown model 'nonesuch' (expected what `paramcount list` names, or a path such as ./model.yaml)"),
         (["gpt2", "\x1b[31m7B"], "unknown model '\\x1b[31m7B' (expected what `paramcount list` names, or a path such as ./model.yaml)"),
         (["gpt2", "~7\x1bB"], "the text '~7\\x1bB' is not a figure (expected 7B, 124M, 7.61B, ~1.04T or a whole number)"),
@@ -519,7 +519,7 @@ def test_a_what_if_is_said_and_asked_for_as_changed(run: Runner) -> None:
             ["gpt-4", "1.8T"],
             "gpt-4: is an estimate: claims and no sizes, so there is nothing to count (expected paramcount gpt-4 --estimates shows the claims)",
         ),
-        ([], "Missing argument 'MODEL [NUMBER|CHECKPOINT]...'."),
+        ([], "missing argument MODEL [NUMBER|CHECKPOINT]...; run `paramcount why --help`"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_in_one_line(

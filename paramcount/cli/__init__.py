@@ -11,18 +11,22 @@ import os
 import sys
 import warnings
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from paramcount import __version__
-from paramcount.cli.commands import COMMANDS
+from paramcount.cli.commands import COMMANDS, GROUPS
 from paramcount.errors import ConfigWarning, ParamcountError, find_nearest, make_printable
 from paramcount.output.terminal import FALLBACK
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 
 class Commands(click.Group):
-    """Commands imported when called; a first word that is none is a model: `paramcount NAME...` is short for show or compare."""
+    """Commands, each imported when it is called. If the first word is not a command, it is a model: `paramcount
+    NAME...` is short for `show` (one model) or `compare` (several)."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -34,59 +38,71 @@ class Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        widest = max(map(len, COMMANDS))
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), line) for name, (_, line) in commands.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
             args = ["--help"]
         elif not ctx.resilient_parsing and args[0] not in (*COMMANDS, "--help", "-h", "--version"):
-            args = [self.implied(args), *args]
+            args = [choose_command(args), *args]
         return super().parse_args(ctx, args)
 
-    def implied(self, args: list[str]) -> str:
-        """show for one model; compare for several, a family, a wildcard, or where an option is asked for that only compare has."""
-        from paramcount.cli.compare import command as compare
-        from paramcount.cli.show import command as show
-        from paramcount.zoo.names import expand_pattern
-
-        options = [option for command in (show, compare) for option in command.params if isinstance(option, click.Option)]
-        with_value = {name for option in options if not option.is_flag for name in option.opts}
-        words = [word for before, word in zip(["", *args], args) if before not in with_value and (word == "-" or not word.startswith("-"))]
-        only_compare = {name for option in compare.params for name in option.opts} - {name for option in show.params for name in option.opts}
-        if len(words) > 1 or any(arg.partition("=")[0] in only_compare for arg in args):
-            return "compare"
-        try:
-            return "show" if not words or expand_pattern(words[0]) is None else "compare"
-        except ParamcountError:
-            return "compare"
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from paramcount.cli.options import complete_names
 
         commands = super().shell_complete(ctx, incomplete)
-        return [*commands, *(item for item in complete_names(ctx, None, incomplete) if item.type != "file" or not commands)]
+        names = complete_names(ctx, None, incomplete)
+        return [*commands, *(item for item in names if item.type != "file" or not commands)]
+
+
+def choose_command(args: list[str]) -> str:
+    """The command for arguments that do not name one: `show` for one model; `compare` for several models, a family, a
+    wildcard or an option that only `compare` has."""
+    from paramcount.cli.compare import command as compare
+    from paramcount.cli.show import command as show
+    from paramcount.zoo.names import expand_pattern
+
+    options = [option for option in (*show.params, *compare.params) if isinstance(option, click.Option)]
+    with_value = {name for option in options if not option.is_flag for name in option.opts}
+    words = []
+    for previous, word in zip(["", *args], args):
+        if previous not in with_value and (word == "-" or not word.startswith("-")):
+            words.append(word)
+    show_options = {name for option in show.params for name in option.opts}
+    only_compare = {name for option in compare.params for name in option.opts} - show_options
+    if len(words) > 1 or any(arg.partition("=")[0] in only_compare for arg in args):
+        return "compare"
+    try:
+        return "show" if not words or expand_pattern(words[0]) is None else "compare"
+    except ParamcountError:
+        return "compare"
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="paramcount", message="%(prog)s %(version)s")
+@click.version_option(__version__, prog_name="paramcount", message="%(prog)s %(version)s", help="Show the version.")
 def cli() -> None:
-    """Exact parameter counts of language models, from the config alone, with the arithmetic.
+    """Count the parameters of language models exactly, from the config alone, and show the arithmetic.
 
     \b
-    paramcount gpt2-small                     one model
-    paramcount llama qwen --csv               two families side by side
+    paramcount gpt2-small          one model (short for `paramcount show`)
+    paramcount llama qwen --csv    several models (short for `paramcount compare`)
     """
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run the command line. Exit codes: 0; 1 checked, and it does not match; 2 bad input; 130 Ctrl-C."""
-    gc.set_threshold(50_000)  # collecting garbage while importing costs a twentieth of the start
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them costs a tenth of the start
+    """Run the command line.
+
+    Exit codes: 0; 1 if something was checked and does not match; 2 for bad input or a missing extra; 130 for Ctrl-C.
+    """
+    gc.set_threshold(50_000)  # garbage collection during the imports takes 5 % of the start-up time
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # the search for plugins takes 10 %
     stdout = sys.stdout
     for stream in (stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=FALLBACK)  # "≠" on a terminal that has none
+            stream.reconfigure(errors=FALLBACK)  # ASCII for "≠" if the terminal's encoding lacks it
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConfigWarning)  # commands print them
@@ -95,26 +111,54 @@ def main(args: list[str] | None = None) -> None:
             sys.stdout.flush()
     except ParamcountError as error:
         code = fail(str(error))
-    except click.NoSuchOption as error:
-        nearest = find_nearest(error.option_name, [o for p in (error.ctx.command.params if error.ctx else []) for o in p.opts])
-        code = fail(str(ParamcountError(f"no option {error.option_name}", expected="see --help", nearest=nearest)))
     except click.ClickException as error:
-        code = fail(make_printable(error.format_message(), 800))
+        code = fail(str(translate_click_error(error)))
     except (click.Abort, KeyboardInterrupt):
         code = 130
     except OSError as error:
-        code = 0 if isinstance(error, BrokenPipeError) else fail(f"{make_printable(error.filename or 'stdout')}: {error.strerror}")
-        silence(1)
-    except SystemExit:  # a command's own exit code; or click's, which has put stdout away as nobody reads it any more
+        message = f"{make_printable(error.filename or 'stdout')}: {error.strerror}"
+        code = 0 if isinstance(error, BrokenPipeError) else fail(message)
+        discard_output(1)
+    except SystemExit:  # the exit code of a command, or click's after it replaced a closed stdout
         if sys.stdout is stdout:
             raise
         code = 0
-        silence(1)
+        discard_output(1)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def silence(stream: int) -> None:
-    """What is left to write to 1 (stdout) or 2 (stderr) goes nowhere, so that Python does not complain of it as it leaves."""
+def translate_click_error(error: click.ClickException) -> ParamcountError:
+    """The same error as a ParamcountError: where, what is wrong, what was expected, the nearest option."""
+    context: click.Context | None = getattr(error, "ctx", None)
+    parameters = context.command.params if context else []
+    command_help = f"`{context.command_path if context else 'paramcount'} --help`"
+    match error:
+        case click.NoSuchOption():
+            nearest = find_nearest(error.option_name, [name for parameter in parameters for name in parameter.opts])
+            return ParamcountError(
+                f"unknown option {make_printable(error.option_name)}",
+                expected="" if nearest else f"an option that {command_help} lists",
+                nearest=nearest,
+            )
+        case click.BadOptionUsage():
+            needs_value = "requires" in error.message
+            return ParamcountError(f"{error.option_name} {'requires a' if needs_value else 'takes no'} value")
+        case click.MissingParameter(param=click.Parameter() as parameter):
+            return ParamcountError(f"missing argument {parameter.human_readable_name}; run {command_help}")
+        case click.BadParameter(param=click.Parameter() as parameter):
+            is_option = isinstance(parameter, click.Option)
+            where = max(parameter.opts, key=len) if is_option else parameter.human_readable_name
+            return ParamcountError(error.message.rstrip("."), where=where)
+    return ParamcountError(f"{lower_first(error.format_message()).rstrip('.')}; run {command_help}")
+
+
+def lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def discard_output(stream: int) -> None:
+    """Send what is still buffered for file descriptor 1 (stdout) or 2 (stderr) nowhere, so that Python exits without a
+    message."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
 
 
@@ -124,5 +168,5 @@ def fail(message: str) -> int:
         try:
             print(f"error: {message}", file=sys.stderr, flush=True)
         except OSError:
-            silence(2)
+            discard_output(2)
     return 2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from importlib.resources import files
 
 import click
 
@@ -18,28 +20,39 @@ NAMES = ("architecture", "model_types", "reference", "about")
 @click.command("architectures", epilog="Example: paramcount architectures")
 @output_options
 def command(output: Output) -> None:
-    """What can be counted from a config.json: each architecture, its model types, the reference class that its total belongs to."""
-    emit(lambda chosen: table(), output)
+    """List the architectures that paramcount can count, with their model types and reference classes.
+
+    The reference is the class in transformers, or in the published modeling code, whose parameters `total` counts.
+    """
+    emit(table, output)
 
 
-def table() -> Table:
-    """A row for each architecture; model types that share one stand together. Composites of which only the language model is
-    declared come last."""
-    sharing: dict[tuple[str, str], list[str]] = {}
+def table(format: str) -> Table:
+    """A row for each architecture with all model types that share it. Multimodal models of which only the language
+    model is counted come last."""
+    shared: dict[tuple[str, str], list[str]] = {}
     for name, place in ARCHITECTURES.items():
-        sharing.setdefault(place, []).append(name)
+        shared.setdefault(place, []).append(name)
+    references = json.loads(files("paramcount.architectures").joinpath("references.json").read_text(encoding="utf-8"))
+    needs_about = format in ("csv", "json")  # it takes the import of every architecture
     rows = []
-    for names in sorted(sharing.values(), key=lambda names: names[0].casefold()):
-        declared = architecture(names[0])
-        summary = (sys.modules[declared.__module__].__doc__ or "").partition("\n")[0]
-        types = list(dict.fromkeys(name.partition(".")[0] for name in names))
-        rows.append((names[0], types, declared.reference, summary))
-    alone = [name for name in COMPOSITES if name not in ARCHITECTURES]
-    rows += [
-        (name, [name], f"the language model alone, {COMPOSITES[name].default_type}", "A composite of which the language model is declared.") for name in alone
-    ]
-    columns = [Column(name, name.replace("_", " "), right=False, only="csv" if name == "about" else "") for name in NAMES]
-    data = {"schema_version": SCHEMA_VERSION, "architectures": [dict(zip(NAMES, row, strict=True)) for row in rows]}
+    for names in sorted(shared.values(), key=lambda names: names[0].casefold()):
+        model_types = list(dict.fromkeys(name.partition(".")[0] for name in names))
+        rows.append((names[0], model_types, references[names[0]], describe(names[0]) if needs_about else ""))
+    text_only = [name for name in COMPOSITES if name not in ARCHITECTURES]
+    for name in text_only:
+        about = "Multimodal model; only the language model is counted."
+        rows.append((name, [name], f"language model only: {COMPOSITES[name].default_type}", about))
+    columns = [Column(name, name.replace("_", " "), right=False) for name in NAMES]
+    columns[-1] = columns[-1]._replace(only="csv")
+    cells = [(name, ", ".join(model_types), reference, about) for name, model_types, reference, about in rows]
+    architectures = [dict(zip(NAMES, row, strict=True)) for row in rows]
     n_types = len({name.partition(".")[0] for name in ARCHITECTURES})
-    below = [f"{len(sharing)} architectures for {n_types} model types, and the language model of {len(alone)} more"]
-    return Table(columns, [(first, ", ".join(names), *rest) for first, names, *rest in rows], data, below=below)
+    below = [f"{len(shared)} architectures for {n_types} model types, and the language model of {len(text_only)} more"]
+    return Table(columns, cells, {"schema_version": SCHEMA_VERSION, "architectures": architectures}, below=below)
+
+
+def describe(name: str) -> str:
+    """The first line of an architecture's docstring."""
+    module = sys.modules[architecture(name).__module__]
+    return (module.__doc__ or "").partition("\n")[0]

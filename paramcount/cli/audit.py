@@ -1,4 +1,4 @@
-"""paramcount audit CLAIMS..."""
+"""paramcount audit TABLE..."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import sys
 
 import click
 
-from paramcount.cli.options import File, Output, emit, output_options
+from paramcount.cli.options import FilePath, Output, emit, output_options
 
 
 @click.command("audit", epilog="Example: paramcount audit claims.csv")
-@click.argument("paths", nargs=-1, required=True, metavar="CLAIMS...", type=File())
-@click.option("--strict", is_flag=True, help="Exit with code 1 also for claims that no zoo model resembles.")
+@click.argument("paths", nargs=-1, required=True, metavar="TABLE...", type=FilePath())
+@click.option("--strict", is_flag=True, help="Also exit with code 1 for rows that match no model of the zoo.")
 @output_options
 def command(paths: tuple[str, ...], strict: bool, output: Output) -> None:
-    """Check tables of claims about models, cell by cell. Exit code 1 if a claim is wrong.
+    """Check tables of claims about models: is each cell exact, rounded, wrong or not checkable?
 
-    CLAIMS is a CSV or Markdown file (-: standard input) with a column named model and others such as params, layers, d_model, heads, KV heads,
-    experts, context length or FP16 size. Models that are not in the zoo are checked for claims that contradict each other.
-    """
+    TABLE is a CSV or Markdown file, or - for standard input. It needs a column "model"; columns such as params, layers,
+    d_model, heads, KV heads, experts, context length or FP16 size are checked. For models outside the zoo, paramcount
+    checks whether the claims of a row contradict each other. The exit code is 1 if a claim is wrong."""
     from paramcount.auditing.audit import audit_tables, read_tables
     from paramcount.auditing.render import table
 
-    found = audit_tables([read_tables(path) for path in paths])
-    emit(lambda chosen: table(found, chosen), output)
-    sys.exit(not found.ok or (strict and found.unlikely))
+    audit = audit_tables([read_tables(path) for path in paths])
+    emit(lambda format: table(audit, format), output)
+    sys.exit(not audit.ok or (strict and audit.unlikely))

@@ -1,18 +1,19 @@
-"""Checkpoints on the command line: which words name one, and reading its headers where somebody may be waiting."""
+"""Checkpoints on the command line: which words name one, and a progress bar while headers are read."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paramcount.cli.progress import watching
+from paramcount.cli.progress import progress_callback
 from paramcount.zoo.names import is_file_name
 
 if TYPE_CHECKING:
     from paramcount.checkpoints.checkpoint import Checkpoint
 
 
-def names_checkpoint(word: str, *, with_config: bool = False) -> bool:
-    """Whether a word is the path of a checkpoint. `with_config`: so is that of a folder with one beside its config.json."""
+def is_checkpoint_path(word: str, *, with_config: bool = False) -> bool:
+    """Whether a word is the path of a checkpoint. With `with_config`, so is a folder that also contains a
+    config.json."""
     if word == "-" or not is_file_name(word):
         return False
     from paramcount.checkpoints.opening.locate import is_checkpoint
@@ -21,8 +22,8 @@ def names_checkpoint(word: str, *, with_config: bool = False) -> bool:
 
 
 def read_checkpoint(path: str) -> Checkpoint:
-    """The checkpoint that a path names."""
+    """The checkpoint at a path."""
     from paramcount.checkpoints.opening.locate import open_checkpoint
 
-    with watching() as watch:
-        return open_checkpoint(path, watch)
+    with progress_callback() as report:
+        return open_checkpoint(path, report)

@@ -1,22 +1,32 @@
-"""The commands of the command line, in the order of `--help`. Their names are `RESERVED` in `paramcount.zoo.names`."""
+"""The commands in the groups and the order of `--help`. Their names are `RESERVED` in `paramcount.zoo.names`."""
 
 from __future__ import annotations
 
-# {command: (module of paramcount.cli, one line for --help)}
-COMMANDS = {
-    "architectures": ("architectures", "What can be counted from a config.json."),
-    "audit": ("audit", "Tables of claims about models: what is right, rounded or wrong."),
-    "compare": ("compare", "Several models side by side."),
-    "diff": ("diff", "What differs between two models, and where the parameters come from."),
-    "draw": ("draw", "A picture to scale: every matrix, data blue, weights grey."),
-    "explain": ("explain", "Where the parameters come from: formulas, with a model's numbers in them."),
-    "help": ("help", "Help for one command."),
-    "list": ("list_models", "The models of the zoo."),
-    "report": ("report", "One HTML page: numbers, formulas, trace, drawing, sources."),
-    "scan": ("scan", "Every config.json below a directory."),
-    "schema": ("schema", "Print the JSON Schema of a command's --json output."),
-    "show": ("show", "One model, or a checkpoint: total, proof, components, arithmetic."),
-    "trace": ("trace", "The life of a tensor: every operation in order, in shapes."),
-    "verify": ("verify", "An entry against its reference and what was published; a checkpoint against its config."),
-    "why": ("why", "Why somebody else says a different number."),
+# {heading: {command: (module of paramcount.cli, one line for --help)}}
+GROUPS = {
+    "Models": {
+        "show": ("show", "Show one model: total, components and arithmetic."),
+        "compare": ("compare", "Compare models side by side."),
+        "diff": ("diff", "Show which sizes and components differ between two models."),
+        "list": ("list_models", "List the models of the zoo."),
+    },
+    "Inside a model": {
+        "explain": ("explain", "Explain each component: formula, numbers, value."),
+        "trace": ("trace", "Trace a forward pass: every operation with its shapes."),
+        "draw": ("draw", "Draw every matrix of a model to scale."),
+        "report": ("report", "Write an HTML page about one or more models."),
+    },
+    "Checks": {
+        "why": ("why", "Find out what a published number or a file counts."),
+        "verify": ("verify", "Check a model against its reference, published figures or a checkpoint."),
+        "audit": ("audit", "Check tables of claims about models."),
+        "scan": ("scan", "Count every config.json below a directory."),
+    },
+    "Reference": {
+        "architectures": ("architectures", "List the architectures that paramcount can count."),
+        "docs": ("docs", "Read the guides."),
+        "help": ("help", "Show help for a command."),
+        "schema": ("schema", "Print the JSON Schema of a command's --json output."),
+    },
 }
+COMMANDS = {name: place for group in GROUPS.values() for name, place in group.items()}

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Literal
 
 import click
 
-from paramcount.cli.options import File, Output, changed, collect_messages, download_option, emit, models_argument, output_options, picking_options, set_option
+from paramcount.cli.options import (
+    Choice,
+    FilePath,
+    Output,
+    apply_changes,
+    collect_messages,
+    column_options,
+    download_option,
+    emit,
+    estimates_option,
+    models_argument,
+    output_options,
+    set_option,
+)
 from paramcount.errors import ParamcountError
 from paramcount.output.tables import Table, write_atomically
 
 
 @click.command("compare", epilog="Example: paramcount compare gpt2-small llama-3.1-8b deepseek-v3")
 @models_argument()
-@picking_options
-@click.option("--plot", "plot", metavar="FILE", type=File(), help="Also bars of the components into FILE.svg, .png or .pdf; needs the [plot] extra.")
-@click.option("--scale", type=click.Choice(["linear", "log"]), help="Of the plot: linear unless said.")
-@click.option("--transpose", is_flag=True, help="Models as columns: for two or three side by side.")
-@click.option("--estimates", is_flag=True, help="With models of which there are only claims, marked ~.")
+@column_options
+@click.option(
+    "--plot",
+    metavar="FILE",
+    type=FilePath(),
+    help="Also plot the components to FILE.svg, .png or .pdf (needs the [plot] extra).",
+)
+@click.option("--scale", type=Choice(["linear", "log"]), help="Select the scale of the plot (default: linear).")
+@click.option("--transpose", is_flag=True, help="Show models as columns.")
+@estimates_option
 @set_option
 @download_option
 @output_options
@@ -27,45 +44,42 @@ def command(
     columns: str | None,
     sort: str | None,
     plot: str | None,
-    scale: str | None,
+    scale: Literal["linear", "log"] | None,
     transpose: bool,
     estimates: bool,
     changes: tuple[str, ...],
     download: bool,
     output: Output,
 ) -> None:
-    """Models side by side: names, families, wildcards ('qwen3-*'), Hugging Face ids, or paths of config.json and YAML files."""
+    """Compare models side by side.
+
+    MODEL is a name, a family, a wildcard ('qwen3-*'), a Hugging Face id, or the path of a config.json or YAML file.
+    """
     from paramcount.views.compare import in_order, rows_of, table
     from paramcount.zoo.names import select_models
 
     if scale and plot is None:
-        raise ParamcountError("--scale without --plot", expected="both, or neither")
+        raise ParamcountError("--scale requires --plot")
     if plot is not None:
-        from paramcount.drawing.bars import format_of
+        from paramcount.drawing.bars import format_of, plot_rows
 
-        format_of(plot)  # refuses a wrong ending before anything is read
-    models = [changed(model, changes) for model in select_models(names, estimates=estimates, download=download)]
+        plot_format = format_of(plot)  # a wrong extension is an error before any file is read
+    models = [apply_changes(model, changes) for model in select_models(names, estimates=estimates, download=download)]
     rows = rows_of(models)
 
-    def made(chosen: str) -> Table:
-        found = table(rows, columns=columns, sort=sort, transpose=transpose, format=chosen)
+    def make_table(format: str) -> Table:
+        result = table(rows, columns=columns, sort=sort, transpose=transpose, format=format)
         if plot is not None:
-            draw(in_order(rows, sort), plot, scale or "linear")
-        return found
+            quiet_matplotlib()
+            picture = plot_rows(in_order(rows, sort), format=plot_format, scale=scale or "linear")
+            write_atomically(plot, picture, "--plot")
+        return result
 
-    emit(made, output, collect_messages(names, models, with_ids=True))
-
-
-def draw(rows: Sequence[Mapping[str, Any]], path: str, scale: Any) -> None:
-    """Write the plot, whole or not at all."""
-    from paramcount.drawing.bars import format_of, plot_rows
-
-    quiet_plots()
-    write_atomically(path, plot_rows(rows, format=format_of(path), scale=scale), "--plot")
+    emit(make_table, output, collect_messages(names, models, with_ids=True))
 
 
-def quiet_plots() -> None:
-    """No window and no style of the reader's is used: what is wrong with them is not told."""
+def quiet_matplotlib() -> None:
+    """Open no window and print no complaints about the user's matplotlib style."""
     import logging
     import os
 

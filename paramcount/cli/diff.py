@@ -1,12 +1,19 @@
-"""paramcount diff A B"""
+"""paramcount diff A [B]"""
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from paramcount.cli.options import Output, changed, collect_messages, download_option, emit, models_argument, output_options, set_option
+from paramcount.cli.options import (
+    Output,
+    apply_changes,
+    collect_messages,
+    download_option,
+    emit,
+    models_argument,
+    output_options,
+    set_option,
+)
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError
 from paramcount.output.tables import Column, Table
@@ -17,7 +24,8 @@ from paramcount.zoo import Model
 from paramcount.zoo.names import load
 from paramcount.zoo.what_if import changes_to_dict, describe_changes, format_sum
 
-LONGEST = 160  # characters of arithmetic: some three lines of a terminal
+LONGEST = 160  # characters of arithmetic: about three lines of a terminal
+Row = list[object]
 COLUMNS = (
     Column("kind", "kind", right=False, only="csv"),
     Column("name", "name", right=False),
@@ -35,54 +43,65 @@ COLUMNS = (
 @download_option
 @output_options
 def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, output: Output) -> None:
-    """What differs between two models: their sizes, and component by component where the difference in parameters comes from.
+    """Show which sizes and components differ between two models.
 
-    Differences are B less A, the largest first, and sum to that of the total. One model with --set is compared with itself as it is;
-    of two both are changed. A and B are given as to show.
-    """
+    Differences are B minus A, the largest first; they sum to the difference of the totals. With one model and --set,
+    compare the model with its changed version; with two models, --set changes both. A and B are models as for
+    `paramcount show`."""
     if len(names) > 2 or (len(names) == 1 and not changes):
-        raise ParamcountError(f"{len(names)} model{'s' * (len(names) > 1)} to compare", expected="two, or one with --set SIZE=VALUE")
+        found = f"diff compares two models, not {len(names)}"
+        raise ParamcountError(found, expected="A B, or one model with --set SIZE=VALUE")
     models = [load(name, download=download) for name in names]
-    after = [changed(model, changes) for model in models]
-    emit(lambda chosen: table((models if len(models) == 1 else after)[0], after[-1]), output, collect_messages(names, after, with_ids=True))
+    changed_models = [apply_changes(model, changes) for model in models]
+    a = models[0] if len(models) == 1 else changed_models[0]
+    b = changed_models[-1]
+    emit(lambda format: table(a, b), output, collect_messages(names, changed_models, with_ids=True))
 
 
 def table(a: Model, b: Model) -> Table:
-    """The sizes, then the components, then the total that these sum to."""
-    found = diff_models(a, b)
-    rows = [*map(size_row, found.sizes), *map(component_row, found.components)]
-    rows.append(["total", "total", found.total_a, found.total_b, found.difference, found.active_difference, f"{found.total_b:,} − {found.total_a:,}"])
+    """A table of the sizes, the components and the total that differ."""
+    diff = diff_models(a, b)
+    rows = [*map(size_row, diff.sizes), *map(component_row, diff.components)]
+    arithmetic = f"{diff.total_b:,} − {diff.total_a:,}"
+    rows.append(["total", "total", diff.total_a, diff.total_b, diff.difference, diff.active_difference, arithmetic])
     if b.original is a:
         above, changes = [f"{a.name}   {describe_changes(b)[0]}"], changes_to_dict(b)
     else:
-        above = [
-            f"{a.name} → {b.name}   {format_sum(found.total_a, found.total_b)}",
-            *(f"{model.name}: {line}" for model in (a, b) for line in describe_changes(model)),
-        ]
-        changes = {f"{name}_{side}": value for side, model in (("a", a), ("b", b)) for name, value in changes_to_dict(model).items()}
-    data = {"schema_version": SCHEMA_VERSION, **found.to_dict(), **changes}
-    return Table(COLUMNS, rows, data, above=above, below=beside(found), headings=False, wraps=True, bold=("total",))
+        above = [f"{a.name} → {b.name}   {format_sum(diff.total_a, diff.total_b)}"]
+        above += [f"{model.name}: {line}" for model in (a, b) for line in describe_changes(model)]
+        changes = {f"{name}_a": value for name, value in changes_to_dict(a).items()}
+        changes |= {f"{name}_b": value for name, value in changes_to_dict(b).items()}
+    data = {"schema_version": SCHEMA_VERSION, **diff.to_dict(), **changes}
+    below = lines_below(diff)
+    return Table(COLUMNS, rows, data, above=above, below=below, headings=False, wraps=True, bold=("total",))
 
 
-def size_row(size: SizeDifference) -> list[Any]:
-    people = ["–" if size.only == "b" else format_size(size.a), "–" if size.only == "a" else format_size(size.b)]
-    plain = [None if text == "–" else value if type(value) in (int, bool, str) else text for value, text in zip((size.a, size.b), people)]
-    return ["size", size.name, *plain, None, None, " → ".join(people)]
+def size_row(size: SizeDifference) -> Row:
+    """The row of a size; a dash if one of the models does not have it."""
+    texts = ("–" if size.only == "b" else format_size(size.a), "–" if size.only == "a" else format_size(size.b))
+    values: Row = []
+    for text, value in zip(texts, (size.a, size.b)):
+        is_plain = type(value) in (int, bool, str)
+        values.append(None if text == "–" else value if is_plain else text)
+    return ["size", size.name, *values, None, None, " → ".join(texts)]
 
 
-def component_row(found: ComponentDifference) -> list[Any]:
-    return ["component", found.component, found.a, found.b, found.difference, found.active_difference, how(found)]
+def component_row(part: ComponentDifference) -> Row:
+    """The row of a component."""
+    arithmetic = render_arithmetic(part)
+    return ["component", part.component, part.a, part.b, part.difference, part.active_difference, arithmetic]
 
 
-def how(found: ComponentDifference) -> str:
-    """One side's arithmetic less the other's; where that is too long or no arithmetic, the one's value less the other's."""
-    b, a = (f"0 ({text})" if text.startswith("tied") else text or "0" for text in (found.arithmetic_b, found.arithmetic_a))
-    text = f"{b} − {bracketed(a)}"
-    return text if len(text) <= LONGEST and " tensors" not in text else f"{found.b:,} − {found.a:,}"
+def render_arithmetic(part: ComponentDifference) -> str:
+    """B's arithmetic minus A's. If that is too long or lists tensors only, B's value minus A's."""
+    texts = (part.arithmetic_a, part.arithmetic_b)
+    a, b = (f"0 ({text})" if text.startswith("tied") else text or "0" for text in texts)
+    text = f"{b} − {add_brackets(a)}"
+    return text if len(text) <= LONGEST and " tensors" not in text else f"{part.b:,} − {part.a:,}"
 
 
-def bracketed(arithmetic: str) -> str:
-    """A sum in brackets, a product as it is."""
+def add_brackets(arithmetic: str) -> str:
+    """A sum in brackets; a product unchanged."""
     depth = 0
     for piece in arithmetic.split(" "):
         if piece == "+" and not depth:
@@ -91,14 +110,17 @@ def bracketed(arithmetic: str) -> str:
     return arithmetic
 
 
-def beside(found: Difference) -> list[str]:
-    """What is to be said below the table: that nothing differs, what is active, what stands beside the total."""
+def lines_below(diff: Difference) -> list[str]:
+    """The lines below the table: whether nothing differs, active parameters, what the total does not include."""
     lines = []
-    if not found.components:
-        lines.append("no parameter differs" if found.sizes else "nothing differs")
-    others = [c for c in found.components if c.active_difference != c.difference]
-    if others:
-        as_above = ", all else as above" if any(c.difference for c in found.components if c not in others) else ""
-        pieces = ", ".join(f"{c.component} {signed_or_dash(c.active_difference)}" for c in others)
-        lines.append(f"active {format_sum(found.active_a, found.active_b)}: {pieces}{as_above}")
-    return lines + [f"beside the total: {name.replace('mtp', 'MTP')} {format_sum(a, b)}" for name, a, b, _ in found.beside]
+    if not diff.components:
+        lines.append("no parameter differs" if diff.sizes else "nothing differs")
+    active = [part for part in diff.components if part.active_difference != part.difference]
+    if active:
+        others = [part for part in diff.components if part not in active and part.difference]
+        pieces = [f"{part.component} {signed_or_dash(part.active_difference)}" for part in active]
+        pieces += ["all other components as above"] if others else []
+        lines.append(f"active {format_sum(diff.active_a, diff.active_b)}: {', '.join(pieces)}")
+    for name, a, b, _ in diff.beside:
+        lines.append(f"not included in the total: {name.replace('mtp', 'MTP')} {format_sum(a, b)}")
+    return lines

@@ -4,25 +4,48 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import File, collect_messages, download_option, is_folder, load_changed, model_argument, print_messages, set_option, write_named
+from paramcount.cli.options import (
+    FilePath,
+    collect_messages,
+    download_option,
+    is_folder,
+    load_model,
+    model_argument,
+    print_messages,
+    set_option,
+    write_named,
+)
 
 
 @click.command("draw", epilog="Example: paramcount draw gpt2-small -o gpt2.svg")
 @model_argument
-@click.option("-o", "--output", "output", metavar="FILE", type=File(), help="Write to FILE: .svg, .html or .png, or into a directory; default: MODEL.svg here.")
-@click.option("--layer", type=int, metavar="N", help="One layer alone, counted from 0, of the decoder where there are several stacks.")
-@click.option("--tokens", type=int, metavar="N", help="How many go in at once: 1,024, or as many as the model takes.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=FilePath(),
+    help="Write to FILE.svg, .html or .png, or into a directory (default: MODEL.svg).",
+)
+@click.option("--layer", type=int, metavar="N", help="Draw only layer N of the decoder, counted from 0.")
+@click.option("--tokens", type=int, metavar="N", help="Number of tokens (default: 1,024 or the model's maximum).")
 @set_option
 @download_option
-def command(name: str, output: str | None, layer: int | None, tokens: int | None, changes: tuple[str, ...], download: bool) -> None:
-    """A picture to scale: every matrix a rectangle, data blue, weights grey, in the order of the flow.
+def command(
+    name: str,
+    output: str | None,
+    layer: int | None,
+    tokens: int | None,
+    changes: tuple[str, ...],
+    download: bool,
+) -> None:
+    """Draw every matrix of a model to scale, in the order of the forward pass.
 
-    Layers that are alike are drawn once. Edges of one colour are equally long: there two matrices meet in a product.
+    Data is blue, weights are grey. Identical layers are drawn once. Same colour = same dimension.
     """
     from paramcount.drawing.pictures import draw_model
     from paramcount.drawing.render import file_of, format_of
 
-    format = "svg" if output in (None, "-") or is_folder(str(output)) else format_of(str(output))
-    model = load_changed(name, changes, download)
+    format = "svg" if output is None or output == "-" or is_folder(output) else format_of(output)
+    model = load_model(name, changes, download)
     print_messages(collect_messages([name], [model]))
     write_named(output, [model], ".svg", file_of(draw_model(model, tokens=tokens, layer=layer), format))

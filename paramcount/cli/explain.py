@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import Output, collect_messages, download_option, emit, load_changed, model_argument, noted, output_options, set_option
+from paramcount.cli.options import (
+    Output,
+    add_changes,
+    collect_messages,
+    download_option,
+    emit,
+    load_model,
+    model_argument,
+    output_options,
+    set_option,
+)
 from paramcount.errors import ParamcountError
 
 
 @click.command("explain", epilog="Example: paramcount explain llama-3.1-8b")
 @model_argument
-@click.option("--tensors", is_flag=True, help="Every tensor: name, shape, repeats, count.")
-@click.option("--layer", metavar="N", help="One layer: its index in the decoder, or after the name of a stack: model.encoder.layers.3.")
-@click.option("--head", is_flag=True, help="One attention head, of that layer or the first that has any.")
+@click.option("--tensors", is_flag=True, help="List every tensor: name, shape, repeats, count.")
+@click.option(
+    "--layer",
+    metavar="N",
+    help="Explain one layer: its index in the decoder, or stack and index, such as encoder.layers.3.",
+)
+@click.option("--head", is_flag=True, help="Explain one attention head (of --layer, or the first layer with any).")
 @set_option
 @download_option
 @output_options
@@ -25,22 +39,21 @@ def command(
     download: bool,
     output: Output,
 ) -> None:
-    """Where the parameters come from: for each component the formula in named sizes, the same with this model's numbers, the value.
+    """Explain where the parameters come from: for each component the formula, the same with numbers, and the value.
 
-    The sizes come first, the total last; of a mixture of experts, how the active figure arises. --format latex gives aligned equations,
-    --format markdown a section of a model card.
-    """
-    from paramcount.explaining import render_tables as telling
+    The sizes come first, the total last. For a mixture of experts, the active parameters are explained too. --format
+    latex writes aligned equations, --format markdown a section for a model card."""
+    from paramcount.explaining import render_tables
     from paramcount.explaining.explain import explain_model
     from paramcount.zoo import count_model
 
     if tensors and (layer is not None or head):
-        raise ParamcountError(f"--tensors and --{'head' if head else 'layer'} at once", expected="one of them")
-    model = load_changed(name, changes, download)
+        raise ParamcountError(f"--tensors cannot be combined with --{'head' if head else 'layer'}")
+    model = load_model(name, changes, download)
     messages = collect_messages([name], [model])
     if tensors:
         count = count_model(model)
-        emit(lambda chosen: noted(telling.tensors(model.name, count), model), output, messages)
+        emit(lambda format: add_changes(render_tables.tensors(model.name, count), model), output, messages)
     else:
-        found = explain_model(model, layer=layer, head=head)
-        emit(lambda chosen: noted(telling.table(found), model), output, messages)
+        explanation = explain_model(model, layer=layer, head=head)
+        emit(lambda format: add_changes(render_tables.table(explanation), model), output, messages)

@@ -13,13 +13,14 @@ from paramcount.errors import ParamcountError, find_nearest, quote
 @click.pass_context
 def command(context: click.Context, name: str | None) -> None:
     """Show help for paramcount or for one command."""
-    outer = context.parent
-    if outer is None or not isinstance(outer.command, click.Group):
+    parent = context.parent
+    if parent is None or not isinstance(parent.command, click.Group):
         return
     if name is None:
-        click.echo(outer.get_help())
+        click.echo(parent.get_help())
         return
-    found = outer.command.get_command(outer, name)
-    if found is None:
-        raise ParamcountError(f"unknown command {quote(name)}", expected="a command that `paramcount help` lists", nearest=find_nearest(name, COMMANDS))
-    click.echo(click.Context(found, info_name=name, parent=outer).get_help())
+    named_command = parent.command.get_command(parent, name)
+    if named_command is None:
+        expected = "a command that `paramcount help` lists"
+        raise ParamcountError(f"unknown command {quote(name)}", expected=expected, nearest=find_nearest(name, COMMANDS))
+    click.echo(click.Context(named_command, info_name=name, parent=parent).get_help())

@@ -1,21 +1,25 @@
-"""paramcount list [FAMILY...]"""
+"""paramcount list [FAMILY]..."""
 
 from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import Output, emit, models_argument, output_options
+from paramcount.cli.options import Output, emit, estimates_option, models_argument, output_options
+from paramcount.output.tables import Table
 
-PEOPLE = "id,total,released,publisher"
-FULL = "id,total,active,family,publisher,released,hf"
+TERMINAL_COLUMNS = "id,total,released,publisher"
+FILE_COLUMNS = "id,total,active,family,publisher,released,hf"
 
 
 @click.command("list", epilog="Example: paramcount list gpt deepseek")
 @models_argument(required=False, metavar="[FAMILY]...")
-@click.option("--estimates", is_flag=True, help="With models of which there are only claims, marked ~.")
+@estimates_option
 @output_options
 def command(names: tuple[str, ...], estimates: bool, output: Output) -> None:
-    """The models of the zoo, or of some families: id, total, date, publisher; in files the Hugging Face id too."""
+    """List the models of the zoo or of some families: id, total, release date, publisher.
+
+    CSV, JSON and the other file formats also include active parameters, family and Hugging Face id.
+    """
     from paramcount import zoo
     from paramcount.views.compare import rows_of, table
     from paramcount.zoo.names import select_models
@@ -23,4 +27,9 @@ def command(names: tuple[str, ...], estimates: bool, output: Output) -> None:
     rows = rows_of(select_models(names or list(zoo.list_families()), estimates=estimates))
     families = list(dict.fromkeys(row["family"] for row in rows))
     rows.sort(key=lambda row: (families.index(row["family"]), row["total"] is None, row["total"]))
-    emit(lambda chosen: table(rows, columns=PEOPLE if chosen == "table" else FULL, format=chosen)._replace(wraps=True, drops=True), output)
+
+    def make_table(format: str) -> Table:
+        columns = TERMINAL_COLUMNS if format == "table" else FILE_COLUMNS
+        return table(rows, columns=columns, format=format)._replace(wraps=True, drops=True)
+
+    emit(make_table, output)

@@ -1,4 +1,4 @@
-"""What commands share: names with completion, one --format, -o."""
+"""What commands share: model names with completion, --set, --format, -o, and messages."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import click
 
-from paramcount.errors import LONGEST, make_printable, make_strict_error
+from paramcount.errors import LONGEST, ParamcountError, find_nearest, make_printable, make_strict_error, quote
 from paramcount.output.tables import FORMATS, Table, choose_format, render, terminal_width, write_atomically
 from paramcount.zoo.names import find_kind, find_shared_entry, is_path, path_exists
 
@@ -20,44 +20,69 @@ if TYPE_CHECKING:
 
     from paramcount.zoo import Model
 
-WIDTH_OF_A_FILE = 80  # the same file whatever terminal it is made in
+FILE_WIDTH = 80  # columns of a table in a file, whatever the terminal
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def complete_names(ctx: click.Context, param: click.Parameter | None, incomplete: str) -> list[CompletionItem]:
-    """Ids and families that begin with what was typed; where there is none, the shell's own names of files."""
+    """The ids and families that begin with the typed text; if there are none, the shell completes file names."""
     from click.shell_completion import CompletionItem
 
     from paramcount import zoo
 
-    names = [] if is_path(incomplete) else [name for name in (*zoo.list_families(), *zoo.list_ids()) if name.startswith(incomplete[:LONGEST])]
+    names: list[str] = []
+    if not is_path(incomplete):
+        names = [name for name in (*zoo.list_families(), *zoo.list_ids()) if name.startswith(incomplete[:LONGEST])]
     return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
 
 
+# ---- messages
+
+
 class Messages(NamedTuple):
-    """Warnings (the result may not be what was meant) and notes (harmless)."""
+    """Warnings (the result may not be what the user meant) and notes (harmless)."""
 
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def notes_on_names(words: Iterable[str]) -> Iterator[str]:
-    """Notes on how names were understood: a folder of the same name was not read, or the entry is another release of the same sizes."""
-    for word in words:
-        if not is_path(word) and path_exists(word) and (kind := find_kind(word)):
-            name, what = make_printable(word), "folder" if os.path.isdir(word) else "file"
-            yield f'using the zoo {kind} "{name}"; for the {what}, pass ./{name}'
-        if entry := find_shared_entry(word):
-            yield f"{make_printable(word)} has the sizes of {entry}, whose entry this is"
+class HasMessages(Protocol):
+    """A result with warnings and notes, such as a trace."""
+
+    @property
+    def warnings(self) -> Sequence[str]: ...
+
+    @property
+    def notes(self) -> Sequence[str]: ...
 
 
-def collect_messages(words: Iterable[str], models: Sequence[Model], *results: Any, with_ids: bool = False) -> Messages:
-    """All warnings and notes that a command has to print. `words`: the models as typed; `results`: what else has warnings and notes,
-    a trace for example; `with_ids`: begin the messages of each model with its id.
+def name_notes(names: Iterable[str]) -> Iterator[str]:
+    """Notes on how names were understood: a folder of the same name exists, or the entry is another release with the
+    same sizes."""
+    for name in names:
+        if not is_path(name) and path_exists(name) and (kind := find_kind(name)):
+            text, what = make_printable(name), "folder" if os.path.isdir(name) else "file"
+            yield f'using the zoo {kind} "{text}"; for the {what}, pass ./{text}'
+        if entry := find_shared_entry(name):
+            yield f"{make_printable(name)} has the same sizes as {entry}; using the entry of {entry}"
+
+
+def collect_messages(
+    names: Iterable[str],
+    models: Sequence[Model],
+    *results: HasMessages,
+    with_ids: bool = False,
+) -> Messages:
+    """All warnings and notes that a command has to print.
+
+    Args:
+        names: The models as typed.
+        results: Other objects with warnings and notes, such as a trace.
+        with_ids: Prefix the messages of each model with its id.
 
     Raises: ParamcountError for a warning with --strict.
     """
-    warnings, notes = [], [*notes_on_names(words)]
+    warnings, notes = [], [*name_notes(names)]
     for model in models:
         if not model.estimate:
             start = f"{model.id}: " if with_ids else ""
@@ -71,7 +96,7 @@ def collect_messages(words: Iterable[str], models: Sequence[Model], *results: An
     return Messages(tuple(warnings), tuple(notes))
 
 
-def with_messages(data: dict[str, Any], messages: Messages) -> dict[str, Any]:
+def add_messages(data: dict[str, Any], messages: Messages) -> dict[str, Any]:
     """The data of a JSON output with the fields `warnings` and `notes`."""
     return data | {"warnings": list(messages.warnings), "notes": list(messages.notes)}
 
@@ -83,56 +108,89 @@ def print_messages(messages: Messages) -> None:
             click.echo(f"{kind}: {text}", sys.stderr)
 
 
-def models_argument(*, required: bool = True, metavar: str = "MODEL...") -> Callable[[F], F]:
-    return click.argument("names", nargs=-1, required=required, metavar=metavar, shell_complete=complete_names)
+# ---- arguments and options
 
 
-def model_argument(command: F) -> F:
-    return click.argument("name", metavar="MODEL", shell_complete=complete_names)(command)
-
-
-class File(click.Path):
-    """A path that is completed as one and not looked at: what is wrong with it, `write_atomically` says."""
+class FilePath(click.Path):
+    """A path that the shell completes. It is not checked here: whoever opens the file reports what is wrong with it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return value
 
 
-def picking_options(command: F) -> F:
+class Choice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 on
+    """One of several words; an unknown one is an error that names the nearest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value in self.choices:
+            return value
+        where = max(param.opts, key=len) if param else ""
+        expected = f"{', '.join(self.choices[:-1])} or {self.choices[-1]}"
+        raise ParamcountError(
+            f"unknown value {quote(str(value))}",
+            where=where,
+            expected=expected,
+            nearest=find_nearest(value, self.choices),
+        )
+
+
+def models_argument(*, required: bool = True, metavar: str = "MODEL...") -> Callable[[F], F]:
+    """One or more models."""
+    return click.argument("names", nargs=-1, required=required, metavar=metavar, shell_complete=complete_names)
+
+
+def model_argument(command: F) -> F:
+    """One model."""
+    return click.argument("name", metavar="MODEL", shell_complete=complete_names)(command)
+
+
+def column_options(command: F) -> F:
     """--columns and --sort of a comparison."""
     for option in (
         click.option("--sort", metavar="COLUMN", help="Sort by COLUMN; prefix with - for descending."),
-        click.option("--columns", metavar="A,B,…", help="Pick columns by name, heading or config.json key."),
+        click.option("--columns", metavar="A,B,…", help="Select columns by name, heading or config.json key."),
     ):
         command = option(command)
     return command
 
 
+def estimates_option(command: F) -> F:
+    """--estimates of commands that list models."""
+    text = "Include models known only from third-party estimates, marked ~."
+    return click.option("--estimates", is_flag=True, help=text)(command)
+
+
 def download_option(command: F) -> F:
-    return click.option("--download", is_flag=True, help="Fetch config.json of a Hugging Face id that is nowhere else; needs the [hub] extra.")(command)
+    """--download."""
+    text = "Download a missing config.json from the Hugging Face Hub (needs the [hub] extra)."
+    return click.option("--download", is_flag=True, help=text)(command)
 
 
 def set_option(command: F) -> F:
     """--set of a what-if, and --strict."""
-    text = "What if: set a size or flag, such as n_layers=40; repeatable."
-    strict = click.option("--strict", is_flag=True, expose_value=False, callback=keep_strict, help="Treat warnings as errors (exit code 2).")
+    strict_help = "Treat warnings as errors (exit code 2)."
+    strict = click.option("--strict", is_flag=True, expose_value=False, callback=store_strict, help=strict_help)
+    text = "Change a size or flag, for example n_layers=40; repeatable."
     return click.option("--set", "changes", metavar="SIZE=VALUE", multiple=True, help=text)(strict(command))
 
 
-def keep_strict(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    """Keep --strict for `collect_messages`."""
+def store_strict(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Store --strict for `collect_messages`."""
     ctx.meta["paramcount.strict"] = value
 
 
-def load_changed(name: str, changes: Sequence[str], download: bool = False) -> Model:
-    """The model that a word means, with what --set changes."""
+# ---- models
+
+
+def load_model(name: str, changes: Sequence[str], download: bool = False) -> Model:
+    """The model of a name or path, with the changes of --set."""
     from paramcount.zoo.names import load
 
-    return changed(load(name, download=download), changes)
+    return apply_changes(load(name, download=download), changes)
 
 
-def changed(model: Model, changes: Sequence[str]) -> Model:
-    """A model with what --set changes."""
+def apply_changes(model: Model, changes: Sequence[str]) -> Model:
+    """The model with the changes of --set."""
     if not changes:
         return model
     from paramcount.sizes.values import parse_settings
@@ -141,8 +199,8 @@ def changed(model: Model, changes: Sequence[str]) -> Model:
     return change_sizes(model, parse_settings(changes))
 
 
-def noted(table: Table, model: Model) -> Table:
-    """A table of a model with what --set changed: for people in lines above, and in the JSON."""
+def add_changes(table: Table, model: Model) -> Table:
+    """A table of a model that also states the changes of --set: in lines above the table and in the JSON."""
     if model.original is None:
         return table
     from paramcount.zoo.what_if import changes_to_dict, describe_changes
@@ -150,12 +208,15 @@ def noted(table: Table, model: Model) -> Table:
     return table._replace(data=table.data | changes_to_dict(model), above=[*table.above, *describe_changes(model)])
 
 
-def write_named(output: str | None, models: Sequence[Model], ending: str, content: str | bytes) -> None:
-    """Write a page or a picture to the file asked for; into a directory, or if none is asked for, to a file that is named after the model."""
+# ---- output
+
+
+def write_named(output: str | None, models: Sequence[Model], extension: str, content: str | bytes) -> None:
+    """Write a page or a picture to a file. If `output` is a directory or None, the file is named after the model."""
     if output == "-":
         click.echo(content, nl=False)
     elif output is None or is_folder(output):
-        path = os.path.join(output or "", file_name(models) + ending)
+        path = os.path.join(output or "", file_name(models) + extension)
         write_atomically(path, content)
         click.echo(f"note: wrote {make_printable(path)}", sys.stderr)
     else:
@@ -163,77 +224,98 @@ def write_named(output: str | None, models: Sequence[Model], ending: str, conten
 
 
 def is_folder(path: str) -> bool:
-    """Whether a path names a directory: it ends in a slash, or there is one of this name."""
+    """Whether a path names a directory: it ends with a slash, or the directory exists."""
     return path.endswith(("/", os.sep)) or os.path.isdir(os.path.expanduser(path))
 
 
 def file_name(models: Sequence[Model]) -> str:
-    """What a file about models is called: a model's id or the last part of its name, in letters that every file system has; of several
-    models "report"."""
+    """The file name for models, without extension: the id or the last part of the name, in characters that every file
+    system accepts; "report" for several models."""
     if len(models) != 1:
         return "report"
-    last = models[0].name.rpartition("/")[2] if models[0].reading.origin else models[0].id.rpartition("/")[2]
-    return re.sub(r"[^A-Za-z0-9_.\-]+", "-", last)[:80].strip("-.") or "model"
+    model = models[0]
+    name = model.name if model.reading.origin else model.id
+    return re.sub(r"[^A-Za-z0-9_.\-]+", "-", name.rpartition("/")[2])[:80].strip("-.") or "model"
 
 
 class Output(NamedTuple):
     """Where a table goes, and in which format."""
 
-    format: str | None
+    format_option: str | None
     flags: tuple[str, ...]
     path: str | None
     color: str = "auto"
 
     @property
-    def chosen(self) -> str:
-        """The one format asked for."""
-        return choose_format(self.format, self.flags, self.path)
+    def format(self) -> str:
+        """The format that the options or the file extension select."""
+        return choose_format(self.format_option, self.flags, self.path)
 
     @property
-    def coloured(self) -> bool:
-        """Whether a table is printed in colour: on a terminal, unless NO_COLOR is set or --color says otherwise; never in a file."""
-        if self.path not in (None, "-") or self.color == "never":
+    def is_file(self) -> bool:
+        """Whether the table goes to a file rather than to stdout."""
+        return self.path not in (None, "-")
+
+    @property
+    def has_colour(self) -> bool:
+        """Whether to print in colour: on a terminal, unless NO_COLOR is set or --color says otherwise; never in a
+        file."""
+        if self.is_file or self.color == "never":
             return False
-        return self.color == "always" or (on_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
+        if self.color == "always":
+            return True
+        return on_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def on_terminal() -> bool:
+    """Whether stdout is a terminal."""
     return bool(sys.stdout) and sys.stdout.isatty()
 
 
 def output_options(command: F) -> F:
-    """--format and its short forms, -o and --color: together the parameter `output`. Stands below all other options."""
+    """--format and its short forms, -o and --color, passed to the command as `output`. Use it as the last decorator of
+    options."""
 
     @wraps(command)
-    def gathered(*, format: str | None, flags: tuple[str, ...], output: str | None, color: str, **others: Any) -> Any:
+    def with_output(
+        *,
+        format: str | None,
+        flags: tuple[str, ...],
+        output: str | None,
+        color: str,
+        **others: Any,
+    ) -> Any:
         return command(output=Output(format, flags, output, color), **others)
 
-    made: Any = gathered
+    colour_help = "Colour the output; auto: on a terminal."
+    file_help = "Write to FILE; the extension selects the format."
+    format_help = f"Select the format: {', '.join(FORMATS)}."
+    result: Any = with_output
     for option in (
-        click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour on a terminal; NO_COLOR turns it off."),
-        click.option("-o", "--output", "output", metavar="FILE", type=File(), help="Write to FILE; the extension selects the format."),
-        click.option("--latex", "flags", flag_value="latex", multiple=True, help="Short for --format latex (booktabs)."),
-        click.option("--json", "flags", flag_value="json", multiple=True, help="Short for --format json."),
-        click.option("--markdown", "flags", flag_value="markdown", multiple=True, help="Short for --format markdown."),
-        click.option("--csv", "flags", flag_value="csv", multiple=True, help="Short for --format csv; formula-like text gets a leading apostrophe."),
-        click.option("--format", "format", type=click.Choice(FORMATS), help="Format of the output."),
+        click.option("--color", type=Choice(["auto", "always", "never"]), default="auto", help=colour_help),
+        click.option("-o", "--output", metavar="FILE", type=FilePath(), help=file_help),
+        *(
+            click.option(f"--{name}", "flags", flag_value=name, multiple=True, help=f"Short for --format {name}.")
+            for name in ("latex", "json", "markdown", "csv")
+        ),
+        click.option("--format", type=Choice(FORMATS), metavar="FORMAT", help=format_help),
     ):
-        made = option(made)
-    return made  # type: ignore[no-any-return]
+        result = option(result)
+    return result  # type: ignore[no-any-return]
 
 
-def emit(make: Callable[[str], Table], output: Output, messages: Messages | None = None) -> None:
-    """Render the table that `make` gives for the chosen format, to stdout or whole into a file. Messages go to stderr, in JSON into
-    the fields `warnings` and `notes`."""
-    chosen = output.chosen
-    to_file = output.path not in (None, "-")
-    if messages and chosen != "json":
+def emit(make_table: Callable[[str], Table], output: Output, messages: Messages | None = None) -> None:
+    """Render the table that `make_table` returns for the selected format, to stdout or to a file, whole or not at all.
+    Messages go to stderr; in JSON, to the fields `warnings` and `notes`."""
+    format = output.format
+    if messages and format != "json":
         print_messages(messages)
-    table = make(chosen)
-    if messages and chosen == "json":
-        table = table._replace(data=with_messages(table.data, messages))
-    text = render(table, chosen, WIDTH_OF_A_FILE if to_file else terminal_width(), colour=output.coloured)
-    if not to_file:
-        click.echo(text, sys.stdout, nl=False, color=output.coloured)  # given its stream, click keeps to the stream's encoding
-    else:
+    table = make_table(format)
+    if messages and format == "json":
+        table = table._replace(data=add_messages(table.data, messages))
+    text = render(table, format, FILE_WIDTH if output.is_file else terminal_width(), colour=output.has_colour)
+    if output.is_file:
         write_atomically(str(output.path), text)
+    else:
+        # without an explicit stream, click would not keep its encoding
+        click.echo(text, sys.stdout, nl=False, color=output.has_colour)

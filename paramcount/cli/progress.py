@@ -1,4 +1,4 @@
-"""A progress bar on stderr for what takes longer than a second."""
+"""A progress bar on stderr for reads that take longer than a second."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
-PATIENCE = 1.0  # seconds
+PATIENCE = 1.0  # seconds before the bar appears
 
 
 @contextmanager
-def watching() -> Iterator[Callable[[int, int], None] | None]:
-    """What is to be called with how much is done and how much there is. None where nobody looks: stderr is no terminal."""
+def progress_callback() -> Iterator[Callable[[int, int], None] | None]:
+    """A function to call with (done, total); None if stderr is not a terminal."""
     if not sys.stderr or not sys.stderr.isatty():
         yield None
         return
     import click
 
-    began, bar, reached = monotonic(), None, 0
+    start, bar, position = monotonic(), None, 0
 
-    def watch(done: int, all: int) -> None:
-        nonlocal bar, reached
-        if bar is None and monotonic() - began > PATIENCE:
-            shown: Any = click.progressbar(length=all, label="headers", file=sys.stderr)
-            bar, reached = shown.__enter__(), 0
+    def report(done: int, total: int) -> None:
+        nonlocal bar, position
+        if bar is None and monotonic() - start > PATIENCE:
+            new_bar: Any = click.progressbar(length=total, label="headers", file=sys.stderr)
+            bar, position = new_bar.__enter__(), 0
         if bar is not None:
-            bar.update(done - reached)
-            reached = done
+            bar.update(done - position)
+            position = done
 
     try:
-        yield watch
+        yield report
     finally:
         if bar is not None:
             bar.__exit__(None, None, None)

@@ -4,27 +4,50 @@ from __future__ import annotations
 
 import click
 
-from paramcount.cli.options import File, changed, collect_messages, download_option, is_folder, models_argument, print_messages, set_option, write_named
+from paramcount.cli.options import (
+    FilePath,
+    apply_changes,
+    collect_messages,
+    download_option,
+    estimates_option,
+    is_folder,
+    models_argument,
+    print_messages,
+    set_option,
+    write_named,
+)
 
 
 @click.command("report", epilog="Example: paramcount report gpt2-small llama-3.1-8b -o report.html")
 @models_argument()
-@click.option("-o", "--output", "output", metavar="FILE", type=File(), help="Write to FILE.html or into a directory; default: MODEL.html here.")
-@click.option("--estimates", is_flag=True, help="With models of which there are only claims.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=FilePath(),
+    help="Write to FILE.html or into a directory (default: MODEL.html).",
+)
+@estimates_option
 @set_option
 @download_option
-def command(names: tuple[str, ...], output: str | None, estimates: bool, changes: tuple[str, ...], download: bool) -> None:
-    """One HTML page on one or several models: numbers, formulas, the forward pass in shapes, a block to scale, sources.
+def command(
+    names: tuple[str, ...],
+    output: str | None,
+    estimates: bool,
+    changes: tuple[str, ...],
+    download: bool,
+) -> None:
+    """Write an HTML page about one or more models: counts, formulas, forward pass, drawing, sources.
 
-    It needs no network and runs no script. Needs the [plot] extra.
+    The page runs no script and loads nothing from the network. Needs the [plot] extra.
     """
-    from paramcount.cli.compare import quiet_plots
+    from paramcount.cli.compare import quiet_matplotlib
     from paramcount.drawing.report import check_ending, render_page
     from paramcount.zoo.names import select_models
 
     if output is not None and output != "-" and not is_folder(output):
         check_ending(output)
-    models = [changed(model, changes) for model in select_models(names, estimates=estimates, download=download)]
+    models = [apply_changes(model, changes) for model in select_models(names, estimates=estimates, download=download)]
     print_messages(collect_messages(names, models, with_ids=True))
-    quiet_plots()
+    quiet_matplotlib()
     write_named(output, models, ".html", render_page(models))

@@ -10,5 +10,5 @@ from paramcount.schemas import commands, schema_text
 @click.command("schema", epilog="Example: paramcount schema show")
 @click.argument("name", required=False, metavar="[COMMAND]")
 def command(name: str | None) -> None:
-    """Print the JSON Schema of a command's --json output; without COMMAND, list the commands that have one."""
+    """Print the JSON Schema of a command's --json output. Without COMMAND, list the commands that have a schema."""
     click.echo("\n".join(commands()) if name is None else schema_text(name), nl=name is None)

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paramcount.cli.options import File, Output, collect_messages, download_option, emit, load_changed, model_argument, noted, output_options, set_option
+from paramcount.cli.options import (
+    FilePath,
+    Output,
+    add_changes,
+    collect_messages,
+    download_option,
+    emit,
+    load_model,
+    model_argument,
+    output_options,
+    set_option,
+)
 from paramcount.errors import ParamcountError
 
 if TYPE_CHECKING:
@@ -18,17 +29,28 @@ if TYPE_CHECKING:
 
 @click.command("trace", epilog="Example: paramcount trace gpt2-small --tokens 5 --pad 1024")
 @model_argument
-@click.option("--tokens", type=int, metavar="N", help="How many go in at once: 5, or 1 while decoding.")
-@click.option("--pad", type=int, metavar="N", help="Rows behind the embedding, the rest zeros.")
-@click.option("--batch", type=int, metavar="N", help="Texts at once.")
-@click.option("--decode", is_flag=True, help="The next token after --past others, which are in the cache.")
-@click.option("--past", type=int, metavar="N", help="Tokens in the cache.")
-@click.option("--source", type=int, metavar="N", help="Tokens that an encoder reads beside.")
-@click.option("--full", is_flag=True, help="Every layer by itself instead of equal ones folded.")
-@click.option("--weights", metavar="FILE", type=File(), help="Of a GPT-2: run these weights (.safetensors) on --text.")
-@click.option("--text", metavar="TEXT", help="What goes through the weights.")
-@click.option("--tokenizer", metavar="FILE", type=File(), help="tokenizer.json, if not beside the weights; needs the [tokenizers] extra.")
-@click.option("--top", type=int, default=5, metavar="N", help="How many of the likeliest next words.")
+@click.option("--tokens", type=int, metavar="N", help="Number of tokens (default: 5; with --decode 1).")
+@click.option("--pad", type=int, metavar="N", help="Pad to N tokens.")
+@click.option("--batch", type=int, metavar="N", help="Batch size.")
+@click.option("--decode", is_flag=True, help="Decode the next token; requires --past.")
+@click.option("--past", type=int, metavar="N", help="Number of tokens in the KV cache; requires --decode.")
+@click.option("--source", type=int, metavar="N", help="Encoder input length.")
+@click.option("--full", is_flag=True, help="Show every layer; by default, equal layers are shown once.")
+@click.option("--weights", metavar="FILE", type=FilePath(), help="Run a GPT-2 with weights from FILE (.safetensors).")
+@click.option("--text", metavar="TEXT", help="Input text for --weights.")
+@click.option(
+    "--tokenizer",
+    metavar="FILE",
+    type=FilePath(),
+    help="Use this tokenizer.json; default: the one next to the weights (needs the [tokenizers] extra).",
+)
+@click.option(
+    "--top",
+    type=int,
+    default=5,
+    metavar="N",
+    help="Number of most likely next tokens to show with --weights (default: 5).",
+)
 @set_option
 @download_option
 @output_options
@@ -49,46 +71,72 @@ def command(
     download: bool,
     output: Output,
 ) -> None:
-    """The life of a tensor: every operation in order, with the shapes that meet in it.
+    """Trace a forward pass: every operation in order, with the shapes of its inputs and output.
 
-    Widths that must be equal in a product are marked alike: [5, ‹768›] · [‹768›, 64] = [5, 64]. Equal layers are folded.
+    Dimensions that must be equal in a product are marked: [5, ‹768›] · [‹768›, 64] = [5, 64].
     """
     from paramcount.tracing.render import build_table, with_every_layer
     from paramcount.tracing.run import trace_model
     from paramcount.tracing.walk import TraceOptions
 
-    if decode != (past is not None):
-        raise ParamcountError("stands alone", where="--decode" if decode else "--past", expected="--decode --past N, or neither")
-    model = load_changed(name, changes, download)
-    real = run_real(model, weights, text, tokenizer, top, [tokens, pad, batch, past, source]) if weights or text else None
-    n_tokens = len(real.ids) if real else (5 if past is None else 1) if tokens is None else tokens
-    found = trace_model(model, TraceOptions(n_tokens, pad, batch, past, source))
-    told = noted(build_table(with_every_layer(found) if full else found), model)
-    emit(lambda chosen: with_words(told, real) if real else told, output, collect_messages([name], [model], found))
+    if past is not None and not decode:
+        raise ParamcountError("--past requires --decode")
+    if decode and past is None:
+        raise ParamcountError("--decode requires --past N")
+    model = load_model(name, changes, download)
+    run = None
+    if weights or text:
+        shape_options = {"--tokens": tokens, "--pad": pad, "--batch": batch, "--past": past, "--source": source}
+        given = [option for option, value in shape_options.items() if value is not None]
+        run = run_gpt2(model, weights, text, tokenizer, top, given)
+    if run:
+        n_tokens = len(run.ids)
+    elif tokens is not None:
+        n_tokens = tokens
+    else:
+        n_tokens = 1 if decode else 5
+    trace = trace_model(model, TraceOptions(n_tokens, pad, batch, past, source))
+    result = add_changes(build_table(with_every_layer(trace) if full else trace), model)
+    if run:
+        result = add_predictions(result, run)
+    emit(lambda format: result, output, collect_messages([name], [model], trace))
 
 
-def run_real(model: Model, weights: str | None, text: str | None, tokenizer: str | None, top: int, shape_options: Sequence[int | None]) -> Run:
-    """What real weights make of a real text."""
-    if not weights or text is None:
-        raise ParamcountError("stands alone", where="--weights" if weights else "--text", expected="--weights FILE --text TEXT")
+def run_gpt2(
+    model: Model,
+    weights: str | None,
+    text: str | None,
+    tokenizer: str | None,
+    top: int,
+    shape_options: Sequence[str],
+) -> Run:
+    """The forward pass of a GPT-2 on a text. `shape_options`: options that contradict it, because the text sets the
+    shape."""
+    if not weights:
+        raise ParamcountError("--text requires --weights FILE")
+    if text is None:
+        raise ParamcountError("--weights requires --text TEXT")
     if model.architecture != "gpt2":
-        raise ParamcountError(f"of {model.architecture}", where="--weights", expected="a model of architecture gpt2, whose forward pass is written in NumPy")
+        problem = f"not available for the architecture {model.architecture}"
+        raise ParamcountError(problem, where="--weights", expected="a model of the architecture gpt2")
     if model.original is not None:
-        raise ParamcountError("beside --weights: they have the sizes they have", where="--set", expected="one of them")
-    if any(option is not None for option in shape_options):
-        raise ParamcountError("beside a shape option: the text says how many tokens there are", where="--text", expected="one of them")
+        raise ParamcountError("--weights cannot be combined with --set, because the sizes of the weights are fixed")
+    if shape_options:
+        raise ParamcountError(f"--text cannot be combined with {shape_options[0]}, because the text sets the shape")
     from paramcount.formats.files import expand_home
     from paramcount.gpt2.generation import predict_next
 
-    return predict_next(model.sizes, expand_home(weights), text, expand_home(tokenizer) if tokenizer else None, top=top, config=model.reading.unread)
+    tokenizer_path = expand_home(tokenizer) if tokenizer else None
+    return predict_next(model.sizes, expand_home(weights), text, tokenizer_path, top=top, config=model.reading.unread)
 
 
-def with_words(trace: Table, real: Run) -> Table:
-    """The trace with its tokens above and the next words below."""
-    from paramcount.gpt2 import generation as gpt2_text
+def add_predictions(trace: Table, run: Run) -> Table:
+    """The trace with the tokens above and the most likely next tokens below."""
+    from paramcount.gpt2 import generation
 
+    predictions = map(generation.format_next_word, run.next_words)
     return trace._replace(
-        above=[*trace.above, gpt2_text.format_tokens(real)],
-        below=[*trace.below, "what comes next, likeliest first:", *map(gpt2_text.format_next_word, real.next_words), *real.notes],
-        data=trace.data | {"run": gpt2_text.run_to_dict(real)},
+        above=[*trace.above, generation.format_tokens(run)],
+        below=[*trace.below, "most likely next tokens:", *predictions, *run.notes],
+        data=trace.data | {"run": generation.run_to_dict(run)},
     )

@@ -7,17 +7,17 @@ import sys
 
 import click
 
-from paramcount.cli.checkpoints import names_checkpoint, read_checkpoint
+from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
 from paramcount.cli.options import (
-    File,
+    FilePath,
     Messages,
     Output,
+    add_changes,
     collect_messages,
     download_option,
     emit,
-    load_changed,
+    load_model,
     model_argument,
-    noted,
     output_options,
     set_option,
 )
@@ -31,61 +31,72 @@ from paramcount.zoo.names import is_path
 
 @click.command("verify", epilog="Example: paramcount verify gpt2-small")
 @model_argument
-@click.argument("checkpoint", required=False, type=File())
+@click.argument("checkpoint", required=False, type=FilePath())
 @set_option
 @download_option
 @output_options
 def command(name: str, checkpoint: str | None, changes: tuple[str, ...], download: bool, output: Output) -> None:
-    """An entry's count against the reference's and every published figure; with CHECKPOINT, the model against files on disk.
+    """Check a model against its reference, published figures or a checkpoint.
 
-    CHECKPOINT is a .safetensors or .gguf file, an index (model.safetensors.index.json, pytorch_model.bin.index.json), a directory of
-    shards, or the saved JSON header of a safetensors file; where MODEL is a directory that holds one beside its config.json, that one.
-    Only headers are read. Exit code 1 where something does not match or is not accounted for.
+    CHECKPOINT is a .safetensors or .gguf file, an index (model.safetensors.index.json, pytorch_model.bin.index.json), a
+    directory of shards, or the saved JSON header of a safetensors file. If MODEL is a directory with a config.json and
+    a checkpoint, CHECKPOINT is optional. Only headers are read. The exit code is 1 if something does not match.
 
-    Nothing was checked or published of a what-if: GPT-2's NumPy pass alone can run it.
+    After --set there are no published figures to check; only GPT-2 is still compared with its NumPy forward pass.
     """
-    model = load_changed(name, changes, download)
+    model = load_model(name, changes, download)
     messages = collect_messages([name], [model])
-    if checkpoint is None and names_checkpoint(name, with_config=True):
+    if checkpoint is None and is_checkpoint_path(name, with_config=True):
         checkpoint = name
     if checkpoint is None:
-        against_figures(model, output, messages)
+        check_figures(model, output, messages)
     else:
-        against_files(model, checkpoint, output, messages)
+        check_files(model, checkpoint, output, messages)
 
 
-def against_files(model: Model, path: str, output: Output, messages: Messages) -> None:
-    from paramcount.checkpoints import render_verification as telling_verified
+def check_files(model: Model, path: str, output: Output, messages: Messages) -> None:
+    """Check a model against a checkpoint; exit code 1 if they differ."""
+    from paramcount.checkpoints import render_verification
     from paramcount.checkpoints.identify import find_zoo_models
     from paramcount.checkpoints.verify import build_verification, compare_tensors
 
     if path == "-":
-        raise ParamcountError("standard input is no checkpoint, as headers are picked out of files", expected="the path of a checkpoint")
+        raise ParamcountError("a checkpoint cannot be read from standard input", expected="the path of a checkpoint")
     if not is_path(path) and not os.path.lexists(path):
-        raise ParamcountError("is no file here", where=make_printable(path), expected="the path of a checkpoint; `paramcount diff` compares two models")
+        expected = "the path of a checkpoint; `paramcount diff` compares two models"
+        raise ParamcountError("no such file or directory", where=make_printable(path), expected=expected)
     checkpoint = read_checkpoint(path)
-    tensors = compare_tensors(model, checkpoint)
-    found = build_verification(model, tensors)
-    others = () if found.ok else find_zoo_models(checkpoint, tensors.content)
-    emit(lambda chosen: noted(telling_verified.rows(found) if chosen == "csv" else telling_verified.table(found, others, chosen), model), output, messages)
-    sys.exit(not found.ok)
+    comparison = compare_tensors(model, checkpoint)
+    result = build_verification(model, comparison)
+    zoo_matches = () if result.ok else find_zoo_models(checkpoint, comparison.content)
+
+    def make_table(format: str) -> Table:
+        if format == "csv":
+            return add_changes(render_verification.rows(result), model)
+        return add_changes(render_verification.table(result, zoo_matches, format), model)
+
+    emit(make_table, output, messages)
+    sys.exit(not result.ok)
 
 
-def against_figures(model: Model, output: Output, messages: Messages) -> None:
+def check_figures(model: Model, output: Output, messages: Messages) -> None:
+    """Check a model against its reference and published figures; exit code 1 if one differs."""
     count = count_model(model)
-    made = run_checks(model, count)
+    results = run_checks(model, count)
     if model.architecture == "gpt2":
         from paramcount.zoo.forward_pass_checks import check_forward_pass
 
-        made += check_forward_pass(model.sizes, count)
-    emit(lambda chosen: noted(table(f"{model.name}   {count.total:,} parameters", made, what_if=model.original is not None), model), output, messages)
-    sys.exit(any(check.ok is False for check in made))
+        results += check_forward_pass(model.sizes, count)
+    title = f"{model.name}   {count.total:,} parameters"
+    result = table(title, results, is_what_if=model.original is not None)
+    emit(lambda format: add_changes(result, model), output, messages)
+    sys.exit(any(check.ok is False for check in results))
 
 
-def table(title: str, made: list[Check], *, what_if: bool = False) -> Table:
-    rows = [[check.what, check.text, check.expected, check.published, check.found, check.verdict, check.source, check.by or check.source] for check in made]
+def table(title: str, results: list[Check], *, is_what_if: bool = False) -> Table:
+    """A table with one row per check."""
     columns = [
-        Column("what", "what", right=False, show=lambda what: what.replace("_without_input_embedding", " − input embedding")),
+        Column("what", "what", right=False, show=name_count),
         Column("text", "expected", only="people"),
         Column("expected", "expected", only="csv"),
         Column("published", "published", only="csv"),
@@ -94,10 +105,20 @@ def table(title: str, made: list[Check], *, what_if: bool = False) -> Table:
         Column("source", "source", right=False, only="csv"),
         Column("by", "source", right=False, only="people"),
     ]
-    data = {"schema_version": SCHEMA_VERSION, "checks": [check._asdict() | {"ok": check.ok} for check in made]}
-    below = [f"{by}: {source}" for by, source in dict.fromkeys((check.by, check.source) for check in made) if by]
-    if what_if:
-        below.append(f"a what-if: nothing of it was checked or published, so there is nothing {'else ' if made else ''}to compare with")
-    elif not made:
-        below.append("unverified: there is no reference count and no published figure to compare with; to check files, pass a CHECKPOINT")
-    return Table(columns, rows, data, above=[title], below=below, headings=bool(made), wraps=True)
+    rows = []
+    for check in results:
+        figures = [check.text, check.expected, check.published, check.found]
+        rows.append([check.what, *figures, check.verdict, check.source, check.by or check.source])
+    data = {"schema_version": SCHEMA_VERSION, "checks": [check._asdict() | {"ok": check.ok} for check in results]}
+    sources = dict.fromkeys((check.by, check.source) for check in results if check.by)
+    below = [f"{by}: {source}" for by, source in sources]
+    if is_what_if:
+        below.append("after --set, there are no published figures to compare with")
+    elif not results:
+        below.append("unverified: no reference count and no published figure; to check files, pass a CHECKPOINT")
+    return Table(columns, rows, data, above=[title], below=below, headings=bool(results), wraps=True)
+
+
+def name_count(what: str) -> str:
+    """The name of a count in the table."""
+    return what.replace("_without_input_embedding", " − input embedding")

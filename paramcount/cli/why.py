@@ -7,12 +7,21 @@ import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from paramcount.cli.checkpoints import names_checkpoint, read_checkpoint
-from paramcount.cli.options import Output, collect_messages, download_option, emit, load_changed, models_argument, output_options, set_option
+from paramcount.cli.checkpoints import is_checkpoint_path, read_checkpoint
+from paramcount.cli.options import (
+    Output,
+    collect_messages,
+    download_option,
+    emit,
+    load_model,
+    models_argument,
+    output_options,
+    set_option,
+)
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable, quote
 from paramcount.explaining.why import Account, Why, explain_figures
@@ -25,14 +34,16 @@ from paramcount.zoo.what_if import changes_to_dict, describe_changes
 if TYPE_CHECKING:
     from paramcount.checkpoints.why import CheckpointExplanation
 
-FIGURE_LIKE = re.compile(r"\s*[~≈+]?\s*\d[^/]*")  # no name of a model begins so
-MOST_SHOWN = 5  # explanations of one figure, none of them claimed; findings in a file
-WHAT = {  # what a source counts, where its word says it shortly
+FIGURE_LIKE = re.compile(r"\s*[~≈+]?\s*\d[^/]*")  # no model name begins like this
+MAX_ITEMS = 5  # alternative explanations of one figure; findings in a file
+WHAT = {  # what a source counts, if its field name does not read well
     "active_without_input_embedding": "active without the input embedding",
-    "active_non_embedding": "active without the tables",
-    "non_embedding": "total without the tables",
-    "checkpoint": "what the released files hold",
+    "active_non_embedding": "active without embeddings and LM head",
+    "non_embedding": "total without embeddings and LM head",
+    "checkpoint": "the values in the released files",
 }
+VERDICTS = {"rounded": "matches when rounded"}  # other verdicts are printed as they are
+Row = list[object]
 
 
 @click.command("why", epilog="Example: paramcount why gpt-oss-20b 3.6B")
@@ -41,56 +52,67 @@ WHAT = {  # what a source counts, where its word says it shortly
 @download_option
 @output_options
 def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, output: Output) -> None:
-    """Why somebody else says a different number: a published figure, or a file's, as a count and named causes with nothing left over.
+    """Find out what a published number or a file counts.
 
-    NUMBER is met by rounding or cutting off where it is short (3.6B, ~1.04T) and exactly where it is whole (137022720). CHECKPOINT is a
-    .safetensors or .gguf file, an index, a directory of shards or a saved header, as for `paramcount verify`. A model without either:
-    every figure that its entry lists as published, or of a directory the files beside its config.json. Exit code 1 where a figure is
-    not reproducible, or a file not accounted for.
-    """
-    asked = words(names)
-    models = [load_changed(one.name, changes, download) for one in asked]
-    answers = [explain_figures(model, one.figures) if one.figures or not one.files else () for model, one in zip(models, asked)]
-    messages = collect_messages([one.name for one in asked], models, with_ids=True)
-    files = [contents_in(model, one.files) for model, one in zip(models, asked)]
-    found: list[Why | CheckpointExplanation] = [*chain(*answers), *chain(*files)]
-    alone = len(asked) == 1 == len(asked[0].figures) + len(asked[0].files)
-    emit(lambda chosen: one_answer(models[0], found[0]) if alone and chosen not in ("csv", "json") else table(models, answers, files), output, messages)
-    sys.exit(not all(answer.ok for answer in found))
+    The answer is a count plus and minus named causes, with nothing unexplained. A short NUMBER (3.6B, ~1.04T) may be
+    rounded or truncated; a whole one (137022720) must match exactly. CHECKPOINT is a .safetensors or .gguf file, an
+    index, a directory of shards or a saved header. For a MODEL without either, explain all published figures of its zoo
+    entry, or the checkpoint next to its config.json. The exit code is 1 if a figure cannot be explained or a file is
+    not complete."""
+    questions = parse_arguments(names)
+    models = [load_model(question.name, changes, download) for question in questions]
+    messages = collect_messages([question.name for question in questions], models, with_ids=True)
+    answers: list[Sequence[Why]] = []
+    contents: list[Sequence[CheckpointExplanation]] = []
+    for model, question in zip(models, questions):
+        needs_figures = question.figures or not question.files
+        answers.append(explain_figures(model, question.figures) if needs_figures else ())
+        contents.append(explain_files(model, question.files))
+    results: list[Why | CheckpointExplanation] = [*chain(*answers), *chain(*contents)]
+    is_single = len(questions) == 1 == len(questions[0].figures) + len(questions[0].files)
+
+    def make_table(format: str) -> Table:
+        if is_single and format not in ("csv", "json"):
+            return answer_table(models[0], results[0])
+        return table(models, answers, contents)
+
+    emit(make_table, output, messages)
+    sys.exit(not all(result.ok for result in results))
 
 
 class Question(NamedTuple):
-    """A model, with the figures and the files that stand behind it."""
+    """A model with the figures and files to explain."""
 
     name: str
     figures: list[str]
     files: list[str]
 
 
-def words(names: Sequence[str]) -> list[Question]:
-    """Each model with what stands behind it.
+def parse_arguments(words: Sequence[str]) -> list[Question]:
+    """Each model with the figures and files that follow it.
 
-    Raises: ParamcountError for a figure or a checkpoint before any model, and for what looks like a figure and is none.
+    Raises: ParamcountError for a figure or checkpoint before the first model, and for a malformed figure.
     """
-    asked: list[Question] = []
-    for word in names:
+    questions: list[Question] = []
+    for word in words:
         is_figure = FIGURE_LIKE.fullmatch(word) and not word.lower().endswith(PATH_ENDS)
         if is_figure:
             parse_figure(word)
-        elif not names_checkpoint(word, with_config=bool(asked)):
-            asked.append(Question(word, [], []))
+        elif not is_checkpoint_path(word, with_config=bool(questions)):
+            questions.append(Question(word, [], []))
             continue
-        if not asked:
-            raise ParamcountError(f"{quote(word)} stands before any model", expected=f"MODEL {'NUMBER' if is_figure else 'CHECKPOINT'}")
-        (asked[-1].figures if is_figure else asked[-1].files).append(word)
-    for one in asked:
-        if not one.figures and not one.files and names_checkpoint(one.name, with_config=True):
-            one.files.append(one.name)  # a folder that holds a checkpoint beside its config.json
-    return asked
+        if not questions:
+            expected = f"MODEL {'NUMBER' if is_figure else 'CHECKPOINT'}"
+            raise ParamcountError(f"no model before {quote(word)}", expected=expected)
+        (questions[-1].figures if is_figure else questions[-1].files).append(word)
+    for question in questions:
+        if not question.figures and not question.files and is_checkpoint_path(question.name, with_config=True):
+            question.files.append(question.name)  # a folder with a config.json and a checkpoint
+    return questions
 
 
-def contents_in(model: Model, paths: Sequence[str]) -> list[CheckpointExplanation]:
-    """What files hold, by their paths."""
+def explain_files(model: Model, paths: Sequence[str]) -> list[CheckpointExplanation]:
+    """What each checkpoint contains."""
     if not paths:
         return []
     from paramcount.checkpoints.why import explain_checkpoint
@@ -98,131 +120,185 @@ def contents_in(model: Model, paths: Sequence[str]) -> list[CheckpointExplanatio
     return [explain_checkpoint(model, read_checkpoint(path)) for path in paths]
 
 
-def one_answer(model: Model, answer: Why | CheckpointExplanation) -> Table:
-    return detail(model, answer) if isinstance(answer, Why) else content(model, answer)
+# ---- one answer
 
 
-def detail(model: Model, why: Why) -> Table:
-    """One figure: the sum that it is, each term with its arithmetic; or what else can be said of it."""
+def answer_table(model: Model, answer: Why | CheckpointExplanation) -> Table:
+    """The answer for one figure or one checkpoint."""
+    return figure_table(model, answer) if isinstance(answer, Why) else contents_table(model, answer)
+
+
+def figure_table(model: Model, why: Why) -> Table:
+    """One figure as a sum, each term with its arithmetic; if there is no single explanation, the alternatives."""
     name, parameters = Column("name", "name", right=False), Column("parameters", "parameters")
-    above, below = [f"{printed(why.published)}: {phrase(why)}", *describe_changes(model)], notes(why)
+    published, below = format_figure(why.published), figure_notes(why)
     if why.verdict == "not reproducible":
-        rows: list[list[Any]] = [["published", why.value], [counted_as(why), why.value - why.left_over]]
+        above = [f"{published}: {summarise(why)}", *describe_changes(model)]
+        rows: list[Row] = [["published", why.value], [base_name(why), why.value - why.left_over]]
         return Table([name, parameters], rows, None, above, below, headings=False)
     if why.verdict == "several":
-        above[0] = f"{printed(why.published)}: {len(why.accounts)} explanations fit equally well, none is claimed"
-        rows = [[account.value, equation(account)] for account in why.accounts]
+        above = [f"{published}: {len(why.accounts)} explanations fit equally well", *describe_changes(model)]
+        rows = [[account.value, render_equation(account)] for account in why.accounts]
         return Table([parameters, name], rows, None, above, below, headings=False, wraps=True)
     (account,) = why.accounts
-    above[0] = " = ".join(dict.fromkeys((printed(why.published), *([f"{account.value:,}"] if account.causes else []), equation(account))))
-    return summed(account, above, below)
+    terms = [published, *([f"{account.value:,}"] if account.causes else []), render_equation(account)]
+    return account_table(account, [" = ".join(dict.fromkeys(terms)), *describe_changes(model)], below)
 
 
-def content(model: Model, found: CheckpointExplanation) -> Table:
-    """What files hold: the sum that it is, each term with its arithmetic, and how their bytes come about."""
-    from paramcount.checkpoints import render_verification as telling_verified
+def contents_table(model: Model, contents: CheckpointExplanation) -> Table:
+    """The values in a checkpoint as a sum, each term with its arithmetic, and how its bytes add up."""
+    from paramcount.checkpoints import render_verification
 
-    account, checked = found.account, found.verification
-    values = f"{account.value:,} values" if found.values is not None else f"{account.value:,} values according to the tensor names"
-    above = [f"{make_printable(found.path)}: {values} = {equation(account)}", *describe_changes(model)]
-    below = [found.summary, *telling_verified.lines(checked, MOST_SHOWN, "paramcount verify"), *found.byte_sums, *checked.remarks]
-    below += [f"{cause}: number of values unknown, the index has names only" for cause in found.unknown]
-    return summed(account, above, below)
+    account, verification = contents.account, contents.verification
+    values = f"{account.value:,} values"
+    if contents.values is None:
+        values = f"{values} according to the tensor names"
+    above = [f"{make_printable(contents.path)}: {values} = {render_equation(account)}", *describe_changes(model)]
+    findings = render_verification.lines(verification, MAX_ITEMS, "paramcount verify")
+    below = [contents.summary, *findings, *contents.byte_sums, *verification.remarks]
+    below += [f"{cause}: number of values unknown, the index has names only" for cause in contents.unknown]
+    return account_table(account, above, below)
 
 
-def summed(account: Account, above: list[str], below: list[str]) -> Table:
-    """An account as rows."""
-    columns = [Column("name", "name", right=False), Column("parameters", "parameters"), Column("arithmetic", "arithmetic", right=False, style="dim")]
-    rows = [[account.base, f"{account.count:,}", ""]]
+def account_table(account: Account, above: list[str], below: list[str]) -> Table:
+    """A row for the count and each cause, with its items."""
+    columns = [
+        Column("name", "name", right=False),
+        Column("parameters", "parameters"),
+        Column("arithmetic", "arithmetic", right=False, style="dim"),
+    ]
+    rows: list[Row] = [[account.base, f"{account.count:,}", ""]]
     for cause in account.causes:
-        alone = len(cause.items) == 1
-        rows.append([cause.name, signed(cause.units), cause.items[0].arithmetic if alone else ""])
-        rows += [[f"  {item.name}", signed(item.units), item.arithmetic] for item in cause.items if not alone]
+        if len(cause.items) == 1:
+            rows.append([cause.name, format_signed(cause.units), cause.items[0].arithmetic])
+            continue
+        rows.append([cause.name, format_signed(cause.units), ""])
+        rows += [[f"  {item.name}", format_signed(item.units), item.arithmetic] for item in cause.items]
     return Table(columns, rows, None, above, below, headings=False, wraps=True)
 
 
-def signed(n: int) -> str:
-    return f"{'−' if n < 0 else '+'}{abs(n):,}"
+def figure_notes(why: Why) -> list[str]:
+    """Lines on how the sum becomes the figure, which other sums do, and what the source counts."""
+    published = format_figure(why.published)
+    lines = [verdict_text(why.verdict)] if len(why.accounts) == 1 else []
+    if why.plainer:
+        lines.append(f"if truncated, {render_equation(why.plainer)} is also {published}")
+    if why.rounded:
+        lines.append(f"if rounded, {render_equation(why.rounded)} = {why.rounded.value:,} is also {published}")
+    if why.what == "unspecified":
+        lines.append(f"the source does not say what it counts: {why.source}")
+    elif why.what:
+        lines.append(f"the source counts {WHAT.get(why.what, why.what)}: {why.source}")
+    return lines
 
 
-def table(models: Sequence[Model], answers: Sequence[Sequence[Why]], files: Sequence[Sequence[CheckpointExplanation]]) -> Table:
-    """A row for each figure and each file; of one model alone also where it was published."""
-    one = models[0] if len(models) == 1 else None
-    ids = {source.ref: source.id for source in one.sources} if one else {}
-    rows = [row for whys, held in zip(answers, files) for row in (*(figure(why, ids) for why in whys), *map(file, held))]
+# ---- several answers
+
+
+def table(
+    models: Sequence[Model],
+    answers: Sequence[Sequence[Why]],
+    contents: Sequence[Sequence[CheckpointExplanation]],
+) -> Table:
+    """A row for each figure and each file. For a single model, also where each figure was published."""
+    single = models[0] if len(models) == 1 else None
+    ids = {source.ref: source.id for source in single.sources} if single else {}
+    rows: list[Row] = []
+    for figures, files in zip(answers, contents):
+        rows += [figure_row(why, ids) for why in figures]
+        rows += map(file_row, files)
     columns = [
-        Column("model", "model", right=False, only="csv" if one else ""),
-        Column("published", "published", show=printed),
+        Column("model", "model", right=False, only="csv" if single else ""),
+        Column("published", "published", show=format_figure),
         Column("counts", "counts", right=False, only="csv"),
         Column("true", "true"),
         Column("value", "value", only="csv"),
-        Column("left_over", "left over", only="csv"),
+        Column("left_over", "unexplained", only="csv"),
         Column("verdict", "verdict", right=False, only="csv"),
         Column("source", "source", right=False, only="csv"),
         Column("by", "source", right=False, only="people"),
         Column("why", "why", right=False),
     ]
-    used = [i for i, column in enumerate(columns) if column.name != "by" or any(row[i] for row in rows)]
-    above = [f"{one.name}   {count_model(one).total:,} parameters"] if one else []
-    above += [f"{'' if one else f'{model.id}: '}{line}" for model in models for line in describe_changes(model)]
-    below = [f"{id}: {ref}" for id, ref in dict.fromkeys((row[8], row[7]) for row in rows) if id and id != ref]
-    below += [f"{model.id}: its entry lists no published figure" for model, *found in zip(models, answers, files) if not any(found)]
-    data = {"schema_version": SCHEMA_VERSION, "figures": [why.to_dict() | changes_to_dict(model) for model, found in zip(models, answers) for why in found]}
-    if any(files):
-        data["files"] = [held.to_dict() | changes_to_dict(model) for model, found in zip(models, files) for held in found]
-    return Table([columns[i] for i in used], [[row[i] for i in used] for row in rows], data, above, below, wraps=True)
+    visible = [i for i, column in enumerate(columns) if column.name != "by" or any(row[i] for row in rows)]
+    above = [f"{single.name}   {count_model(single).total:,} parameters"] if single else []
+    above += [f"{'' if single else f'{model.id}: '}{line}" for model in models for line in describe_changes(model)]
+    below = [f"{id}: {source}" for id, source in dict.fromkeys((row[8], row[7]) for row in rows) if id and id != source]
+    for model, figures, files in zip(models, answers, contents):
+        if not figures and not files:
+            below.append(f"{model.id}: no published figures in the zoo entry")
+    data: dict[str, object] = {"schema_version": SCHEMA_VERSION}
+    changes = [changes_to_dict(model) for model in models]
+    data["figures"] = [why.to_dict() | change for change, figures in zip(changes, answers) for why in figures]
+    if any(contents):
+        data["files"] = [file.to_dict() | change for change, files in zip(changes, contents) for file in files]
+    cells = [[row[i] for i in visible] for row in rows]
+    return Table([columns[i] for i in visible], cells, data, above, below, wraps=True)
 
 
-def figure(why: Why, ids: Mapping[str, str]) -> list[Any]:
-    """The row of a figure. `ids`: of the sources of its model's entry."""
-    return [why.id, why.published, why.what, why.true, value(why), why.left_over, why.verdict, why.source, ids.get(str(why.source), ""), phrase(why)]
+def figure_row(why: Why, ids: Mapping[str, str]) -> Row:
+    """The row of a figure. `ids`: ids of the sources in the zoo entry, by reference."""
+    value = why.accounts[0].value if len(why.accounts) == 1 else None
+    figures = [why.published, why.what, why.true, value, why.left_over]
+    return [why.id, *figures, why.verdict, why.source, ids.get(str(why.source), ""), summarise(why)]
 
 
-def file(found: CheckpointExplanation) -> list[Any]:
-    """The row of files: what they hold is the figure."""
-    account = found.account
-    held = "–" if found.values is None else str(found.values)
-    phrase = in_words(account)
-    path, name = make_printable(found.path), make_printable(Path(found.path).name)
-    return [found.id, held, "checkpoint", account.count, found.values, found.left_over, found.verdict, path, name, f"{phrase}, {found.summary}"]
+def file_row(contents: CheckpointExplanation) -> Row:
+    """The row of a checkpoint: the number of its values is the figure."""
+    account, path = contents.account, contents.path
+    values = "–" if contents.values is None else str(contents.values)
+    figures = [values, "checkpoint", account.count, contents.values, contents.left_over]
+    sources = [make_printable(path), make_printable(Path(path).name)]
+    return [contents.id, *figures, contents.verdict, *sources, f"{render_terms(account)}, {contents.summary}"]
 
 
-def value(why: Why) -> int | None:
-    """The one sum that a figure is."""
-    return why.accounts[0].value if len(why.accounts) == 1 else None
+# ---- words and numbers
 
 
-def equation(account: Account) -> str:
-    return f"{account.base} {account.count:,} {account.terms}".rstrip()
-
-
-def phrase(why: Why) -> str:
-    """The answer in a few words, the count itself left out."""
+def summarise(why: Why) -> str:
+    """The answer in a few words, without the count itself."""
     if why.verdict == "not reproducible":
-        left = abs(why.left_over)
-        return f"Not reproducible, {f'{left:,}' if why.step == 1 else rough(left)} left over"
-    found = [in_words(account) for account in why.accounts]
+        unexplained = abs(why.left_over)
+        return f"not reproducible, {f'{unexplained:,}' if why.step == 1 else round_number(unexplained)} unexplained"
+    terms = [render_terms(account) for account in why.accounts]
     if why.verdict == "several":
-        more = f"; or {len(found) - MOST_SHOWN} others" if len(found) > MOST_SHOWN else ""
-        return f"several fit, none is claimed: {'; or '.join(found[:MOST_SHOWN])}{more}"
-    others = [*([f"{why.plainer.base}, truncated"] if why.plainer else []), *([f"{in_words(why.rounded)}, rounded"] if why.rounded else [])]
-    return "; or ".join([f"{found[0]}, {why.verdict}", *others])
+        more = f"; or {len(terms) - MAX_ITEMS} others" if len(terms) > MAX_ITEMS else ""
+        return f"{len(terms)} explanations fit equally well: {'; or '.join(terms[:MAX_ITEMS])}{more}"
+    alternatives = [f"{terms[0]}, {verdict_text(why.verdict)}"]
+    if why.plainer:
+        alternatives.append(f"{why.plainer.base}, truncated")
+    if why.rounded:
+        alternatives.append(f"{render_terms(why.rounded)}, rounded")
+    return "; or ".join(alternatives)
 
 
-def in_words(account: Account) -> str:
-    """An account without its numbers."""
-    return f"{account.base} {account.terms}".rstrip()
+def verdict_text(verdict: str) -> str:
+    return VERDICTS.get(verdict, verdict)
 
 
-def counted_as(why: Why) -> str:
-    """The name of the count that a figure that nothing explains was held against."""
+def base_name(why: Why) -> str:
+    """The name of the count that an unexplained figure was compared with."""
     return why.base if why.value - why.left_over == why.true else WHAT.get(str(why.what), str(why.what))
 
 
-def rough(n: int) -> str:
-    """A number in two digits, or in three before the point.
+def render_terms(account: Account) -> str:
+    """A sum without its first number: "total − buffers 12,582,912"."""
+    return f"{account.base} {account.terms}".rstrip()
 
-    >>> rough(7_439_808), rough(852_282_624), rough(999_700_000), rough(3416)
+
+def render_equation(account: Account) -> str:
+    """A sum: "total 124,439,808 + buffers 12,582,912"."""
+    return f"{account.base} {account.count:,} {account.terms}".rstrip()
+
+
+def format_signed(n: int) -> str:
+    """A number with its sign."""
+    return f"{'−' if n < 0 else '+'}{abs(n):,}"
+
+
+def round_number(n: int) -> str:
+    """A number with two significant digits, or three before the point.
+
+    >>> round_number(7_439_808), round_number(852_282_624), round_number(999_700_000), round_number(3416)
     ('7.4 M', '852 M', '1.0 B', '3.4 K')
     """
     for unit, size in (("T", 10**12), ("B", 10**9), ("M", 10**6), ("K", 10**3)):
@@ -232,24 +308,11 @@ def rough(n: int) -> str:
     return str(n)
 
 
-def printed(figure: str) -> str:
-    """A figure as people write it, digits in groups, the unit apart.
+def format_figure(figure: str) -> str:
+    """A published figure with grouped digits and a space before the unit.
 
-    >>> printed("~1.04T"), printed("137022720")
+    >>> format_figure("~1.04T"), format_figure("137022720")
     ('1.04 T', '137,022,720')
     """
     text = figure.strip("~≈ ").upper()
     return f"{int(text):,}" if text.isdecimal() else re.sub(r"\s*([KMBGT])$", r" \1", text)
-
-
-def notes(why: Why) -> list[str]:
-    """How the sum becomes the figure, what else would, and what the source says."""
-    lines = [why.verdict] if len(why.accounts) == 1 else []
-    if why.plainer:
-        lines.append(f"cut off instead of rounded, {equation(why.plainer)} is {printed(why.published)} too")
-    if why.rounded:
-        lines.append(f"rounded instead, {equation(why.rounded)} = {why.rounded.value:,} is {printed(why.published)} too")
-    if why.what:
-        words = "does not say what it counts" if why.what == "unspecified" else f"counts {WHAT.get(why.what, why.what)}"
-        lines.append(f"the source {words}: {why.source}")
-    return lines

@@ -1,4 +1,5 @@
-"""JSON Schemas of everything that `--json` prints, one file per command. They are closed: a field that they do not name is an error."""
+"""JSON Schemas of all `--json` outputs, one file per command. They are closed: a field that a schema does not name is
+an error."""
 
 from __future__ import annotations
 
@@ -15,21 +16,24 @@ def commands() -> list[str]:
 
 
 def schema_text(command: str) -> str:
-    """The schema of a command's JSON, as text.
+    """The JSON Schema of a command's `--json` output, as a string.
 
-    Raises: ParamcountError if it has none.
+    Raises: ParamcountError if the command has no schema.
     """
-    known = commands()
-    if command not in known:
-        raise ParamcountError(f"no schema is called {quote(command)}", expected=", ".join(known), nearest=find_nearest(command, known))
+    names = commands()
+    if command not in names:
+        expected = f"{', '.join(names[:-1])} or {names[-1]}"
+        raise ParamcountError(f"no schema for {quote(command)}", expected=expected, nearest=find_nearest(command, names))
     return files(__name__).joinpath(f"{command}.json").read_text(encoding="utf-8")
 
 
 def schema(command: str) -> dict[str, Any]:
-    """The schema of a command's JSON (JSON Schema, draft 2020-12).
+    """The JSON Schema (draft 2020-12) of a command's `--json` output.
+
+    Raises: ParamcountError if the command has no schema.
 
     >>> schema("diff")["title"]
     'paramcount diff --json'
     """
-    found: dict[str, Any] = json.loads(schema_text(command))
-    return found
+    parsed: dict[str, Any] = json.loads(schema_text(command))
+    return parsed

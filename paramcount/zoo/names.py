@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 # The names of the commands: as the first word on a command line they never mean a model.
 RESERVED = (
-    "architectures", "audit", "compare", "diff", "draw", "explain", "list", "report",
-    "scan", "show", "trace", "verify", "why",
+    "architectures", "audit", "compare", "diff", "docs", "draw", "explain", "help", "list", "report",
+    "scan", "schema", "show", "trace", "verify", "why",
 )  # fmt: skip
 PATH_ENDS = ("/", ".yaml", ".yml", ".json", ".safetensors", ".gguf")
 SPEC_HELP = "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or what paramcount.load returned"

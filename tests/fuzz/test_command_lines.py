@@ -35,7 +35,7 @@ def test_any_name_is_found_or_refused(name: str) -> None:
     assert answered(lambda: zoo.find_path(name)) is None or name in zoo.list_ids()
 
 
-COMMAND = [name for name in COMMANDS if name != "help"]
+COMMAND = [name for name in COMMANDS if name not in ("help", "docs")]
 WORD = [
     "gpt2-small", "gpt-oss", "gpt-oss-*", "gpt-4", "deepseek-v3", "qwen2", "./none.yaml", "./config.json", "./m.json", "./model.safetensors.index.json", "claims.csv",
     ".", "s", "124M", "8B", "7.61B", "-1", "", "-", "--", "a/b", "~nobody", "\x1b[2J", "\ud800", "=1+1", "a" * 300, "n_layers=3", "https://huggingface.co/a/b", "0", "1",

@@ -1,0 +1,117 @@
+"""paramcount docs [TOPIC]"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from itertools import groupby
+from textwrap import dedent, indent
+
+import click
+
+from paramcount.cli.options import on_terminal
+from paramcount.errors import ParamcountError, find_nearest, quote
+from paramcount.output.tables import Column, Table, render, terminal_width
+from paramcount.output.terminal import paint, wrap
+
+INDEX = "index"  # lists the other guides
+LINK = re.compile(r"!?\[([^]]*)\]\(([^)]*)\)")
+FENCE = re.compile(r"^ *```.*$", re.MULTILINE)
+BULLET = re.compile(r"(\s*)([-*]|\d+\.) ")
+
+
+@click.command("docs", epilog="Example: paramcount docs terms")
+@click.argument("topic", required=False, metavar="[TOPIC]")
+def command(topic: str | None) -> None:
+    """Read the guides. Without TOPIC, list the topics."""
+    names = topics()
+    if topic is None:
+        for name in names:
+            click.echo(f"{name:{max(map(len, names))}}  {title(name)}")
+        return
+    if topic not in names:
+        expected = f"{', '.join(names[:-1])} or {names[-1]}"
+        raise ParamcountError(f"unknown topic {quote(topic)}", expected=expected, nearest=find_nearest(topic, names))
+    text = "".join(f"{line}\n" for line in render_markdown(read_guide(topic), terminal_width(), bold=on_terminal()))
+    if on_terminal():
+        click.echo_via_pager(text)
+    else:
+        click.echo(text, nl=False)
+
+
+def topics() -> list[str]:
+    """The names of the guides."""
+    guides = files("paramcount").joinpath("docs").iterdir()
+    names = (guide.name.removesuffix(".md") for guide in guides if guide.name.endswith(".md"))
+    return sorted(name for name in names if name != INDEX)
+
+
+def read_guide(topic: str) -> str:
+    """The Markdown of a guide."""
+    return files("paramcount").joinpath("docs", f"{topic}.md").read_text(encoding="utf-8")
+
+
+def title(topic: str) -> str:
+    """The first heading of a guide."""
+    return next((line.lstrip("# ") for line in read_guide(topic).splitlines() if line.startswith("#")), "")
+
+
+def render_markdown(text: str, width: int, *, bold: bool = False) -> Iterator[str]:
+    """Markdown as lines of plain text: paragraphs and tables fitted to `width`, code indented, headings in bold."""
+    for i, passage in enumerate(FENCE.split(text)):
+        lines = passage.strip("\n").splitlines()
+        if i % 2:  # between two fences
+            yield from indent(dedent("\n".join(lines)), "    ").splitlines()
+            continue
+        if i:
+            yield ""
+        for kind, block in groupby(join_paragraphs(lines), key=lambda line: line[:1] if line[:1] in "#|" else ""):
+            if kind == "|":
+                yield from render_table(list(block), width)
+            elif kind == "#":
+                yield from (paint(plain_text(line.lstrip("# ")), "bold" if bold else "") for line in block)
+            else:
+                yield from (piece for line in block for piece in wrap_paragraph(plain_text(line), width))
+        if i + 1 < len(FENCE.findall(text)):
+            yield ""
+
+
+def join_paragraphs(lines: list[str]) -> Iterator[str]:
+    """Each paragraph and list item on one line; headings and rows of tables as they are."""
+    joined = ""
+    for line in lines:
+        if not line.strip() or line[:1] in "#|" or BULLET.match(line) or not joined:
+            if joined:
+                yield joined
+            joined = "" if not line.strip() or line[:1] in "#|" else line
+            if not joined:
+                yield line
+        else:
+            joined += f" {line.strip()}"
+    if joined:
+        yield joined
+
+
+def plain_text(text: str) -> str:
+    """Text without the markup of links and bold words; the address of a web page follows its link."""
+
+    def link_text(found: re.Match[str]) -> str:
+        text, target = found[1], found[2]
+        return f"{text} ({target})" if target.startswith("http") and target != text else text
+
+    return LINK.sub(link_text, text).replace("**", "")
+
+
+def wrap_paragraph(text: str, width: int) -> list[str]:
+    """A paragraph or list item as lines."""
+    bullet = BULLET.match(text)
+    return wrap(text, width, indent=" " * len(bullet[0])) if bullet else wrap(text, width) or [""]
+
+
+def render_table(lines: list[str], width: int) -> list[str]:
+    """A Markdown table as lines of aligned columns."""
+    cells = [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip("| "))] for line in lines]
+    headings = [Column(plain_text(cell), plain_text(cell), right=False, show=str) for cell in cells[0]]
+    rows = [[plain_text(cell) for cell in row] for row in cells[2:]]
+    return render(Table(headings, rows, None, wraps=True), "table", width).splitlines()
