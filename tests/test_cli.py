@@ -288,7 +288,7 @@ def test_docs_lists_the_guides_and_shows_each(run: Runner) -> None:
     for topic in topics:
         done = run("docs", topic)
         assert (done.code, done.err) == (0, "")
-        assert "```" not in done.out and "**" not in done.out and "](" not in done.out and "\x1b" not in done.out
+        assert "```" not in done.out and "<!--" not in done.out and "**" not in done.out and "](" not in done.out and "\x1b" not in done.out
         assert done.out.splitlines()[0] == next(line for line in run("docs").out.splitlines() if line.split()[0] == topic).split(maxsplit=1)[1]
 
 

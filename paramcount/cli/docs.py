@@ -17,6 +17,7 @@ from paramcount.output.terminal import paint, wrap
 
 INDEX = "index"  # lists the other guides
 LINK = re.compile(r"!?\[([^]]*)\]\(([^)]*)\)")
+COMMENT = re.compile(r"^<!--.*?-->\n", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^ *```.*$", re.MULTILINE)
 BULLET = re.compile(r"(\s*)([-*]|\d+\.) ")
 
@@ -59,6 +60,7 @@ def title(topic: str) -> str:
 
 def render_markdown(text: str, width: int, *, bold: bool = False) -> Iterator[str]:
     """Markdown as lines of plain text: paragraphs and tables fitted to `width`, code indented, headings in bold."""
+    text = COMMENT.sub("", text)
     for i, passage in enumerate(FENCE.split(text)):
         lines = passage.strip("\n").splitlines()
         if i % 2:  # between two fences
