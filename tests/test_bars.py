@@ -308,7 +308,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_where_the_space_ends_an_older_picture_stays() -> None:
     Path("out.png").write_bytes(b"old")
     before = listing()
-    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); from paramcount.output.tables import write_atomically; write_whole('out.png', bytes(9999), '--plot')"
+    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); from paramcount.output.tables import write_atomically; write_atomically('out.png', bytes(9999), '--plot')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env={"PYTHONPATH": str(Path(pc.__file__).parents[1])})
     assert done.stderr.endswith("ParamcountError: --plot out.png: cannot be written: File too large\n")
     assert listing() == before

@@ -45,7 +45,12 @@ def make_section(section: Section, bands: Sequence[Band], steps: Sequence[Step],
     text = make_heading(section, steps, parts, layer)
     if framed:
         times = f"{section.times:,} ×" if layer is None else f"layer {layer:,}"
-        group = Group(texts=(Text(0, HEADING, times, 16, "start", "times"), Text(14 + text_width(times, 16, bold=True), HEADING, text, 12, "start", "heading")))
+        group = Group(
+            texts=(
+                Text(0, HEADING, times, 16, "start", "times"),
+                Text(14 + text_width(times, 16, bold=True), HEADING, text, 12, "start", "heading"),
+            )
+        )
         y = HEADING + 10 + PAD
     elif text:
         group = Group(texts=(Text(0, HEADING, text, 12, "start", "heading"),))
@@ -76,7 +81,13 @@ def make_return_arrow(start: Point, end: Point, right: float, between: float, le
     return Arrow((start, (right, start[1]), (right, between), (left, between), (left, end[1]), end), step, step)
 
 
-def assemble_sections(sections: Sequence[tuple[Section, Sequence[Band]]], steps: Sequence[Step], scale: float, parts: int, layer: int | None) -> Group:
+def assemble_sections(
+    sections: Sequence[tuple[Section, Sequence[Band]]],
+    steps: Sequence[Step],
+    scale: float,
+    parts: int,
+    layer: int | None,
+) -> Group:
     """All sections, stacked."""
     group, y = Group(), 0.0
     before: tuple[PlacedSection, float] | None = None

@@ -23,8 +23,8 @@ Format = Literal["svg", "png", "pdf"]
 ENDINGS: dict[str, Format] = {".svg": "svg", ".png": "png", ".pdf": "pdf"}
 MOST = 1000  # models in one plot: images have a largest height
 
-# One colour per component, whichever are drawn: a hue for each kind (embeddings blue, attention orange, feed-forward green, encoders pink),
-# and apart in lightness as well, so that they stay apart for the colour-blind and in print.
+# One colour per component: a hue for each kind (embeddings blue, attention orange, feed-forward green, encoders pink).
+# They differ in lightness as well, for colour-blind readers and for print.
 COLOURS = {
     "embedding": "#487db3", "other_embedding": "#a1d4f0", "position": "#6f8fd8", "qkv": "#e56e28", "output_projection": "#f7bf8a",
     "mlp": "#11753f", "router": "#e4d379", "experts": "#49beb5", "shared_experts": "#94bb57", "mixer": "#843388", "norm": "#2a2a2a",
@@ -33,7 +33,8 @@ COLOURS = {
 
 # Inches
 WIDTH, LONGEST_BAR = 9.0, 0.84  # the longest bar's share of the axis; the rest is for its label
-TOTAL, ACTIVE, SLIT, GAP = 0.2, 0.12, 0.025, 0.12  # heights of total and active bars, gap between them, gap between models
+# Heights of total and active bars, gap between them, gap between models
+TOTAL, ACTIVE, SLIT, GAP = 0.2, 0.12, 0.025, 0.12
 LEGEND_ROW, LEGEND_COLUMNS, MARGIN, BELOW, ABOVE = 0.17, 5, 0.1, 0.42, 0.2
 NOTE = 0.14  # height of a note
 SMALL = 8.0  # points
@@ -93,7 +94,12 @@ def plot_rows(rows: Sequence[Mapping[str, Any]], *, format: Format = "svg", scal
     """The bar chart of rows from `views.compare.rows_of`. `paper`: white background, otherwise transparent."""
     for what, value, known in (("format", format, ENDINGS.values()), ("scale", scale, ("linear", "log"))):
         if value not in known:
-            raise ParamcountError(f"= {make_printable(repr(value), 40)}", where=what, expected=", ".join(known), nearest=find_nearest(value, known))
+            raise ParamcountError(
+                f"= {make_printable(repr(value), 40)}",
+                where=what,
+                expected=", ".join(known),
+                nearest=find_nearest(value, known),
+            )
     if not rows:
         raise ParamcountError("no models to plot", expected="at least one")
     if len(rows) > MOST:
@@ -103,7 +109,11 @@ def plot_rows(rows: Sequence[Mapping[str, Any]], *, format: Format = "svg", scal
         from matplotlib.backends import backend_agg, backend_pdf, backend_svg
     except ImportError:
         raise ParamcountError("plots need the [plot] extra", expected="pip install 'paramcount[plot]'") from None
-    canvas = {"svg": backend_svg.FigureCanvasSVG, "png": backend_agg.FigureCanvasAgg, "pdf": backend_pdf.FigureCanvasPdf}[format]
+    canvas = {
+        "svg": backend_svg.FigureCanvasSVG,
+        "png": backend_agg.FigureCanvasAgg,
+        "pdf": backend_pdf.FigureCanvasPdf,
+    }[format]
     out = io.BytesIO()
     with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about missing letters, which escape_missing_letters replaces
@@ -111,7 +121,13 @@ def plot_rows(rows: Sequence[Mapping[str, Any]], *, format: Format = "svg", scal
         matplotlib.rcParams.update(STYLE)
         figure = _make_figure(rows, scale, drawn=format != "svg")
         canvas(figure)
-        figure.savefig(out, format=format, metadata=METADATA[format], dpi=DPI if format == "png" else "figure", transparent=not paper)
+        figure.savefig(
+            out,
+            format=format,
+            metadata=METADATA[format],
+            dpi=DPI if format == "png" else "figure",
+            transparent=not paper,
+        )
     return out.getvalue()
 
 
@@ -228,7 +244,13 @@ def _make_figure(rows: Sequence[Mapping[str, Any]], scale: Scale, *, drawn: bool
         _draw_bar(axes, bar, axis)
     for line in lines:
         if line.instead:
-            axes.text(0.01, line.middle, escape_missing_letters(line.instead) if drawn else line.instead, va="center", style="italic")
+            axes.text(
+                0.01,
+                line.middle,
+                escape_missing_letters(line.instead) if drawn else line.instead,
+                va="center",
+                style="italic",
+            )
     axes.set_yticks([line.middle for line in lines], labels=names, fontsize=SMALL)
     axes.set_xticks([x for x, _ in axis.ticks], labels=[text for _, text in axis.ticks])
     axes.tick_params(length=0, labeltop=len(rows) > MANY)
@@ -250,9 +272,23 @@ def _draw_bar(axes: Axes, bar: Bar, axis: Axis) -> None:
     for part, n in bar.parts.items():
         if n:
             width = length * (n / whole)
-            axes.barh(bar.top, width, bar.height, left=length * (before / whole), align="edge", color=COLOURS[part], linewidth=0)
+            axes.barh(
+                bar.top,
+                width,
+                bar.height,
+                left=length * (before / whole),
+                align="edge",
+                color=COLOURS[part],
+                linewidth=0,
+            )
             before += n
-    axes.text(length + 0.006, bar.top + bar.height / 2, bar.text, va="center_baseline", fontsize=SMALL if bar.height == TOTAL else SMALL - 1)
+    axes.text(
+        length + 0.006,
+        bar.top + bar.height / 2,
+        bar.text,
+        va="center_baseline",
+        fontsize=SMALL if bar.height == TOTAL else SMALL - 1,
+    )
 
 
 def escape_missing_letters(text: str) -> str:

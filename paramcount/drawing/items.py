@@ -48,7 +48,7 @@ class Item(NamedTuple):
 
 
 def list_items(steps: Sequence[Step], indices: Sequence[int], *, states: Mapping[int, Shape], inside: bool = False) -> tuple[Item, ...]:
-    """The items of some steps of a trace. `states`: {step: recurrent state}. `inside`: the steps are the body of an expert."""
+    """The items of some steps. `states`: {step: recurrent state}. `inside`: the steps are the body of an expert."""
     return Reader(steps, indices, states, inside).read_items()
 
 
@@ -116,7 +116,16 @@ class Reader:
         elif step.weights and (step.op == "linear" or is_patch_embedding(step)):
             self.add_product(i)
         elif step.op == "lookup" and step.weights:
-            self.add(Item("lookup", i, step.reads, make_output(step, i), make_weight(step.weights[0], i, step.op, step.text), note=describe_tie(step)))
+            self.add(
+                Item(
+                    "lookup",
+                    i,
+                    step.reads,
+                    make_output(step, i),
+                    make_weight(step.weights[0], i, step.op, step.text),
+                    note=describe_tie(step),
+                )
+            )
         elif step.op == "mask":
             self.add(Item("words", i, step.reads, words=("mask",)))
         elif step.op == "softmax" and self.is_after_mask(i):
@@ -143,7 +152,15 @@ class Reader:
         elif out is not None:
             joined = step.op in CONCATENATIONS
             label = "" if joined else " ".join(text)
-            self.add(Item("box" if step.reads else "source", i, reads, out._replace(label=label), words=("‖",) if joined else ()))
+            self.add(
+                Item(
+                    "box" if step.reads else "source",
+                    i,
+                    reads,
+                    out._replace(label=label),
+                    words=("‖",) if joined else (),
+                )
+            )
         else:
             self.add_words(i, text)
 
@@ -196,7 +213,18 @@ class Reader:
         text = share.text if share.text != share.op else ""
         right = make_stack(int(heads), (product.right[0], cols), "weight", share.reads[0], text, weight.name)
         biases = tuple(make_bias(bias, right) for bias in others)
-        self.add(Item("product", i, whole.reads, make_data(share.out, i), right, biases, words=(whole.text,), left=format_shape(product.left)))
+        self.add(
+            Item(
+                "product",
+                i,
+                whole.reads,
+                make_data(share.out, i),
+                right,
+                biases,
+                words=(whole.text,),
+                left=format_shape(product.left),
+            )
+        )
 
     def add_attention_product(self, i: int, product: Product) -> None:
         """Add queries times keys, or attention weights times values."""
@@ -270,7 +298,7 @@ def describe_tie(step: Step) -> str:
 
 
 def name_operands(items: Sequence[Item], owner: dict[int, int]) -> tuple[Item, ...]:
-    """Items with Q, K and V on the operands of attention; parts of fused matrices without a name get the name of the whole."""
+    """Items with Q, K and V on the operands of attention; unnamed parts of fused matrices get the name of the whole."""
     found = list(items)
     for item in items:
         if item.kind == "product" and item.operand is not None and item.right is not None:

@@ -51,7 +51,7 @@ class Spread(NamedTuple):
 
 
 def spread_items(items: Sequence[Item], scale: float, *, inside: bool = False) -> Spread:
-    """The lane and x position of each item, to the right of its inputs. `inside`: outside data enter at the left edge."""
+    """Lane and x position of each item, right of its inputs. `inside`: outside data enter at the left edge."""
     pieces = [make_experts(item, scale) if item.kind == "experts" else make_piece(item, scale) for item in items]
     entry = len(pieces) if inside else None
     if inside:
@@ -67,7 +67,10 @@ def spread_items(items: Sequence[Item], scale: float, *, inside: bool = False) -
         before = next((edge.start for edge in given if not edge.operand and edge.start in tails), None)
         lanes[i] = len(tails) if before is None else lanes[before]
         tails[lanes[i] : lanes[i] + 1] = [i]
-        xs[i] = max((xs[edge.start] + pieces[edge.start].width + choose_gap(pieces[edge.start], pieces[i]) for edge in given), default=0.0)
+        xs[i] = max(
+            (xs[edge.start] + pieces[edge.start].width + choose_gap(pieces[edge.start], pieces[i]) for edge in given),
+            default=0.0,
+        )
     return Spread(pieces, edges, lanes, shift_lanes(pieces, edges, lanes, xs))
 
 
@@ -78,7 +81,10 @@ def shift_lanes(pieces: Sequence[Piece], edges: Sequence[Edge], lanes: Sequence[
         members = [i for i in range(len(pieces)) if lanes[i] == lane]
         below = [e.end for e in edges if lanes[e.start] < lane < lanes[e.end] and not e.operand and xs[e.end] > xs[e.start]]
         need = max((found[i] for i in below if found[i] < found[members[0]] + 200), default=0.0) - found[members[0]]
-        time = min((found[e.end] - found[e.start] - pieces[e.start].width - GAP for e in edges if lanes[e.start] == lane != lanes[e.end]), default=0.0)
+        time = min(
+            (found[e.end] - found[e.start] - pieces[e.start].width - GAP for e in edges if lanes[e.start] == lane != lanes[e.end]),
+            default=0.0,
+        )
         if need > 0 and time > 0:
             for i in members:
                 found[i] += min(need, time)
@@ -98,7 +104,11 @@ def lay_out(items: Sequence[Item], scale: float, *, inside: bool = False) -> Lay
         head = edge not in straight or end.item.kind not in ("words", "sign")
         lines.draw(here, list_ports(end, xs[edge.end], ys[lanes[edge.end]], edge), start.item.step, end.item.step, head)
     last = len(items) - 1
-    return Layout(Group().combine(*placed, Group(arrows=tuple(lines.arrows))), (0.0, 0.0), shift_point(pieces[last].way_out, xs[last], ys[lanes[last]]))
+    return Layout(
+        Group().combine(*placed, Group(arrows=tuple(lines.arrows))),
+        (0.0, 0.0),
+        shift_point(pieces[last].way_out, xs[last], ys[lanes[last]]),
+    )
 
 
 def shift_point(point: Point, x: float, y: float) -> Point:
@@ -132,7 +142,10 @@ def choose_heights(pieces: Sequence[Piece], edges: Sequence[Edge], lanes: Sequen
             spans.append((left, right, top, bottom))
             reach = max((xs[e.end] for e in edges if e.start == i), default=right)
             spans.append((right, reach, -4.0, 4.0))
-        y = max((bottom + APART - top for a, b, top, _ in spans for c, d, bottom in above if a < d + 10 and c < b + 10), default=0.0)
+        y = max(
+            (bottom + APART - top for a, b, top, _ in spans for c, d, bottom in above if a < d + 10 and c < b + 10),
+            default=0.0,
+        )
         y = max([y, *(one + 12 for one in found[-1:])])
         found.append(y)
         above += [(left, right, y + bottom) for left, right, _, bottom in spans]
@@ -162,7 +175,15 @@ def make_experts(item: Item, scale: float) -> Piece:
     active, count = item.experts
     cards = max(min(count, SHOWN) - 1, 0)
     shift = PAD - left
-    frame = Frame(0, top - PAD, right - left + 2 * PAD, bottom - top + 2 * PAD, "expert", cards, max(min(active, cards + 1) - 1, 0))
+    frame = Frame(
+        0,
+        top - PAD,
+        right - left + 2 * PAD,
+        bottom - top + 2 * PAD,
+        "expert",
+        cards,
+        max(min(active, cards + 1) - 1, 0),
+    )
     heading = Text(frame.width / 2, frame.box[1] - 6, describe_experts(item), SMALL + 1, role="name")
     way_in = (0.0, inner.way_in[1])
     ending = (inner.way_out[0] + shift, inner.way_out[1])

@@ -31,7 +31,40 @@ from paramcount.zoo.what_if import describe_changes
 
 DEFAULT_TOKENS = 1024  # so that data and weights are of similar size
 WIDEST = 1300.0  # a wider drawing may get a coarser scale
-SCALES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024)
+SCALES = (
+    1 / 32,
+    1 / 16,
+    1 / 8,
+    1 / 4,
+    1 / 2,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    8,
+    10,
+    12,
+    16,
+    20,
+    24,
+    32,
+    40,
+    48,
+    64,
+    80,
+    96,
+    128,
+    160,
+    192,
+    256,
+    320,
+    384,
+    512,
+    768,
+    1024,
+)
 COARSER, WORTH = 3, 0.92  # try up to 3 coarser scales, as long as each makes the drawing at least 8% narrower
 MARGIN, ABOVE = 28.0, 30.0  # around the drawing, and between the title and the drawing
 MOST = 100  # sections in one drawing
@@ -50,7 +83,11 @@ def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = N
     trace = trace_model(model, TraceOptions(n, source=n))
     found = list_sections(trace)
     if layer is None and len(found) > MOST:
-        raise ParamcountError(f"{len(found):,} kinds of layers do not fit in one drawing", where=model.id, expected=f"at most {MOST}; select one layer")
+        raise ParamcountError(
+            f"{len(found):,} kinds of layers do not fit in one drawing",
+            where=model.id,
+            expected=f"at most {MOST}; select one layer",
+        )
     rows = list_rows(trace, found, found if layer is None else select_layer(found, layer, model.id), layer)
     parts = count_parts(found)
     scale = choose_scale(rows)
@@ -75,7 +112,7 @@ def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = N
 
 
 def list_rows(trace: Trace, found: Sequence[Section], chosen: Sequence[Section], layer: int | None) -> Rows:
-    """The selected sections with their bands, without empty ones. A section without an outgoing arrow ends with data."""
+    """The selected, nonempty sections with their bands. A section without an outgoing arrow ends with data."""
     rows: Rows = []
     carried = find_states(trace)
     for section, before in zip(chosen, [None, *chosen]):
@@ -86,7 +123,10 @@ def list_rows(trace: Trace, found: Sequence[Section], chosen: Sequence[Section],
     rows = [(section, in_section) for section, in_section in rows if in_section]
     following = [in_section for _, in_section in rows[1:]]
     return [
-        (section, in_section if after and is_linked((section, in_section), after, trace.steps) else end_with_data(in_section, trace.steps))
+        (
+            section,
+            in_section if after and is_linked((section, in_section), after, trace.steps) else end_with_data(in_section, trace.steps),
+        )
         for (section, in_section), after in zip(rows, [*following, None])
     ]
 
@@ -98,7 +138,7 @@ def choose_tokens(model: Model) -> int:
 
 
 def choose_scale(rows: Rows) -> float:
-    """The finest scale at which no matrix of a layer is broken, or a coarser one if that makes a wide drawing much narrower."""
+    """The finest scale that truncates no matrix of a layer, or a coarser one if that is much narrower."""
     most = find_longest_side(rows)
     scale, *coarser = [scale for scale in SCALES if most / scale <= LONGEST] or SCALES[-1:]
     wide = measure_width(rows, scale)
@@ -141,9 +181,18 @@ def make_header(model: Model, trace: Trace) -> Group:
     """The title: model, number of tokens and parameters, changes and warnings."""
     count = count_model(model)
     what = "parameters of the language model" if count.scope == "language_model" else "parameters"
-    lines = [f"{trace.tokens:,} token{'s' if trace.tokens > 1 else ''} · {count.total:,} {what}", *describe_changes(model), *trace.warnings]
+    lines = [
+        f"{trace.tokens:,} token{'s' if trace.tokens > 1 else ''} · {count.total:,} {what}",
+        *describe_changes(model),
+        *trace.warnings,
+    ]
     title = Text(0, 20, make_printable(model.name, 80), 22, "start", "title")
-    return Group(texts=(title, *(Text(0, 42 + 16 * i, make_printable(line, 160), 12, "start", "line") for i, line in enumerate(lines))))
+    return Group(
+        texts=(
+            title,
+            *(Text(0, 42 + 16 * i, make_printable(line, 160), 12, "start", "line") for i, line in enumerate(lines)),
+        )
+    )
 
 
 def make_legend(body: Group, scale: float, coloured: bool) -> Group:
@@ -170,7 +219,7 @@ def make_legend(body: Group, scale: float, coloured: bool) -> Group:
 
 
 def place_below(head: Group, key: Group, body: Group) -> Group:
-    """The drawing below its title, with the legend at the right: next to the first section if there is room, else above it."""
+    """The drawing below its title, with the legend at the right, next to the first section if there is room."""
     _, top, right, _ = body.box
     key = key.move(max(right - key.box[2], head.box[2] + 2 * ABOVE), 4)
     down = head.box[3] + ABOVE - top

@@ -98,14 +98,25 @@ def make_cell(matrix: Matrix, scale: float, *, all_above: bool = False, biases: 
     strips, bottom = [], front.y + front.height
     for vector in biases:
         strip = make_rectangle(vector, scale)
-        strips.append(strip._replace(x=front.x, y=bottom + 3, cards=1, offset=0.0, width=front.width if strip.copies == front.copies else strip.width))
+        strips.append(
+            strip._replace(
+                x=front.x,
+                y=bottom + 3,
+                cards=1,
+                offset=0.0,
+                width=front.width if strip.copies == front.copies else strip.width,
+            )
+        )
         bottom += 3 + strip.height
     left, top, right, _ = front.box
     middle, room = (left + right) / 2, right - left
     names, shapes = wrap_text(matrix.label, max(room, WRAP), NAME), split_shape(matrix.shape, room)
     notes = wrap_text(note, max(room, 96.0), SMALL)
     texts = []
-    above = [*((line, NAME, "name") for line in names), *((line, SMALL, "shape") for line in (shapes if all_above else ()))]
+    above = [
+        *((line, NAME, "name") for line in names),
+        *((line, SMALL, "shape") for line in (shapes if all_above else ())),
+    ]
     for i, (line, size, role) in enumerate(reversed(above)):
         texts.append(Text(middle, top - NEAR - 2 - i * LINE, line, size, role=role))
     lines = [*((line, "shape") for line in (() if all_above else shapes)), *((line, "note") for line in notes)]

@@ -24,7 +24,18 @@ DARK: dict[str, str | tuple[str, ...]] = {
 }  # fmt: skip
 ENDINGS = {".svg": "svg", ".html": "html", ".htm": "html", ".png": "png"}
 MOST_PIXELS = 8000  # on the longer side of a PNG, unless the drawing itself is larger
-SIZES = {"shape": 10, "name": 11, "note": 10, "sign": 18, "caption": 11, "heading": 12, "times": 16, "title": 22, "line": 12, "legend": 11}
+SIZES = {
+    "shape": 10,
+    "name": 11,
+    "note": 10,
+    "sign": 18,
+    "caption": 11,
+    "heading": 12,
+    "times": 16,
+    "title": 22,
+    "line": 12,
+    "legend": 11,
+}
 
 
 def list_color_rules(of: dict[str, str | tuple[str, ...]], root: str) -> str:
@@ -201,7 +212,10 @@ def draw_rectangle(r: Rectangle, colours: dict[int, int]) -> Iterator[str]:
     for axis in r.broken:
         white, edges = trace_break(r, axis)
         yield f'<path class="paper" d="{white}"/><path class="{r.role}-line" d="{edges}"/>'
-    for size, d in ((r.rows, f"M{fmt(r.x - 1.5)} {fmt(r.y)}v{fmt(r.height)}"), (r.cols, f"M{fmt(r.x)} {fmt(r.y - 1.5)}h{fmt(r.width)}")):
+    for size, d in (
+        (r.rows, f"M{fmt(r.x - 1.5)} {fmt(r.y)}v{fmt(r.height)}"),
+        (r.cols, f"M{fmt(r.x)} {fmt(r.y - 1.5)}h{fmt(r.width)}"),
+    ):
         if isinstance(size, int) and size in colours:
             yield f'<path class="edge e{colours[size]}" d="{d}"/>'
 

@@ -93,10 +93,24 @@ def render_page(models: Sequence[Model]) -> str:
     except ImportError:
         raise ParamcountError("reports need the [plot] extra", expected="pip install 'paramcount[plot]'") from None
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=lambda value: _finalize(value, Markup)
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: _finalize(value, Markup),
     )
-    environment.filters |= {"cells": format_cells, "inner": lambda text: _mark_inner(text, Markup), "stretches": split_trace, "footnotes": list_footnotes}
-    environment.filters |= {"labels": labels, "visit_heading": visit_heading, "visit_rows": visit_rows, "active_sum": active_sum}
+    environment.filters |= {
+        "cells": format_cells,
+        "inner": lambda text: _mark_inner(text, Markup),
+        "stretches": split_trace,
+        "footnotes": list_footnotes,
+    }
+    environment.filters |= {
+        "labels": labels,
+        "visit_heading": visit_heading,
+        "visit_rows": visit_rows,
+        "active_sum": active_sum,
+    }
     rows = rows_of(models) if len(models) > 1 else []
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     html: str = template.render(
@@ -200,5 +214,8 @@ def _draw_bars(rows: Sequence[dict[str, Any]], safe: Callable[[str], Markup]) ->
         for child in list(parent):
             if child.tag in ("metadata", "style", "title"):
                 parent.remove(child)
-    root.attrib |= {"role": "img", "aria-label": "Bar chart: total and active parameters of each model by component; the table lists the same numbers"}
+    root.attrib |= {
+        "role": "img",
+        "aria-label": "Bar chart: total and active parameters of each model by component; the table lists the same numbers",
+    }
     return safe(ET.tostring(root, encoding="unicode"))

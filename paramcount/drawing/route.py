@@ -64,7 +64,11 @@ class Lines:
         """y positions for long lines: above and below everything, and right above and below single shapes."""
         between = {y for left, top, right, bottom in self.boxes if right > start[0] and left < port.x for y in (top - 7, bottom + 7)}
         near = sorted(between, key=lambda y: (abs(y - port.y) + abs(y - start[1]), y))[:NEAREST]
-        return [*(self.top - OUT - i * STEP for i in range(TRACKS)), *near, *(self.bottom + OUT + i * STEP for i in range(TRACKS))]
+        return [
+            *(self.top - OUT - i * STEP for i in range(TRACKS)),
+            *near,
+            *(self.bottom + OUT + i * STEP for i in range(TRACKS)),
+        ]
 
     def cost(self, points: Sequence[Point], step: int, most: float) -> float:
         """The cost of a path: length, corners, crossed shapes and lines. Stops once it exceeds `most`."""

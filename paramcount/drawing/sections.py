@@ -52,7 +52,12 @@ def list_sections(trace: Trace) -> list[Section]:
         if key in alike:
             before = found[alike[key]]
             runs = join_ranges((*before.runs, *last.runs))
-            more = before._replace(covers=(*before.covers, *covers), times=before.times + times, kinds=(*before.kinds, last.kind), runs=runs)
+            more = before._replace(
+                covers=(*before.covers, *covers),
+                times=before.times + times,
+                kinds=(*before.kinds, last.kind),
+                runs=runs,
+            )
             found[alike[key]] = more
         else:
             alike[key] = len(found)
@@ -72,7 +77,17 @@ def make_signature(steps: Sequence[Step], indices: Sequence[int]) -> Iterator[Ha
         reads = tuple(i - j if j >= first else steps[j].out for j in step.reads)
         note = "" if step.weights and step.weights[0].tied_to else step.note
         under = tuple((u.axis, u.copies, u.active) for u in step.scopes if u.axis != "layer")
-        yield step.op, step.text, step.inputs, step.out, step.heads, note, reads, under, tuple((held.shape, held.component) for held in step.weights)
+        yield (
+            step.op,
+            step.text,
+            step.inputs,
+            step.out,
+            step.heads,
+            note,
+            reads,
+            under,
+            tuple((held.shape, held.component) for held in step.weights),
+        )
 
 
 def select_layer(found: Sequence[Section], layer: int, where: str) -> list[Section]:
@@ -185,7 +200,7 @@ def label_source(item: Item, steps: Sequence[Step], origins: Mapping[int, str]) 
 
 
 def describe_origins(found: Sequence[Section], steps: Sequence[Step], section: Section, before: Section | None) -> dict[int, str]:
-    """{step: label} of the data that a section reads from other sections, except the preceding one, which has an arrow."""
+    """{step: label} of data from other sections, except the preceding one, which has an arrow."""
     first = steps[section.indices[0]].reads[:1]
     known = before.ends if before and set(first) & set(before.ends) else ()
     parts = count_parts(found)

@@ -149,7 +149,7 @@ class Drawing(NamedTuple):
         return render_html(self)
 
     def save(self, path: str | Path) -> None:
-        """Write the drawing to a file; the extension selects the format: .svg, .html or .png (which needs the [plot] extra).
+        """Write the drawing to a file: .svg, .html, or .png with the [plot] extra.
 
         Raises: ParamcountError for another extension, and if the file cannot be written.
         """

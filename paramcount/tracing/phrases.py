@@ -159,7 +159,14 @@ OPERATIONS = {
     "tuple": ("tuple", ""),
 }  # fmt: skip
 
-KINDS = {"moe": "MoE", "mlp": "MLP", "conv": "convolution", "mamba": "Mamba", "cross": "cross-attention", "self": "self-attention"}
+KINDS = {
+    "moe": "MoE",
+    "mlp": "MLP",
+    "conv": "convolution",
+    "mamba": "Mamba",
+    "cross": "cross-attention",
+    "self": "self-attention",
+}
 # Words of layer kinds that are flags or bookkeeping and mean nothing to a reader
 FLAGS = ("layer", "first", "again", "later", "last", "looking", "own", "", "True", "False", "None")
 

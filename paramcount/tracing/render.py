@@ -17,7 +17,8 @@ from paramcount.tracing.trace import ROUTED, CacheEntry, Product, Scope, Shape, 
 MAX_STEPS = 100_000  # with every layer listed
 MAX_RUNS = 6  # runs of layer indices in a heading
 BF16_BYTES = 2
-STATES = {"state": "recurrent state", "last inputs": "convolution state"}  # {CacheEntry.what: label}; all others are KV caches
+# {CacheEntry.what: label}; all others are KV caches
+STATES = {"state": "recurrent state", "last inputs": "convolution state"}
 CSV_COLUMNS = ("part", "op", "name", "copies", "heads", "left", "right", "product", "out", "note")
 
 

@@ -22,7 +22,11 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
             raise ParamcountError(f"= {describe_value(value)}", where=name, expected=f"a whole number from {least} to {MAX_TOKENS:,}")
     rows = options.tokens if options.pad is None else options.pad
     if rows < options.tokens:
-        raise ParamcountError(f"= {options.pad} is less than tokens = {options.tokens}", where="pad", expected=f"at least {options.tokens}")
+        raise ParamcountError(
+            f"= {options.pad} is less than tokens = {options.tokens}",
+            where="pad",
+            expected=f"at least {options.tokens}",
+        )
     if options.pad is not None and options.past is not None:
         raise ParamcountError("cannot be combined with past: decoding does not pad", where="pad", expected="pad or past")
     sizes = model.sizes

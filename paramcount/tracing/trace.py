@@ -141,4 +141,7 @@ class Trace(NamedTuple):
         """All of it as plain data for JSON."""
         plain = self._asdict() | {"cached_elements": self.cached_elements, "remarks": self.remarks}
         plain["pattern"] = plain.pop("attention_scores")
-        return plain | {"steps": [step.to_dict() for step in self.steps], "cache": [entry.to_dict() for entry in self.cache]}
+        return plain | {
+            "steps": [step.to_dict() for step in self.steps],
+            "cache": [entry.to_dict() for entry in self.cache],
+        }

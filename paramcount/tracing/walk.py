@@ -13,7 +13,8 @@ from paramcount.tracing.phrases import describe_data, describe_operation, name_o
 from paramcount.tracing.trace import ROUTED, CacheEntry, Mask, Product, Scope, Shape, Step, WeightUse
 
 IMAGE_OPERATIONS = ("insert", "add view")  # not repeated when decoding: the image came with the prompt
-SCORE_OPERATIONS = ("relative bias", "alibi", "beside a sink")  # declared on the queries, applied to the attention scores
+# Declared on the queries, applied to the attention scores
+SCORE_OPERATIONS = ("relative bias", "alibi", "beside a sink")
 
 
 class TraceOptions(NamedTuple):
@@ -39,7 +40,12 @@ class Place(NamedTuple):
         prefix = self.prefix + data.prefix
         name = prefix.rstrip(".")
         scopes = Scope(repeat.axis, repeat.count, repeat.active, repeat.label, tuple(repeat.runs), name)
-        return Place(prefix, (*self.repeats, repeat), self.scopes if repeat.axis == "use" else (*self.scopes, scopes), data.part or self.part)
+        return Place(
+            prefix,
+            (*self.repeats, repeat),
+            self.scopes if repeat.axis == "use" else (*self.scopes, scopes),
+            data.part or self.part,
+        )
 
     @property
     def layers(self) -> int:
@@ -68,7 +74,8 @@ class Walk:
         details = [data.detail for data in every]
         attending = [detail for detail in details if isinstance(detail, AttentionDetail)]
         recurring = any(isinstance(detail, RecurrentState) for detail in details)
-        self.causal = recurring or any(detail.causal for detail in attending) or not attending  # no token attends to a later one
+        # No token attends to a later one
+        self.causal = recurring or any(detail.causal for detail in attending) or not attending
         self.cached_rows = {id(data): self.count_visible_keys(detail) for detail in attending for data in detail.cached}
         self.outer = {id(inner): found for data in every for inner, found in match_inputs(data)}
         self.decoded_rows: dict[int, int] = {}  # memo of count_decoded_rows
@@ -123,7 +130,8 @@ class Walk:
         if place and place.is_expert:
             return (ROUTED, *inner)
         shape = (self.count_rows(data), *inner)
-        return shape if data.shape[0] in data.shape[1:] else self.add_batch_axis(shape)  # pairs of positions are equal for the whole batch
+        is_of_pairs = data.shape[0] in data.shape[1:]  # equal for the whole batch
+        return shape if is_of_pairs else self.add_batch_axis(shape)
 
     def add_batch_axis(self, shape: Shape) -> Shape:
         return shape if self.options.batch is None else (self.options.batch, *shape)
@@ -283,7 +291,16 @@ class Walk:
         fields: dict[str, Any] = {"heads": heads, "out": scores}
         note = f"attention scores, {heads // shared} query heads per KV head" if shared != heads else "attention scores"
         product = Product((n, q.shape[-1]), (q.shape[-1], m), (n, m))
-        self.add_step(data, place, "QKᵀ", inputs=(self.shape_of(q), self.shape_of(k)), product=product, note=note, reads=self.find_sources((q, k)), **fields)
+        self.add_step(
+            data,
+            place,
+            "QKᵀ",
+            inputs=(self.shape_of(q), self.shape_of(k)),
+            product=product,
+            note=note,
+            reads=self.find_sources((q, k)),
+            **fields,
+        )
         for bias in reversed(biases):
             given = bias.inputs[1:]
             self.add_next(data, place, bias.op, inputs=(scores, *(self.shape_of(x) for x in given)), also=given, **fields)
@@ -293,14 +310,30 @@ class Walk:
         uses = tuple(self.use_weight(weight, data, place) for weight in data.weights)
         sink = ", with a learned attention sink per head" if uses else ""
         component = uses[0].component if uses else ""
-        self.add_next(data, place, "softmax", inputs=(scores,), weights=uses, component=component, note=f"attention weights{sink}", **fields)
+        self.add_next(
+            data,
+            place,
+            "softmax",
+            inputs=(scores,),
+            weights=uses,
+            component=component,
+            note=f"attention weights{sink}",
+            **fields,
+        )
         product = Product((n, m), (m, v.shape[-1]), (n, v.shape[-1]))
         self.add_next(data, place, "· V", inputs=(scores, self.shape_of(v)), also=(v,), product=product, heads=heads)
         self.score_counts.append(place.layers * heads * n * m if isinstance(n, int) and isinstance(m, int) else None)
         if detail.cached:
             name = "keys and values" if detail.cached == (k, v) else "compressed KV latent"
             shapes = tuple((self.count_cached_rows(detail) if x.shape[0] == "tokens" else self.count_rows(x), *x.shape[1:]) for x in detail.cached)
-            self.cache.append(CacheEntry(name, shapes, place.layers, grows=detail.cached[0].shape[0] == "tokens" and detail.trimmed_to is None))
+            self.cache.append(
+                CacheEntry(
+                    name,
+                    shapes,
+                    place.layers,
+                    grows=detail.cached[0].shape[0] == "tokens" and detail.trimmed_to is None,
+                )
+            )
 
     def add_next(self, data: Data, place: Place, op: str, *, also: tuple[Data, ...] = (), **fields: Any) -> None:
         """Append another step of the same operation, which reads the previous step."""
@@ -348,7 +381,9 @@ def match_inputs(data: Data) -> Iterator[tuple[Data, tuple[Data, ...]]]:
     n = len(data.inputs)
     for body in data.bodies:
         start = body.repeat.runs[0][0] if body.repeat.runs else 0
-        others = sorted(data.bodies, key=lambda other: start not in end_indices(other)) if data.op == "layers" else []  # the preceding layer first
+        others = []
+        if data.op == "layers":  # the preceding layer first
+            others = sorted(data.bodies, key=lambda other: start not in end_indices(other))
         first = not any(start in end_indices(other) for other in others)
         given = tuple(other.out for other in others if other is not body)
         yield body.inputs[0], (*data.inputs[:1], *given) if first else (*given, *data.inputs[:1])
