@@ -1,4 +1,4 @@
-"""Arcee's Trinity: gated attention, of which only layers with a window rotate, norms before and behind, experts beside shared ones."""
+"""Arcee's Trinity: gated attention, of which only layers with a window rotate, pre-norm and post-norm, experts beside shared ones."""
 
 from __future__ import annotations
 

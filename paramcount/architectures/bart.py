@@ -1,4 +1,4 @@
-"""BART: an encoder-decoder with learned places, norms behind the residuals and one table of tokens for everything."""
+"""BART: an encoder-decoder with learned positions, post-norm, one token embedding for encoder, decoder and LM head."""
 
 from __future__ import annotations
 

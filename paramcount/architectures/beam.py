@@ -88,7 +88,7 @@ def gate(c: Any, x: Data, a: Data) -> Data:
 
 
 def scaled(x: Data, attention: Callable[[Data], Data], feed_forward: Callable[[Data], Data], *, bias: bool = False) -> Data:
-    """Norms before and behind; what comes in and what is added are weighed by depth, so that their sum keeps its size."""
+    """Pre-norm and post-norm; what comes in and what is added are weighed by depth, so that their sum keeps its size."""
     for part, before, behind in ((attention, *SANDWICH[:2]), (feed_forward, *SANDWICH[2:])):
         x = activate(x, "depth scale") + activate(norm(part(norm(x, before, bias=bias)), behind, bias=bias), "depth scale")
     return x

@@ -1,4 +1,4 @@
-"""BLOOM: ALiBi instead of positions, a norm right behind the token table, biases everywhere, tied head."""
+"""BLOOM: ALiBi instead of positions, a norm right after the token embedding, biases everywhere, tied head."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Blt(Sizes):
 
 
 def table(c: Any) -> str:
-    """Where the token table is stored: a tied one as the head, with as many rows."""
+    """Where the token embedding is stored: a tied one as the head, with as many rows."""
     return "lm_head.weight" if c.tie_word_embeddings else "model.local_encoder.embed_tokens.weight"
 
 

@@ -1,4 +1,4 @@
-"""Falcon: attention and MLP side by side, behind one norm (7B) or one each (40B, 180B); few heads of keys and values, tied head."""
+"""Falcon: attention and MLP side by side, behind one norm (7B) or one each (40B, 180B); few KV heads, tied head."""
 
 from __future__ import annotations
 

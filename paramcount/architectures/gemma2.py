@@ -1,4 +1,4 @@
-"""Gemma 2: norms before and behind attention and MLP, every second layer looks back over a window."""
+"""Gemma 2: pre-norm and post-norm around attention and MLP, every second layer looks back over a window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grok-1: eight experts with GELU gates, norms before and behind attention and experts, logits through the token table."""
+"""Grok-1: eight experts with GELU gates, pre-norm and post-norm around attention and experts, logits through the token embedding."""
 
 from __future__ import annotations
 

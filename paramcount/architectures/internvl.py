@@ -1,4 +1,4 @@
-"""InternVL: its own tower, whose every step into the residual is weighed number by number; squares of patches become one vector."""
+"""InternVL: its own tower, whose every step into the residual is weighed element-wise; squares of patches become one vector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kolibri-1: 384 small experts and a shared one, norms before and behind, windows in four of five layers, no positions in the others."""
+"""Kolibri-1: 384 small experts and a shared one, pre-norm and post-norm, windows in four of five layers, no positions in the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OPT: learned positions with two rows more, norms before or behind, and in OPT-350m a token table narrower than the model."""
+"""OPT: learned positions with two rows more, norms before or behind, and in OPT-350m a token embedding narrower than the model."""
 
 from __future__ import annotations
 

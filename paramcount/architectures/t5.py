@@ -72,7 +72,7 @@ class T5Encoder(T5):
 
 
 def encoder(c: Any, tokens: Data, *, apart: bool = False, **options: Any) -> Data:
-    """`apart`: with a table of tokens that is not the decoder's. `options`: of the stack."""
+    """`apart`: with a token embedding that is not the decoder's. `options`: of the stack."""
 
     def build(tokens: Data) -> Data:
         table = "encoder.embed_tokens.weight" if apart else "shared.weight"

@@ -1,4 +1,4 @@
-"""T5Gemma: an encoder and a decoder of Gemma 2's layers, each with sizes and a token table of its own."""
+"""T5Gemma: an encoder and a decoder of Gemma 2's layers, each with sizes and a token embedding of its own."""
 
 from __future__ import annotations
 

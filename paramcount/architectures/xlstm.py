@@ -26,7 +26,7 @@ def factor(js: Mapping[str, Any], key: str, absent: float) -> float:
 
 
 def share(key: str, absent: float) -> Derivation:
-    """d_model times a factor, cut off."""
+    """d_model times a factor, truncated."""
     return lambda js, c: int(c["d_model"] * factor(js, key, absent))
 
 

@@ -138,7 +138,7 @@ def shared(c: Any, x: Data, embedded: Data) -> Data:
 
 
 def mamba_by_head(c: Any, x: Data, prefix: str) -> Data:
-    """Mamba 1 cut into heads, each with matrices of its own for step, B and C. The halves of in_proj are stored row by row in turn."""
+    """Mamba 1 reshaped to heads, each with matrices of its own for step, B and C. The halves of in_proj are stored row by row in turn."""
     heads: tuple[Size, Size] = (c.n_mamba_heads, c.d_mamba_head)
     u, z = fused(x, prefix + "in_proj", {"mixer.x": c.d_inner, "mixer.gate": c.d_inner}, bias=c.mixer_bias)
     u = Data("to heads", (activate(convolve(u, prefix + "conv1d", c.d_conv, bias=c.conv_bias), "silu"),), (*x.shape[:1], *heads))

@@ -84,7 +84,7 @@ def layer(c: Any, kind: tuple[str, bool], x: Data, router_state: Data) -> tuple[
 
 
 def residual(c: Any, y: Data, x: Data, prefix: str) -> Data:
-    """x + y, each moved and scaled number by number before."""
+    """x + y, each moved and scaled element-wise before."""
     y = elementwise(elementwise(y, "add", prefix + "hidden_states_bias", "other", c.d_model), "scale", prefix + "hidden_states_scale", "other", c.d_model)
     return y + elementwise(elementwise(x, "add", prefix + "residual_bias", "other", c.d_model), "scale", prefix + "residual_scale", "other", c.d_model)
 

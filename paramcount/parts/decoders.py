@@ -1,4 +1,4 @@
-"""The usual decoder around its layers: token table, layers of named kinds, last norm, output head."""
+"""The usual decoder around its layers: token embedding, layers of named kinds, last norm, output head."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def decoder(
 
 
 def head(c: Any, x: Data, table: str, name: str = "lm_head", *, bias: bool = False) -> Data:
-    """Hidden states to logits, through the token table where it is tied, which it never is in a config without the flag."""
+    """Hidden states to logits, through the token embedding where it is tied, which it never is in a config without the flag."""
     return linear(x, name, "lm_head", c.vocab_size, bias=bias, tied_to=table if getattr(c, "tie_word_embeddings", False) else None)
 
 
@@ -82,7 +82,7 @@ def sandwich(
     *,
     bias: bool = False,
 ) -> Data:
-    """Norms before and behind attention and feed-forward: Gemma 2 and 3."""
+    """Pre-norm and post-norm around attention and feed-forward: Gemma 2 and 3."""
     x = x + norm(attention(norm(x, names[0], bias=bias)), names[1], bias=bias)
     return x + norm(feed_forward(norm(x, names[2], bias=bias)), names[3], bias=bias)
 

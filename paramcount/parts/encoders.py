@@ -88,7 +88,7 @@ def bert_body(
 
 
 def masked_head(c: Any, x: Data, table: str, names: tuple[str, str, str, str] = BERT_HEAD, width: Size | None = None) -> Data:
-    """Hidden states to logits: matrix, activation, norm, then the token table or a head of its own. `names`: of matrix, norm, head
+    """Hidden states to logits: matrix, activation, norm, then the token embedding or a head of its own. `names`: of matrix, norm, head
     and the bias of a tied head. `width`: of the vectors that the head reads, unless d_model."""
     h = activate(linear(x, names[0], "other", c.d_model if width is None else width, bias=True), "gelu")
     tied = getattr(c, "tie_word_embeddings", False)

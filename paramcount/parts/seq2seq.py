@@ -1,4 +1,4 @@
-"""Encoder-decoders of the BART kind: one table of tokens for both stacks, a decoder layer that looks at the encoder's output."""
+"""Encoder-decoders of the BART kind: one token embedding for both stacks, a decoder layer that looks at the encoder's output."""
 
 from __future__ import annotations
 
