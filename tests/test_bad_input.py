@@ -217,14 +217,14 @@ def figure(value: object, source: str = "paper") -> dict[str, Any]:
         ({"config": "llama"}, "config = the text 'llama' (expected a mapping of sizes)"),
         ({"architecture": "openai_gpt"}, f"architecture: unknown architecture openai_gpt (expected {LISTED}); did you mean openai-gpt?"),
         ({"architecture": 3}, f"architecture: unknown architecture 3 (expected {LISTED})"),
-        ({"estimate": True}, "config: stands in an estimate (expected claims)"),
+        ({"estimate": True}, "config: is set in an estimate (expected claims only)"),
         ({"estimate": "yes"}, "estimate = the text 'yes' (expected true or false)"),
         ({"estimate": 1}, "estimate = 1 (expected true or false)"),
         ({"id": ""}, "id = the text '' (expected a text of 1 or more characters)"),
         ({"id": 3}, "id = 3 (expected a text)"),
-        ({"id": "a\x1b[31mb"}, r"id = the text 'a\x1b[31mb' (expected a text of printable characters)"),
-        ({"name": "a\nb"}, r"name = the text 'a\nb' (expected a text of printable characters)"),
-        ({"name": "a\u202eb"}, r"name = the text 'a\u202eb' (expected a text of printable characters)"),
+        ({"id": "a\x1b[31mb"}, r"id = the text 'a\x1b[31mb' (expected a string of printable characters)"),
+        ({"name": "a\nb"}, r"name = the text 'a\nb' (expected a string of printable characters)"),
+        ({"name": "a\u202eb"}, r"name = the text 'a\u202eb' (expected a string of printable characters)"),
         ({"name": "n" * 2001}, f"name = the text '{'n' * 28}…{'n' * 29}' (expected a text of at most 2000 characters)"),
         ({"released": 5}, "released = 5 (expected a date such as 2024-07-23)"),
         ({"released": "1700000000"}, "released = the text '1700000000' (expected a date such as 2024-07-23)"),
@@ -236,7 +236,7 @@ def figure(value: object, source: str = "paper") -> dict[str, Any]:
         ({"sources": PAPER}, "sources = a mapping (expected a list)"),
         ({"sources": "paper"}, "sources = the text 'paper' (expected a list)"),
         ({"sources": ["paper"]}, "sources.0 = the text 'paper' (expected a mapping)"),
-        ({"sources": [PAPER, dict(PAPER)]}, "sources.1.id = the text 'paper' a second time (expected every id once)"),
+        ({"sources": [PAPER, dict(PAPER)]}, "sources.1.id = the text 'paper' is used twice (expected unique ids)"),
         ({"sources": [{**PAPER, "kind": "memory"}]}, f"sources.0.kind = the text 'memory' (expected {KINDS})"),
         ({"sources": [{**PAPER, "accesed": 1}]}, "sources.0.accesed: is not a field (expected id, kind, ref, accessed); did you mean accessed?"),
         ({"sources": [{"id": "paper"}]}, "sources.0.kind: is missing (expected every field written out)"),
@@ -311,7 +311,7 @@ def test_any_mapping_and_any_date_will_do() -> None:
 
 @pytest.mark.parametrize("spec", [None, 3, 1.5, True, b"gpt2-small", ["gpt2-small"], ("gpt2-small",), {"gpt2-small"}, object, pc.count])
 def test_what_is_not_a_model_is_refused(spec: object) -> None:
-    accepted = "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or what paramcount.load returned"
+    accepted = "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or a Model from paramcount.load"
     assert refusal(spec) == f"{type(spec).__name__} is not a model (expected {accepted})"
 
 
@@ -337,10 +337,10 @@ def test_a_model_of_a_known_id_and_other_sizes_is_compared_beside_it() -> None:
 def test_an_estimate_has_nothing_to_count() -> None:
     claims = [{"what": "total", "value": "1.8T", "by": "somebody", "source": "paper"}]
     spec = {"id": "rumour", "estimate": True, "claims": claims, "sources": [PAPER]}
-    expected = "rumour: is an estimate: claims and no sizes, so there is nothing to count (expected paramcount rumour --estimates shows the claims)"
+    expected = "rumour: is a third-party estimate; its sizes are unpublished (expected paramcount rumour --estimates shows the claims)"
     assert pc.load(spec).estimate
     for ask in (pc.count, lambda s: pc.compare([s])):
         with pytest.raises(pc.ParamcountError) as caught:
             ask(spec)
         assert str(caught.value) == expected
-    assert refusal(spec | {"config": LLAMA}) == "config: stands in an estimate (expected claims)"
+    assert refusal(spec | {"config": LLAMA}) == "config: is set in an estimate (expected claims only)"

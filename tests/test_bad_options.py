@@ -44,7 +44,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (["--"], "missing argument MODEL; run `paramcount show --help`"),
         (["compare"], "missing argument MODEL...; run `paramcount compare --help`"),
         (["verify", "gpt2-small", "gpt2-xl"], "gpt2-xl: no such file or directory (expected the path of a checkpoint; `paramcount diff` compares two models)"),
-        (["list", "llamas"], "unknown model 'llamas' (expected what `paramcount list` names, or a path such as ./model.yaml); did you mean llama or llama-7b or "
+        (["list", "llamas"], "unknown model 'llamas' (expected a name from `paramcount list`, or a path such as ./model.yaml); did you mean llama or llama-7b or "
          "llama-65b?"),
     ],
 )  # fmt: skip
@@ -83,7 +83,7 @@ def run(*args: str | bytes, code: str = MAIN, stdout: Any = subprocess.PIPE, std
 def test_a_whole_process_refuses_in_one_line() -> None:
     done = run("gpt2-smal")
     expected = (
-        b"error: unknown model 'gpt2-smal' (expected what `paramcount list` names, or a path such as ./model.yaml); "
+        b"error: unknown model 'gpt2-smal' (expected a name from `paramcount list`, or a path such as ./model.yaml); "
         b"did you mean gpt2-small or gpt-3-small or gpt2-xl?\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, b"", expected)

@@ -235,9 +235,9 @@ def test_what_would_follow_if_it_were_derived_is_a_note() -> None:
         ("llama-3.1-8b", {"n_layers": True}, "llama-3.1-8b: n_layers = true (expected a whole number)"),
         ("llama-3.1-8b", {"n_layers": {}}, "llama-3.1-8b: n_layers = a mapping (expected a whole number)"),
         ("llama-3.1-8b", {"attention_bias": 1}, "llama-3.1-8b: attention_bias = 1 (expected true or false)"),
-        ("llama-3.2-11b-vision", {"vision": 3}, "llama-3.2-11b-vision: vision = 3 (expected its sizes one by one, such as vision.d_model)"),
-        ("llama-3.2-11b-vision", {"vision": {}}, "llama-3.2-11b-vision: vision = a mapping (expected its sizes one by one, such as vision.d_model)"),
-        ("llama-3.2-11b-vision", {"vision": None, "vision.n_layers": 3}, "llama-3.2-11b-vision: vision: is null and has sizes (expected one of both)"),
+        ("llama-3.2-11b-vision", {"vision": 3}, "llama-3.2-11b-vision: vision = 3 (expected its sizes one at a time, such as vision.d_model)"),
+        ("llama-3.2-11b-vision", {"vision": {}}, "llama-3.2-11b-vision: vision = a mapping (expected its sizes one at a time, such as vision.d_model)"),
+        ("llama-3.2-11b-vision", {"vision": None, "vision.n_layers": 3}, "llama-3.2-11b-vision: vision: is set to null and given sizes (expected one of the two)"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_with_what_could(id: str, changes: dict[str, object], message: str) -> None:
@@ -281,7 +281,7 @@ def test_a_key_of_config_json_and_a_heading_name_a_size(id: str, name: str, size
 
 
 def test_a_size_that_is_set_by_two_names_is_refused() -> None:
-    expected = "gpt2-small: n_layers: is given twice, as 'n_layers' and as 'n_layer' (expected every size once)"
+    expected = "gpt2-small: n_layers: is given twice, as 'n_layers' and as 'n_layer' (expected each size once)"
     assert refused("gpt2-small", n_layers=3, n_layer=4) == expected
 
 
@@ -293,7 +293,7 @@ def test_a_size_of_what_is_no_config_is_refused() -> None:
 
 
 def test_an_estimate_has_nothing_to_change() -> None:
-    assert refused("gpt-4", n_layers=3).startswith("gpt-4: is an estimate: claims and no sizes")
+    assert refused("gpt-4", n_layers=3).startswith("gpt-4: is a third-party estimate; its sizes are unpublished")
 
 
 def test_an_inner_config_that_is_not_there_has_no_sizes() -> None:
@@ -429,7 +429,7 @@ def test_a_comparison_names_the_model_that_lacks_the_size(run: Runner) -> None:
     done = run("compare", "llama-3.1-8b", "gpt2-small", "--set", "n_kv_heads=4")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("error: gpt2-small: has no size 'n_kv_heads' (expected n_heads, d_head, ")
-    assert "gpt-4: is an estimate" in run("compare", "gpt", "--estimates", "--set", "n_layers=3").err
+    assert "gpt-4: is a third-party estimate" in run("compare", "gpt", "--estimates", "--set", "n_layers=3").err
 
 
 def test_columns_of_a_what_if_are_known_only_there(run: Runner) -> None:

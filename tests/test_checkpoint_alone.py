@@ -473,11 +473,11 @@ def test_commands_on_models_say_what_a_checkpoint_is_for(line: list[str], capsys
     small_gpt2()
     message = command_refusal(capsys, *[word if word != "x" else "./model.safetensors" for word in line])
     assert message == refusal("./model.safetensors")
-    assert message.endswith("(expected the config.json beside it; `paramcount PATH` alone counts what a checkpoint stores)")
+    assert message.endswith("(expected the config.json in the same directory; `paramcount PATH` counts a checkpoint)")
 
 
 def test_an_index_and_a_saved_header_are_no_configs() -> None:
-    instead = "(expected the config.json beside it; `paramcount PATH` alone counts what a checkpoint stores)"
+    instead = "(expected the config.json in the same directory; `paramcount PATH` counts a checkpoint)"
     assert refusal({"metadata": {}, "weight_map": {}}) == f"is the index of a checkpoint's shards {instead}"
     assert refusal({"__metadata__": {}}) == f"is the header of a safetensors file {instead}"
 

@@ -44,7 +44,7 @@ def test_a_class_that_is_supported_stands_for_its_model_type(document: dict[str,
     assert count.notes == (f"model_type {state}; counted as {count.reference}, which `architectures` names", *known.notes)
 
 
-LISTED = "(expected what `paramcount architectures` lists)"
+LISTED = "(expected a model type from `paramcount architectures`)"
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ LISTED = "(expected what `paramcount architectures` lists)"
     [
         (
             {"architectures": ["Llama5ForCausalLM"]},  # begins like LlamaForCausalLM
-            "model_type: is missing, and Llama5ForCausalLM, which `architectures` names, is not supported (expected see `paramcount architectures`)",
+            "model_type: is missing, and Llama5ForCausalLM, which `architectures` names, is not supported (expected a model type from `paramcount architectures`)",
         ),
         ({"model_type": "foo", "architectures": ["FooForCausalLM"]}, f"model_type = foo is not supported {LISTED}"),
         ({"model_type": "foo", "architectures": ["LlamaForFoo"]}, f"model_type = foo is not supported {LISTED}"),
         ({"model_type": "foo", "architectures": []}, f"model_type = foo is not supported {LISTED}"),
-        ({"model_type": 5, "architectures": ["LlamaForCausalLM"]}, "model_type = 5 (expected see `paramcount architectures`)"),
+        ({"model_type": 5, "architectures": ["LlamaForCausalLM"]}, "model_type = 5 (expected a model type from `paramcount architectures`)"),
     ],
 )
 def test_an_unknown_class_is_refused(document: dict[str, Any], message: str) -> None:

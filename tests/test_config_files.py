@@ -79,7 +79,7 @@ def test_a_mapping_is_a_config_json_or_a_zoo_entry_and_never_both() -> None:
     assert pc.count(QWEN).total == TOTAL
     entry = {"architecture": "qwen3", "config": pc.load(QWEN).sizes.model_dump()}
     assert pc.count(entry).total == TOTAL
-    assert refusal(QWEN | entry) == "model_type beside architecture and config (expected a config.json or a zoo entry, not both)"
+    assert refusal(QWEN | entry) == "has both model_type and architecture (expected a config.json or a zoo entry, not both)"
 
 
 def test_a_config_json_file_may_hold_a_zoo_entry() -> None:
@@ -109,7 +109,7 @@ def test_of_several_revisions_main_is_read_and_without_it_none() -> None:
     folder = cached("a/b", "aaa", QWEN | {"num_hidden_layers": 1}, main=False)
     assert pc.count(f"./{folder}").total < TOTAL
     cached("a/b", "bbb", main=False)
-    assert refusal(f"./{folder}") == f"{folder}: holds 2 revisions and none is main: aaa, bbb (expected the directory of one of them)"
+    assert refusal(f"./{folder}") == f"{folder}: has 2 revisions, none of them main: aaa, bbb (expected the directory of one of them)"
     assert pc.count(f"./{folder}/snapshots/bbb").total == TOTAL
     written(f"{folder}/refs/main", "bbb")
     assert pc.count(f"./{folder}").total == TOTAL
@@ -148,7 +148,7 @@ def test_a_model_type_that_is_not_a_string_is_refused_beside_any_class(value: An
 
 @pytest.mark.parametrize("key", [1, 0, None, ("a",), 1.5])
 def test_a_key_that_is_not_a_string_is_refused(key: Any) -> None:
-    assert refusal({"model_type": "llama", key: 2}).endswith("is not a string (expected the keys of a config.json)")
+    assert refusal({"model_type": "llama", key: 2}).endswith("is not a string (expected string keys)")
     assert pc.count({"model_type": "llama", "id2label": {key: "a"}}).total == pc.count({"model_type": "llama"}).total
 
 
@@ -173,13 +173,13 @@ def test_a_broken_link_is_named() -> None:
 def test_a_directory_with_several_configs_names_them() -> None:
     for name in ("b", "a", "c", "e", "d"):
         written(f"store/{name}/config.json")
-    assert refusal("./store") == "store: holds no config.json but 5 directories with one: a, b, c, d, … (expected one of them, or `paramcount scan`)"
+    assert refusal("./store") == "store: has no config.json, but 5 of its directories do: a, b, c, d, … (expected one of them, or `paramcount scan`)"
 
 
 def test_a_directory_without_config_says_what_lies_there() -> None:
     for name in ("tokenizer.json", "model.safetensors", "README.md"):
         written(f"x/{name}")
-    assert refusal("./x") == "x: holds no config.json, only model.safetensors, tokenizer.json (expected the directory of a model)"
+    assert refusal("./x") == "x: has no config.json (found model.safetensors, tokenizer.json) (expected the directory of a model)"
     assert refusal("./nowhere") == "nowhere: cannot be read: No such file or directory"
 
 
@@ -264,7 +264,7 @@ def test_what_is_no_file_is_never_waited_for(kind: str) -> None:
     assert refusal("x.json") == f"x.json: {expected}"
 
 
-BESIDE = "(expected the config.json beside it)"
+BESIDE = "(expected the config.json in the same directory)"
 
 
 @pytest.mark.parametrize(
@@ -276,16 +276,16 @@ BESIDE = "(expected the config.json beside it)"
         ({"version": "1.0", "added_tokens": [], "model": {"type": "BPE"}}, f"is a tokenizer {BESIDE}"),
         ({"image_processor_type": "CLIPImageProcessor"}, f"is an image processor's config {BESIDE}"),
         ({"_from_model_config": True, "eos_token_id": 2}, f"is a generation config {BESIDE}"),
-        ({"dim": 4096, "n_layers": 32, "n_heads": 32}, "is params.json of an original release (expected the config.json of its Hugging Face form)"),
-        ({"auto_map": {"AutoModel": "modeling_x.X"}}, "model_type: is missing; auto_map names its author's code, which is not run (expected see `paramcount architectures`)"),
+        ({"dim": 4096, "n_layers": 32, "n_heads": 32}, "is params.json of an original release (expected the config.json of the Hugging Face version)"),
+        ({"auto_map": {"AutoModel": "modeling_x.X"}}, "model_type: is missing, and auto_map names custom modeling code, which paramcount does not run (expected a model type from `paramcount architectures`)"),
         ({"hidden_size": 768}, "model_type: is missing (expected a config.json with model_type, or a zoo entry with architecture and config)"),
         ({}, "model_type: is missing (expected a config.json with model_type, or a zoo entry with architecture and config)"),
-        ({"model_type": None}, "model_type: is missing (expected see `paramcount architectures`)"),
-        ({"model_type": ["qwen3"]}, "model_type = a list (expected see `paramcount architectures`)"),
-        ({"model_type": "seed-oss"}, "model_type = seed-oss is not supported (expected what `paramcount architectures` lists); did you mean seed_oss?"),
-        ({"model_type": "clip"}, "model_type = clip is not supported (expected what `paramcount architectures` lists)"),
-        ({"model_type": "\x1b[31mx"}, r"model_type = \x1b[31mx is not supported (expected what `paramcount architectures` lists)"),
-        ({"model_type": "zzz", "auto_map": {"AutoConfig": "x.Y"}}, "model_type = zzz, whose code is its author's and is not run, is not supported (expected what `paramcount architectures` lists)"),
+        ({"model_type": None}, "model_type: is missing (expected a model type from `paramcount architectures`)"),
+        ({"model_type": ["qwen3"]}, "model_type = a list (expected a model type from `paramcount architectures`)"),
+        ({"model_type": "seed-oss"}, "model_type = seed-oss is not supported (expected a model type from `paramcount architectures`); did you mean seed_oss?"),
+        ({"model_type": "clip"}, "model_type = clip is not supported (expected a model type from `paramcount architectures`)"),
+        ({"model_type": "\x1b[31mx"}, r"model_type = \x1b[31mx is not supported (expected a model type from `paramcount architectures`)"),
+        ({"model_type": "zzz", "auto_map": {"AutoConfig": "x.Y"}}, "model_type = zzz needs custom modeling code, which paramcount does not run (expected a model type from `paramcount architectures`)"),
     ],
 )  # fmt: skip
 def test_another_tools_file_is_named_with_what_to_pass_instead(document: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -310,7 +310,7 @@ def test_another_tools_file_is_named_with_what_to_pass_instead(document: dict[st
         ({"hidden_size": 10**40}, "hidden_size = a number of more than 30 digits (expected a whole number up to 2,147,483,648)"),
         ({"tie_word_embeddings": "no"}, "tie_word_embeddings = the text 'no' (expected true or false)"),
         ({"num_key_value_heads": 3}, "num_key_value_heads = 3 does not divide num_attention_heads = 32 (expected 1, 2, 4, 8, 16, 32)"),
-        ({"layer_types": ["full_attention"]}, "layer_types: names 1 layers of 36 (expected one word a layer)"),
+        ({"layer_types": ["full_attention"]}, "layer_types: names 1 layers of 36 (expected one word per layer)"),
         ({"per_layer_config": {"1": {"intermediate_size": 8}}}, "per_layer_config: overrides sizes layer by layer, which is not supported"),
     ],
 )  # fmt: skip

@@ -259,7 +259,7 @@ def test_hostile_names_become_no_markup(run: Runner, tmp_path: Path) -> None:
         ([], "missing argument A [B]; run `paramcount diff --help`"),
         (["gpt2-small"], "diff compares two models, not 1 (expected A B, or one model with --set SIZE=VALUE)"),
         (["gpt2-small", "gpt2-xl", "gpt2-large"], "diff compares two models, not 3 (expected A B, or one model with --set SIZE=VALUE)"),
-        (["gpt2-small", "gpt-4"], "gpt-4: is an estimate: claims and no sizes"),
+        (["gpt2-small", "gpt-4"], "gpt-4: is a third-party estimate; its sizes are unpublished"),
         (["gpt2-small", "mixtral-8x7"], "unknown model 'mixtral-8x7'"),
         (["gpt2-small", "llama"], "llama is a family of "),
         (["gpt2-small", "gpt2-*"], "unknown model 'gpt2-*'"),

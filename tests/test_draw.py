@@ -583,7 +583,7 @@ def test_warnings_go_to_stderr(run: Runner, tmp_path: Path) -> None:
         (["gpt2-small", "-o", "x.svg", "--tokens", "0"], "tokens = 0 (expected a whole number from 1 to 1,000,000,000)"),
         (["gpt2-small", "-o", "x.svg", "--tokens", "-5"], "tokens = -5 (expected a whole number from 1 to 1,000,000,000)"),
         (["gpt2-small", "-o", "x.svg", "--tokens", "1025"], "gpt2-small: 1,025 tokens exceed the 1,024 positions of the position embedding (expected at most 1,024)"),
-        (["gpt2-smal", "-o", "x.svg"], "unknown model 'gpt2-smal' (expected what `paramcount list` names, or a path such as ./model.yaml); did you mean gpt2-small or gpt-3-small or gpt2-xl?"),
+        (["gpt2-smal", "-o", "x.svg"], "unknown model 'gpt2-smal' (expected a name from `paramcount list`, or a path such as ./model.yaml); did you mean gpt2-small or gpt-3-small or gpt2-xl?"),
         (["gpt2-small", "gpt2-xl", "-o", "x.svg"], "Got unexpected extra argument (gpt2-xl)"),
         (["gpt2-small", "-o", "x.svg", "--set", "n_layers=0"], "gpt2-small: n_layers = 0 (expected a whole number from 1)"),
     ],
@@ -597,7 +597,7 @@ def test_bad_input_is_refused_in_one_line(
 
 def test_an_estimate_has_nothing_to_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
-    assert command_refusal(capsys, "draw", "gpt-4", "-o", "x.svg").startswith("gpt-4: is an estimate: claims and no sizes")
+    assert command_refusal(capsys, "draw", "gpt-4", "-o", "x.svg").startswith("gpt-4: is a third-party estimate; its sizes are unpublished")
 
 
 def test_a_png_without_the_extra_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

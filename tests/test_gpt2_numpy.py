@@ -186,13 +186,13 @@ def test_heads_that_do_not_divide_the_width_are_an_error(n_heads: int) -> None:
 @pytest.mark.parametrize("missing", ["wte.weight", "h.0.ln_1.weight", "h.1.mlp.c_fc.bias", "ln_f.bias"])
 def test_a_missing_array_is_an_error_that_names_it(missing: str) -> None:
     weights = {name: array for name, array in make_weights(TINY).items() if name != missing}
-    with pytest.raises(ParamcountError, match=f"^weights: no array {missing} "):
+    with pytest.raises(ParamcountError, match=f"^weights: array {missing} is missing "):
         forward(weights, TOKENS, n_heads=2)
 
 
 def test_arrays_without_any_layer_are_an_error() -> None:
     weights = {name: array for name, array in make_weights(TINY).items() if not name.startswith("h.")}
-    with pytest.raises(ParamcountError, match=r"^weights: no array h\.0\.ln_1\.weight "):
+    with pytest.raises(ParamcountError, match=r"^weights: array h\.0\.ln_1\.weight is missing "):
         forward(weights, TOKENS, n_heads=2)
 
 
@@ -288,11 +288,11 @@ def test_a_model_too_small_for_a_later_token_is_not_checked_for_one() -> None:
 @pytest.mark.parametrize(
     ("sizes", "why"),
     [
-        (zoo.load_entry("gpt2-xl").sizes, "not run: arrays of 6.2 GB, the most is 2.0 GB"),
-        (zoo.load_entry("gpt-3").sizes, "not run: arrays of 698.4 GB, the most is 2.0 GB"),
-        (TINY.model_copy(update={"tie_word_embeddings": False}), "not run: its head is the token table, this model's is not"),
+        (zoo.load_entry("gpt2-xl").sizes, "not run: needs 6.2 GB of arrays (limit 2.0 GB)"),
+        (zoo.load_entry("gpt-3").sizes, "not run: needs 698.4 GB of arrays (limit 2.0 GB)"),
+        (TINY.model_copy(update={"tie_word_embeddings": False}), "not run: the NumPy pass ties the LM head to the token embedding"),
         (TINY.model_copy(update={"n_layers": 10_000}), "not run: more than 100,000 arrays"),
-        (TINY.model_copy(update={"n_layers": 2**31}), "not run: arrays of 5,738.1 GB, the most is 2.0 GB"),
+        (TINY.model_copy(update={"n_layers": 2**31}), "not run: needs 5,738.1 GB of arrays (limit 2.0 GB)"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -114,7 +114,7 @@ def test_a_tokenizer_elsewhere_is_named(weights: Path, tmp_path: Path) -> None:
     words = write_words(tmp_path / "other.json", WORDS[::-1])
     assert predict_next(SIZES, weights, TEXT, words).ids == tuple(22 - id for id in FROZEN["token_ids"])
     (tmp_path / "tokenizer.json").unlink()
-    message = "tokenizer.json: there is none beside the weights (expected a tokenizer.json there, or --tokenizer FILE)"
+    message = "tokenizer.json: does not exist (expected a tokenizer.json next to the weights, or --tokenizer FILE)"
     assert refusal(weights) == message
     assert refusal(weights, tokenizer=tmp_path / "none.json") == "none.json: cannot be read: No such file or directory"
 
@@ -276,7 +276,7 @@ def test_a_text_that_cannot_be_run_is_one_line(text: str, message: str, weights:
 
 def test_ids_beyond_the_vocabulary_are_one_line(weights: Path) -> None:
     write_words(weights.parent / "tokenizer.json", [*WORDS, "w\x1bx"])
-    assert refusal(weights, "w1 w\x1bx") == r"tokenizer: token 1, 'w\x1bx', has the id 23 (expected 0 to 22, the rows of wte.weight)"
+    assert refusal(weights, "w1 w\x1bx") == r"tokenizer: token 1, 'w\x1bx', has id 23 (expected an id from 0 to 22, the rows of wte.weight)"
 
 
 @pytest.mark.parametrize("top", [0, -1, 24, True, 2.0])
@@ -293,7 +293,7 @@ def test_masks_and_a_copy_of_the_head_may_stand_in_the_file(tmp_path: Path, weig
     path = write_weights(tmp_path / "w.safetensors", others | arrays, types={"h.0.attn.bias": "I8"})
     found = predict_next(SIZES, path, TEXT)
     assert found[:-1] == predict_next(SIZES, weights, TEXT)[:-1]
-    assert found.notes[1:] == ("in the file and not read: h.0.attn.bias, h.1.attn.bias, h.1.attn.masked_bias and 1 more",)
+    assert found.notes[1:] == ("unused tensors in the file: h.0.attn.bias, h.1.attn.bias, h.1.attn.masked_bias and 1 more",)
 
 
 def changed(**arrays: Array | None) -> dict[str, Array]:
@@ -304,33 +304,33 @@ def changed(**arrays: Array | None) -> dict[str, Array]:
 
 W = frozen_weights()
 MISFITS: list[tuple[dict[str, Array], str]] = [
-    (changed(wte__weight=None), "w.st: lacks wte.weight (expected the tensors of GPT-2)"),
-    ({}, "w.st: lacks wte.weight (expected the tensors of GPT-2)"),
-    ({"model.embed_tokens.weight": W["wte.weight"]}, "w.st: lacks wte.weight (expected the tensors of GPT-2)"),
-    (changed(h__1__mlp__c_fc__bias=None), "w.st: lacks h.1.mlp.c_fc.bias (expected the tensors of GPT-2)"),
+    (changed(wte__weight=None), "w.st: is missing wte.weight (expected the tensors of GPT-2)"),
+    ({}, "w.st: is missing wte.weight (expected the tensors of GPT-2)"),
+    ({"model.embed_tokens.weight": W["wte.weight"]}, "w.st: is missing wte.weight (expected the tensors of GPT-2)"),
+    (changed(h__1__mlp__c_fc__bias=None), "w.st: is missing h.1.mlp.c_fc.bias (expected the tensors of GPT-2)"),
     (
         changed(wpe__weight=None, h__0__ln_1__bias=None, h__0__ln_2__bias=None, ln_f__bias=None, ln_f__weight=None),
-        "w.st: lacks wpe.weight, h.0.ln_1.bias, h.0.ln_2.bias and 2 more (expected the tensors of GPT-2)",
+        "w.st: is missing wpe.weight, h.0.ln_1.bias, h.0.ln_2.bias and 2 more (expected the tensors of GPT-2)",
     ),
-    (changed(h__2__ln_1__weight=np.ones(8)), "w.st: holds 3 layers (expected 2, as the model has)"),
-    (changed(h__1__ln_1__weight=None), "w.st: holds 1 layers (expected 2, as the model has)"),
+    (changed(h__2__ln_1__weight=np.ones(8)), "w.st: has 3 layers (expected 2)"),
+    (changed(h__1__ln_1__weight=None), "w.st: has 1 layers (expected 2)"),
     (
         {"wte.weight": W["wte.weight"], "h.0.ln_1.weight": np.ones(8), "h.1.ln_1.weight": np.ones(8)},
-        "w.st: lacks most tensors of its 2 layers (expected twelve of each)",
+        "w.st: most tensors of its 2 layers are missing (expected twelve per layer)",
     ),
-    (changed(score__weight=np.ones(3)), "w.st: holds score.weight (expected the tensors of GPT-2, its causal masks and a copy of its head)"),
-    (changed(h__2__attn__bias=np.ones((1, 1, 11, 11))), "w.st: holds h.2.attn.bias (expected the tensors of GPT-2, its causal masks and a copy of its head)"),
-    (changed(h__0__crossattention__c_attn__bias=np.ones(3)), "w.st: holds h.0.crossattention.c_attn.bias (expected the tensors of GPT-2, its causal masks and a copy of its head)"),
-    (changed(transformer__wte__weight=W["wte.weight"]), "w.st: holds both wte.weight, transformer.wte.weight (expected one of them)"),
-    (changed(wte__weight=np.ones((24, 8))), "w.st: tensor wte.weight: has the shape [24, 8] (expected [23, 8])"),
-    (changed(h__0__mlp__c_fc__weight=W["h.0.mlp.c_fc.weight"].T), "w.st: tensor h.0.mlp.c_fc.weight: has the shape [20, 8] (expected [8, 20], [in, out])"),
-    (changed(h__0__attn__bias=np.ones((1, 1, 9, 9))), "w.st: tensor h.0.attn.bias: has the shape [1, 1, 9, 9] (expected [1, 1, 11, 11])"),
-    (changed(lm_head__weight=W["wte.weight"][:22]), "w.st: tensor lm_head.weight: has the shape [22, 8] (expected [23, 8])"),
-    (changed(lm_head__weight=W["wte.weight"] + 1e-3), "w.st: lm_head.weight differs from wte.weight (expected a copy, as the head is tied to the token table)"),
-    (changed(ln_f__bias=W["ln_f.bias"] * np.nan), "w.st: tensor ln_f.bias: holds values that are no numbers (NaN) (expected finite weights)"),
-    (changed(wpe__weight=W["wpe.weight"] / [[1]] * 10 + [[math.nan]] * 11), "w.st: tensor wpe.weight: holds values that are no numbers (NaN) (expected finite weights)"),
-    (changed(h__1__ln_2__weight=W["h.1.ln_2.weight"] * math.inf), "w.st: tensor h.1.ln_2.weight: holds infinite values (expected finite weights)"),
-    (changed(h__1__ln_2__weight=W["h.1.ln_2.weight"] * 1e200), "w.st: tensor h.1.ln_2.weight: holds values too large for float32 (expected finite weights)"),
+    (changed(score__weight=np.ones(3)), "w.st: has unexpected tensors: score.weight (expected the tensors of GPT-2, its causal masks and a copy of its LM head)"),
+    (changed(h__2__attn__bias=np.ones((1, 1, 11, 11))), "w.st: has unexpected tensors: h.2.attn.bias (expected the tensors of GPT-2, its causal masks and a copy of its LM head)"),
+    (changed(h__0__crossattention__c_attn__bias=np.ones(3)), "w.st: has unexpected tensors: h.0.crossattention.c_attn.bias (expected the tensors of GPT-2, its causal masks and a copy of its LM head)"),
+    (changed(transformer__wte__weight=W["wte.weight"]), "w.st: has both wte.weight, transformer.wte.weight (expected one of them)"),
+    (changed(wte__weight=np.ones((24, 8))), "w.st: tensor wte.weight: has shape [24, 8] (expected [23, 8])"),
+    (changed(h__0__mlp__c_fc__weight=W["h.0.mlp.c_fc.weight"].T), "w.st: tensor h.0.mlp.c_fc.weight: has shape [20, 8] (expected [8, 20], [in, out])"),
+    (changed(h__0__attn__bias=np.ones((1, 1, 9, 9))), "w.st: tensor h.0.attn.bias: has shape [1, 1, 9, 9] (expected [1, 1, 11, 11])"),
+    (changed(lm_head__weight=W["wte.weight"][:22]), "w.st: tensor lm_head.weight: has shape [22, 8] (expected [23, 8])"),
+    (changed(lm_head__weight=W["wte.weight"] + 1e-3), "w.st: lm_head.weight differs from wte.weight (expected a copy, because the LM head is tied to the token embedding)"),
+    (changed(ln_f__bias=W["ln_f.bias"] * np.nan), "w.st: tensor ln_f.bias: has NaN values (expected finite weights)"),
+    (changed(wpe__weight=W["wpe.weight"] / [[1]] * 10 + [[math.nan]] * 11), "w.st: tensor wpe.weight: has NaN values (expected finite weights)"),
+    (changed(h__1__ln_2__weight=W["h.1.ln_2.weight"] * math.inf), "w.st: tensor h.1.ln_2.weight: has infinite values (expected finite weights)"),
+    (changed(h__1__ln_2__weight=W["h.1.ln_2.weight"] * 1e200), "w.st: tensor h.1.ln_2.weight: has values too large for float32 (expected finite weights)"),
     (changed(h__1__mlp__c_fc__weight=W["h.1.mlp.c_fc.weight"] * 1e38, h__1__ln_2__bias=np.full(8, 1e5)), "w.st: h.1.mlp up is not finite in float32 (expected weights of a trained model)"),
 ]  # fmt: skip
 
@@ -354,7 +354,7 @@ def test_a_copy_of_the_head_is_compared_to_its_last_row_and_may_be_of_another_ty
 
 def test_weights_that_are_no_floats_are_one_line(tmp_path: Path) -> None:
     path = write_weights(tmp_path / "w.st", frozen_weights(), types={"h.0.mlp.c_fc.weight": "I8"})
-    assert refusal(path) == "w.st: tensor h.0.mlp.c_fc.weight: is of type I8 (expected F64, F32, F16, BF16)"
+    assert refusal(path) == "w.st: tensor h.0.mlp.c_fc.weight: has dtype I8 (expected F64, F32, F16, BF16)"
 
 
 def test_weights_of_several_types_are_said(tmp_path: Path) -> None:
@@ -370,30 +370,33 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_model_of_very_many_layers_makes_no_names(weights: Path) -> None:
-    assert refusal(weights, model=sizes(n_layers=2**31)) == "model.safetensors: holds 2 layers (expected 2,147,483,648, as the model has)"
+    assert refusal(weights, model=sizes(n_layers=2**31)) == "model.safetensors: has 2 layers (expected 2,147,483,648)"
 
 
 def test_an_untied_head_is_refused(weights: Path) -> None:
-    assert refusal(weights, model=sizes(tie_word_embeddings=False)) == "tie_word_embeddings = false (expected true: the head of the pass is the token table)"
+    assert (
+        refusal(weights, model=sizes(tie_word_embeddings=False))
+        == "tie_word_embeddings = false (expected true: the NumPy pass ties the LM head to the token embedding)"
+    )
 
 
 def test_a_text_that_would_fill_the_memory_is_one_line(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpt2_text, "LARGEST_INTERMEDIATE", 100)
-    assert refusal(weights) == "text: 6 tokens make an array of 144 values (expected at most 100)"  # queries, keys and values: 6 · 3 · 8
+    assert refusal(weights) == "text: 6 tokens need an array of 144 values (expected at most 100)"  # queries, keys and values: 6 · 3 · 8
 
 
 # ---- a config.json that asks for another computation
 
 TANH = "gelu_new or gelu_fast or gelu_accurate or gelu_pytorch_tanh or gelu_python_tanh"
 OTHER: list[tuple[dict[str, Any], str]] = [
-    ({"activation_function": "relu"}, f"activation_function = the text 'relu' (expected {TANH}: what the pass computes)"),
-    ({"activation_function": None}, f"activation_function = null (expected {TANH}: what the pass computes)"),
-    ({"layer_norm_epsilon": 1e-6}, "layer_norm_epsilon = 1e-06 (expected 1e-05: what the pass computes)"),
-    ({"scale_attn_weights": False}, "scale_attn_weights = false (expected true: what the pass computes)"),
-    ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx = true (expected false: what the pass computes)"),
-    ({"tie_word_embeddings": 1}, "tie_word_embeddings = 1 (expected true: what the pass computes)"),
-    ({"n_head": 4}, "n_head = 4 (expected 2: what the pass computes)"),
-    ({"num_attention_heads": 1}, "num_attention_heads = 1 (expected 2: what the pass computes)"),
+    ({"activation_function": "relu"}, f"activation_function = the text 'relu' (expected {TANH}, which the NumPy pass computes)"),
+    ({"activation_function": None}, f"activation_function = null (expected {TANH}, which the NumPy pass computes)"),
+    ({"layer_norm_epsilon": 1e-6}, "layer_norm_epsilon = 1e-06 (expected 1e-05, which the NumPy pass computes)"),
+    ({"scale_attn_weights": False}, "scale_attn_weights = false (expected true, which the NumPy pass computes)"),
+    ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx = true (expected false, which the NumPy pass computes)"),
+    ({"tie_word_embeddings": 1}, "tie_word_embeddings = 1 (expected true, which the NumPy pass computes)"),
+    ({"n_head": 4}, "n_head = 4 (expected 2, which the NumPy pass computes)"),
+    ({"num_attention_heads": 1}, "num_attention_heads = 1 (expected 2, which the NumPy pass computes)"),
 ]
 
 

@@ -16,7 +16,7 @@ from paramcount.zoo import catalog, entries, names
 from paramcount.zoo.names import expand_pattern, find_id, is_path, select_models
 from tests.refusing import assert_one_line, command_refusal, refusal
 
-ACCEPTED = "(expected what `paramcount list` names, or a path such as ./model.yaml)"
+ACCEPTED = "(expected a name from `paramcount list`, or a path such as ./model.yaml)"
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ def test_an_unknown_name_gets_the_nearest_models_families_and_commands(name: str
 
 @pytest.mark.parametrize("name", ["meta-lama/Llama-3.1-8B", "llama/llama-3.1-8b"])
 def test_a_repository_that_is_nowhere_gets_the_nearest_and_a_way_to_fetch_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    accepted = "(expected what `paramcount list` names, a repository of the local Hugging Face cache, or --download)"
+    accepted = "(expected a name from `paramcount list`, a repository in the local Hugging Face cache, or --download)"
     assert refusal(name).startswith(f"unknown model '{name}' {accepted}; did you mean llama-3.1-8b")
     assert command_refusal(capsys, name) == refusal(name)
 
@@ -88,7 +88,7 @@ def test_a_name_with_control_characters_is_refused_in_printable_ones(name: str, 
     ("name", "message"),
     [
         ("-", "standard input: cannot be read (expected a model's config.json, piped in)"),
-        (".", ".: holds no config.json (expected the directory of a model)"),
+        (".", ".: has no config.json (expected the directory of a model)"),
         ("../x", "../x: cannot be read: No such file or directory"),
         ("..%2fx", "..%2fx: cannot be read: No such file or directory"),
         ("/etc/passwd", "/etc/passwd: line 1 column 1: is not JSON: Expecting value (expected a JSON object)"),
@@ -109,7 +109,7 @@ def test_what_looks_like_a_path_is_one_whatever_the_zoo_holds(name: str, message
 def test_a_checkpoint_is_no_model_and_show_alone_reads_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert is_path(name)
     place = name.removeprefix("./")
-    instead = "the config.json beside it; `paramcount PATH` alone counts what a checkpoint stores"
+    instead = "the config.json in the same directory; `paramcount PATH` counts a checkpoint"
     assert refusal(name) == f"{place}: is a checkpoint, not a config (expected {instead})"
     assert command_refusal(capsys, name) == f"{place}: cannot be read: No such file or directory"
 
@@ -144,7 +144,7 @@ def test_a_star_stands_for_the_whole_zoo_without_its_estimates() -> None:
 def test_a_wildcard_that_fits_nothing_is_refused(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     message = command_refusal(capsys, word, "-o", "out.csv")
     assert message.startswith("no model matches '")
-    assert message.endswith("' (expected a pattern over the ids of `paramcount list`: 'qwen3-*')")
+    assert message.endswith("' (expected a pattern that matches ids of `paramcount list`, such as 'qwen3-*')")
     with pytest.raises(pc.ParamcountError) as caught:
         pc.compare([word])
     assert str(caught.value) == message
@@ -159,7 +159,7 @@ def test_one_model_is_asked_for_and_a_family_given(capsys: pytest.CaptureFixture
 
 
 def test_an_estimate_is_shown_only_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    expected = "gpt-4: is an estimate: claims and no sizes, so there is nothing to count (expected paramcount gpt-4 --estimates shows the claims)"
+    expected = "gpt-4: is a third-party estimate; its sizes are unpublished (expected paramcount gpt-4 --estimates shows the claims)"
     for args in (["gpt-4"], ["show", "gpt-4"], ["verify", "gpt-4"], ["compare", "gpt-4", "gpt2-small"]):
         assert command_refusal(capsys, *args) == expected
 

@@ -90,7 +90,7 @@ def test_a_publishers_own_reward_model_is_refused_by_name() -> None:
     """Its head is in no code that paramcount knows: the files are checked against the causal LM instead, which lacks that head."""
     published = NAMED["oasstpythia1.5brm"]["config"]
     known_type = published | {"model_type": "gpt_neox"}
-    assert refusal(published) == ("model_type = gpt_neox_reward_model is not supported (expected what `paramcount architectures` lists)")
+    assert refusal(published) == ("model_type = gpt_neox_reward_model is not supported (expected a model type from `paramcount architectures`)")
     assert refusal(known_type).startswith("architectures.0 = GPTNeoXRewardModel is not supported for model_type gpt_neox (expected ")
 
 

@@ -167,7 +167,7 @@ def test_a_config_object_is_read_as_the_config_json_that_it_would_be_saved_as() 
 
 
 def test_a_config_object_whose_to_dict_returns_no_mapping_is_refused() -> None:
-    assert refusal(Config([1])).startswith("to_dict() of Config returns no mapping")
+    assert refusal(Config([1])).startswith("to_dict() of Config does not return a mapping")
     assert refusal(Config).startswith("type is not a model")
 
 

@@ -1,7 +1,8 @@
 """GPT-2's forward pass in NumPy, written by hand from the paper and the released code.
 
-It knows nothing of the declaration in `architectures/gpt2.py`: names, shapes and order stand here a second time, on purpose,
-so that `gpt2_checks.py` can compare two independent accounts. In the comments: tokens is how many there are, d_head = d_model / n_heads.
+It does not use the declaration in `architectures/gpt2.py`: names, shapes and order are repeated here on purpose, so that
+`zoo/forward_pass_checks.py` can compare two independent descriptions. In the comments, tokens is the input length and
+d_head = d_model / n_heads.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from paramcount.errors import ParamcountError, describe_value
 Array: TypeAlias = NDArray[Any]
 Observe: TypeAlias = Callable[[str, Array], object]
 Read: TypeAlias = Callable[[str], Array]  # an array by its name
-Record: TypeAlias = Callable[[str, Array], Array]  # shows an intermediate and hands it on
+Record: TypeAlias = Callable[[str, Array], Array]  # passes an intermediate to the observer and returns it
 
 EPSILON = 1e-5
 
 
 def list_shapes(sizes: Any) -> dict[str, tuple[int, ...]]:
-    """{name: shape} of the released checkpoint's arrays, in the order they are read; the tied head is no array of its own.
+    """{name: shape} of the released checkpoint's arrays, in the order of use. The tied LM head is not a separate array.
 
-    `sizes`: anything with vocab_size, n_positions, d_model, n_layers and d_ff.
+    `sizes`: any object with vocab_size, n_positions, d_model, n_layers and d_ff.
 
     >>> from types import SimpleNamespace
     >>> small = SimpleNamespace(vocab_size=50257, n_positions=1024, d_model=768, n_layers=12, n_heads=12, d_ff=3072)
@@ -56,9 +57,9 @@ def list_shapes(sizes: Any) -> dict[str, tuple[int, ...]]:
 
 
 def make_weights(sizes: Any, *, seed: int = 0, dtype: type[np.float32 | np.float64] = np.float32) -> dict[str, Array]:
-    """{name: array} before any training: matrices and tables from a normal of width 0.02, the norms' gains one.
+    """{name: array} of random weights: normally distributed with standard deviation 0.02, norm gains 1.
 
-    Biases are drawn too, where GPT-2 starts from zero: a pass that forgets one shall give other logits.
+    Biases are random too, although GPT-2 initialises them to zero, so that a forgotten bias changes the logits.
     """
     rng = np.random.default_rng(seed)
     arrays: dict[str, Array] = {}
@@ -72,16 +73,16 @@ def make_weights(sizes: Any, *, seed: int = 0, dtype: type[np.float32 | np.float
 
 
 def forward(weights: Mapping[str, Array], token_ids: Iterable[int], *, n_heads: int, observe: Observe | None = None) -> Array:
-    """The logits of every next token.
+    """The next-token logits at every position.
 
-    `weights`: arrays by the names of `shapes`, of one float type, which the logits have too; other names are not read.
-    `observe(name, array)` is shown every intermediate as it is made, in read-only view: "token embedding", "position embedding",
+    `weights`: arrays by the names of `list_shapes`, of one float dtype, which the logits have too; other names are
+    ignored. `observe(name, array)` is called with a read-only view of every intermediate: "token embedding", "position embedding",
     "embedding"; of each layer "h.0.norm 1", "h.0.qkv", "q", "k", "v", "attention scores", "attention weights", "weighted values",
     "attention output", "after attention", "norm 2", "mlp up", "gelu", "mlp down", "after mlp"; "final norm", "logits".
 
     Shapes: [tokens] → [tokens, vocab_size]
-    Raises: ParamcountError where the token ids are none, too many, no whole numbers or outside the vocabulary, where n_heads
-    does not divide d_model, or an array is missing.
+    Raises: ParamcountError if there are no token ids or too many, if they are not integers in the vocabulary, if n_heads
+    does not divide d_model, or if an array is missing.
     Source: Radford et al. 2019, section 2.3; openai/gpt-2, src/model.py.
 
     >>> from types import SimpleNamespace
@@ -92,7 +93,7 @@ def forward(weights: Mapping[str, Array], token_ids: Iterable[int], *, n_heads: 
 
     def read(name: str) -> Array:
         if name not in weights:
-            raise ParamcountError(f"no array {name}", where="weights", expected="the names of the released checkpoint: wte.weight, h.0.ln_1.weight, …")
+            raise ParamcountError(f"array {name} is missing", where="weights", expected="the names of the released checkpoint: wte.weight, h.0.ln_1.weight, …")
         return weights[name]
 
     def record(name: str, x: Array) -> Array:
@@ -106,7 +107,7 @@ def forward(weights: Mapping[str, Array], token_ids: Iterable[int], *, n_heads: 
     ids = check_token_ids(token_ids, len(wte), len(wpe))  # [tokens]
     if n_heads < 1 or wte.shape[1] % n_heads:
         raise ParamcountError(f"n_heads = {n_heads} does not divide d_model = {wte.shape[1]}", expected="a divisor")
-    # At least one layer: arrays without any are arrays by other names.
+    # At least one layer: weights without any layer have other names.
     n_layers = max(1, sum(name.endswith(".ln_1.weight") for name in weights))
 
     x = record("token embedding", wte[ids])  # [tokens] → [tokens, d_model]
@@ -118,7 +119,7 @@ def forward(weights: Mapping[str, Array], token_ids: Iterable[int], *, n_heads: 
 
 
 def layer(x: Array, at: str, read: Read, n_heads: int, record: Record) -> Array:
-    """Attention and MLP, each behind a norm and added to what came in. Shapes: [tokens, d_model] → [tokens, d_model]"""
+    """Attention and MLP, each with a pre-norm and a residual connection. Shapes: [tokens, d_model] → [tokens, d_model]"""
     y = record(at + "norm 1", layer_norm(x, read, at + "ln_1"))  # [tokens, d_model]
     y = record(at + "qkv", linear(y, read, at + "attn.c_attn"))  # [tokens, d_model] → [tokens, 3·d_model]
     q, k, v = (
@@ -139,19 +140,19 @@ def attention(q: Array, k: Array, v: Array, at: str, record: Record) -> Array:
     n_tokens, _, d_head = q.shape
     scores = q.transpose(1, 0, 2) @ k.transpose(1, 2, 0)  # [n_heads, tokens, d_head] @ [n_heads, d_head, tokens] → [n_heads, tokens, tokens]
     scores = record(at + "attention scores", scores / math.sqrt(d_head))  # [n_heads, tokens, tokens]
-    past = np.tri(n_tokens, dtype=bool)  # [tokens, tokens], true where the column's token is not after the row's
+    past = np.tri(n_tokens, dtype=bool)  # [tokens, tokens], true if the column's token is not after the row's
     pattern = record(at + "attention weights", softmax(np.where(past, scores, -math.inf)))  # [n_heads, tokens, tokens]
     y = pattern @ v.transpose(1, 0, 2)  # [n_heads, tokens, tokens] @ [n_heads, tokens, d_head] → [n_heads, tokens, d_head]
     return y.transpose(1, 0, 2)  # [tokens, n_heads, d_head]
 
 
 def split_heads(x: Array, n_heads: int) -> Array:
-    """x cut into heads. Shapes: [tokens, d_model] → [tokens, n_heads, d_head]"""
+    """x reshaped to heads. Shapes: [tokens, d_model] → [tokens, n_heads, d_head]"""
     return x.reshape(len(x), n_heads, -1)
 
 
 def linear(x: Array, read: Read, name: str) -> Array:
-    """x through a matrix stored [in, out], and its bias. Shapes: [tokens, in] → [tokens, out]"""
+    """x times a matrix stored [in, out], plus its bias. Shapes: [tokens, in] → [tokens, out]"""
     return x @ read(name + ".weight") + read(name + ".bias")
 
 
@@ -167,7 +168,7 @@ def layer_norm(x: Array, read: Read, name: str) -> Array:
 
 
 def gelu(x: Array) -> Array:
-    """GELU in its tanh form, the one GPT-2 was trained with. Shapes: any, kept
+    """GELU in its tanh form, the one GPT-2 was trained with. Shapes: any, unchanged
 
     Source: Hendrycks and Gimpel, arXiv:1606.08415, section 2.
     """
@@ -176,8 +177,8 @@ def gelu(x: Array) -> Array:
 
 
 def softmax(x: Array) -> Array:
-    """Each row as shares that sum to 1. Shapes: any, kept"""
-    e = np.exp(x - x.max(axis=-1, keepdims=True))  # less the largest, so that nothing overflows
+    """The softmax of each row. Shapes: any, unchanged"""
+    e = np.exp(x - x.max(axis=-1, keepdims=True))  # minus the maximum, so that nothing overflows
     y: Array = e / e.sum(axis=-1, keepdims=True)
     return y
 

@@ -1,6 +1,6 @@
-"""GPT-2 with real weights: a text, its tokens, the NumPy pass, and the words that most likely come next.
+"""GPT-2 with real weights: tokenise a text, run the NumPy forward pass, rank the next tokens.
 
-Nothing is filled in: the tokens are the tokenizer's, the values the file's, and what does not fit is an error.
+Nothing is guessed: tokens come from the tokenizer, values from the weights, and any mismatch is an error.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from paramcount.formats.tokenizer import tokenize_text
 from paramcount.gpt2.forward_pass import Array, forward, list_shapes, softmax
 
 FLOATS = ("F64", "F32", "F16", "BF16")
-PREFIX = "transformer."  # before every name but the head's, in what the reference saves
+PREFIX = "transformer."  # prefix of every saved name but the LM head's
 HEAD, TABLE = "lm_head.weight", "wte.weight"
-LARGEST_INTERMEDIATE = 2**28  # values of one array of the pass; a GiB in float32
+LARGEST_INTERMEDIATE = 2**28  # elements of the largest array of the pass; 1 GiB in float32
 LARGEST_CONFIG = 4 << 20  # bytes
-ROWS = 4096  # of two tables compared at a time
-MOST_NAMES = 3  # tensors in an error
-MOST_TOKENS = 40  # tokens in a line for people
+ROWS = 4096  # compared at a time
+MOST_NAMES = 3  # tensors named in an error
+MOST_TOKENS = 40  # printed on one line
 
-# Keys of a config.json that change the numbers and no shape, and the values with which the pass computes what the reference does:
-# the five names of GELU in its tanh form, and what the paper says.
+# {config.json key that changes values but no shape: the values that the NumPy pass implements}. The activation is GELU in
+# its tanh form, which has five names.
 COMPUTED: dict[str, tuple[Any, ...]] = {
     "activation_function": ("gelu_new", "gelu_fast", "gelu_accurate", "gelu_pytorch_tanh", "gelu_python_tanh"),
     "layer_norm_epsilon": (1e-5,),
@@ -40,25 +40,25 @@ COMPUTED: dict[str, tuple[Any, ...]] = {
 
 
 class NextWord(NamedTuple):
-    """A token that may come next."""
+    """A candidate for the next token."""
 
-    text: str | None  # None: a row of the table that no token has
+    text: str | None  # None for an unused row of the embedding
     id: int
     probability: float
 
 
 class Run(NamedTuple):
-    """What a text became in a pass."""
+    """The result of a forward pass over a text."""
 
-    tokens: tuple[str, ...]  # as text: " capital"; what is no whole character, byte by byte
+    tokens: tuple[str, ...]  # as text: " capital"; incomplete characters byte by byte
     ids: tuple[int, ...]
-    shapes: tuple[tuple[str, tuple[int, ...]], ...]  # every intermediate that was made, in order
-    next_words: tuple[NextWord, ...]  # likeliest first
-    notes: tuple[str, ...]  # how the weights are stored, what of the file was not read
+    shapes: tuple[tuple[str, tuple[int, ...]], ...]  # every intermediate, in order
+    next_words: tuple[NextWord, ...]  # most likely first
+    notes: tuple[str, ...]  # how the weights are stored, which tensors were not used
 
 
 class Weights(Mapping[str, Array]):
-    """The arrays of a file in float32 by the pass's names, each read when it is asked for, and only finite ones."""
+    """The arrays of a file in float32 by their name in the NumPy pass. Reads each on access and rejects non-finite values."""
 
     def __init__(self, header: Header, names: Mapping[str, str]) -> None:
         self.header, self.names = header, names
@@ -68,8 +68,8 @@ class Weights(Mapping[str, Array]):
         values: Array = found.astype(np.float32, copy=False)
         least, most = values.min(), values.max()
         if not np.isfinite(least) or not np.isfinite(most):
-            what = "values that are no numbers (NaN)" if np.isnan(least) else "infinite values" if np.isinf(found).any() else "values too large for float32"
-            raise ParamcountError(f"holds {what}", where=f"{make_printable(self.header.path)}: tensor {self.names[name]}", expected="finite weights")
+            what = "NaN values" if np.isnan(least) else "infinite values" if np.isinf(found).any() else "values too large for float32"
+            raise ParamcountError(f"has {what}", where=f"{make_printable(self.header.path)}: tensor {self.names[name]}", expected="finite weights")
         return values
 
     def __contains__(self, name: object) -> bool:
@@ -91,18 +91,19 @@ def predict_next(
     top: int = 5,
     config: Mapping[str, Any] | None = None,
 ) -> Run:
-    """The tokens of a text, every intermediate's shape and the likeliest next words, by the weights of a safetensors file.
+    """The tokens of a text, the shape of every intermediate, and the most likely next tokens.
 
-    `sizes`: of a model of architecture gpt2. `tokenizer`: a tokenizer.json; without one, that beside the weights. `config`: further keys
-    of the model's config.json, which must not ask for another computation than the pass's, as one beside the weights must not.
+    `sizes`: of a model with architecture gpt2. `weights`: a safetensors file. `tokenizer`: a tokenizer.json, by default
+    the one next to the weights. `config`: further keys of the model's config.json. They, and a config.json next to the
+    weights, must describe the computation that the NumPy pass implements.
 
-    Units: probabilities from 0 to 1, of float32 logits
-    Raises: ParamcountError for whatever is wrong with the files, the text, or the weights in them.
+    Units: probabilities from 0 to 1, from float32 logits.
+    Raises: ParamcountError if the files, the text or the weights are invalid.
     """
     if type(top) is not int or not 1 <= top <= sizes.vocab_size:
         raise ParamcountError(f"= {describe_value(top)}", where="top", expected=f"a whole number from 1 to {sizes.vocab_size}")
     if not sizes.tie_word_embeddings:
-        raise ParamcountError("= false", where="tie_word_embeddings", expected="true: the head of the pass is the token table")
+        raise ParamcountError("= false", where="tie_word_embeddings", expected="true: the NumPy pass ties the LM head to the token embedding")
     _check_computation(config or {}, sizes, "config")
     beside = weights.parent / "config.json"
     header = read_header(weights)
@@ -114,8 +115,8 @@ def predict_next(
     ids, tokens, vocabulary = tokenize_text(tokenizer or _find_tokenizer(weights), text, most=sizes.n_positions)
     for i, (id, token) in enumerate(zip(ids, tokens)):
         if id >= sizes.vocab_size:
-            rows = f"0 to {sizes.vocab_size - 1}, the rows of {TABLE}"
-            raise ParamcountError(f"token {i}, {quote(token)}, has the id {id}", where="tokenizer", expected=rows)
+            rows = f"an id from 0 to {sizes.vocab_size - 1}, the rows of {TABLE}"
+            raise ParamcountError(f"token {i}, {quote(token)}, has id {id}", where="tokenizer", expected=rows)
     _check_memory(len(ids), sizes)
     made: list[tuple[str, tuple[int, ...]]] = []
 
@@ -124,7 +125,7 @@ def predict_next(
             raise ParamcountError(f"{name} is not finite in float32", where=make_printable(weights), expected="weights of a trained model")
         made.append((name, x.shape))
 
-    with np.errstate(all="ignore"):  # what is not finite is looked for
+    with np.errstate(all="ignore"):  # `observe` checks for non-finite values
         logits = forward(Weights(header, names), ids, n_heads=sizes.n_heads, observe=observe)[-1]  # [vocab_size]
         shares = softmax(logits.astype(np.float64))  # [vocab_size]
     likeliest = np.argsort(-shares, kind="stable")[:top].tolist()
@@ -141,75 +142,77 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _check_computation(config: Mapping[str, Any], sizes: Any, place: str) -> None:
-    """That a config.json asks for nothing that the pass does otherwise.
+    """Check that a config.json describes the computation of the NumPy pass.
 
     Raises: ParamcountError that names the key.
     """
-    heads = dict.fromkeys(("n_head", "num_attention_heads"), (sizes.n_heads,))  # which no shape shows
+    heads = dict.fromkeys(("n_head", "num_attention_heads"), (sizes.n_heads,))  # no shape depends on it
     for key, expected in (COMPUTED | heads).items():
         if key in config and not any(type(config[key]) is type(value) and config[key] == value for value in expected):
             said = " or ".join(describe_value(value) if not isinstance(value, str) else value for value in expected)
-            raise ParamcountError(f"= {describe_value(config[key])}", where=f"{place}: {key}", expected=f"{said}: what the pass computes")
+            raise ParamcountError(f"= {describe_value(config[key])}", where=f"{place}: {key}", expected=f"{said}, which the NumPy pass computes")
 
 
 def _find_tokenizer(weights: Path) -> Path:
     path = weights.parent / "tokenizer.json"
     if not path.exists():
-        raise ParamcountError("there is none beside the weights", where=make_printable(path), expected="a tokenizer.json there, or --tokenizer FILE")
+        raise ParamcountError("does not exist", where=make_printable(path), expected="a tokenizer.json next to the weights, or --tokenizer FILE")
     return path
 
 
 def _check_memory(n_tokens: int, sizes: Any) -> None:
-    """That no array of the pass is beyond bounds. The largest: attention patterns, logits, the MLP's and the queries', keys' and values'."""
+    """Check that no array of the pass is too large: attention scores, logits, MLP activations, queries, keys and values."""
     widest = max(sizes.n_heads * n_tokens, sizes.vocab_size, sizes.d_ff, 3 * sizes.d_model)
     if n_tokens * widest > LARGEST_INTERMEDIATE:
-        raise ParamcountError(f"{n_tokens:,} tokens make an array of {n_tokens * widest:,} values", where="text", expected=f"at most {LARGEST_INTERMEDIATE:,}")
+        raise ParamcountError(f"{n_tokens:,} tokens need an array of {n_tokens * widest:,} values", where="text", expected=f"at most {LARGEST_INTERMEDIATE:,}")
 
 
 def match_tensors(header: Header, sizes: Any) -> tuple[dict[str, str], tuple[str, ...]]:
-    """{name in the pass: name in the file} of the weights, and notes on what else the file holds.
+    """{name in the pass: name in the file} of the weights, and notes on other tensors in the file.
 
-    Beside the weights there may be causal masks and a copy of the tied head.
+    The file may also contain causal masks and a copy of the tied LM head.
 
-    Raises: ParamcountError that names what is missing, unexpected, of another shape or type, or a head that is no copy.
+    Raises: ParamcountError for missing or unexpected tensors, a wrong shape or dtype, or an LM head that is not a copy.
     """
     place = make_printable(header.path)
     found: dict[str, str] = {}
     for name in header.tensors:
         if (short := name.removeprefix(PREFIX)) in found:
-            raise ParamcountError(f"holds both {_format_names([found[short], name])}", where=place, expected="one of them")
+            raise ParamcountError(f"has both {_format_names([found[short], name])}", where=place, expected="one of them")
         found[short] = name
     stored = {short: header.tensors[name] for short, name in found.items()}
     n_layers = sum(name.endswith(".ln_1.weight") for name in found)
-    if TABLE in found and n_layers != sizes.n_layers:  # before names are made for all layers that there should be
-        raise ParamcountError(f"holds {n_layers:,} layers", where=place, expected=f"{sizes.n_layers:,}, as the model has")
+    if TABLE in found and n_layers != sizes.n_layers:  # before building the names of all expected layers
+        raise ParamcountError(f"has {n_layers:,} layers", where=place, expected=f"{sizes.n_layers:,}")
     if 6 * n_layers > len(found):
-        raise ParamcountError(f"lacks most tensors of its {n_layers:,} layers", where=place, expected="twelve of each")
+        raise ParamcountError(f"most tensors of its {n_layers:,} layers are missing", where=place, expected="twelve per layer")
     expected = list_shapes(sizes) if TABLE in found else {TABLE: (sizes.vocab_size, sizes.d_model)}
     if missing := [name for name in expected if name not in found]:
-        raise ParamcountError(f"lacks {_format_names(missing)}", where=place, expected="the tensors of GPT-2")
+        raise ParamcountError(f"is missing {_format_names(missing)}", where=place, expected="the tensors of GPT-2")
     for name, shape in expected.items():
         _check_shape(place, found[name], stored[name].shape, shape)
         if stored[name].dtype not in FLOATS:
-            raise ParamcountError(f"is of type {stored[name].dtype}", where=f"{place}: tensor {found[name]}", expected=", ".join(FLOATS))
+            raise ParamcountError(f"has dtype {stored[name].dtype}", where=f"{place}: tensor {found[name]}", expected=", ".join(FLOATS))
     masks = {f"h.{i}.attn.bias": (1, 1, sizes.n_positions, sizes.n_positions) for i in range(sizes.n_layers)}
     beside: dict[str, tuple[int, ...]] = masks | {f"h.{i}.attn.masked_bias": () for i in range(sizes.n_layers)} | {HEAD: expected[TABLE]}
     others = [name for name in found if name not in expected]
     if unknown := [found[name] for name in others if name not in beside]:
-        raise ParamcountError(f"holds {_format_names(unknown)}", where=place, expected="the tensors of GPT-2, its causal masks and a copy of its head")
+        raise ParamcountError(
+            f"has unexpected tensors: {_format_names(unknown)}", where=place, expected="the tensors of GPT-2, its causal masks and a copy of its LM head"
+        )
     for name in others:
         _check_shape(place, found[name], stored[name].shape, beside[name])
     if HEAD in found and not _has_same_values(header, found[HEAD], found[TABLE]):
-        raise ParamcountError(f"{HEAD} differs from {found[TABLE]}", where=place, expected="a copy, as the head is tied to the token table")
+        raise ParamcountError(f"{HEAD} differs from {found[TABLE]}", where=place, expected="a copy, because the LM head is tied to the token embedding")
     types = " and ".join(dict.fromkeys(stored[name].dtype for name in expected))
     notes = [f"weights stored as {types}, computed in float32"]
     if others:
-        notes.append(f"in the file and not read: {_format_names([found[name] for name in others])}")
+        notes.append(f"unused tensors in the file: {_format_names([found[name] for name in others])}")
     return {name: found[name] for name in expected}, tuple(notes)
 
 
 def _format_names(names: list[str]) -> str:
-    """The first names, and how many more there are."""
+    """The first names and the number of further ones."""
     first = ", ".join(make_printable(name, 80) for name in names[:MOST_NAMES])
     return first if len(names) <= MOST_NAMES else f"{first} and {len(names) - MOST_NAMES:,} more"
 
@@ -217,11 +220,11 @@ def _format_names(names: list[str]) -> str:
 def _check_shape(place: str, name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
     if shape != expected:
         order = ", [in, out]" if shape == expected[::-1] else ""
-        raise ParamcountError(f"has the shape {list(shape)}", where=f"{place}: tensor {name}", expected=f"{list(expected)}{order}")
+        raise ParamcountError(f"has shape {list(shape)}", where=f"{place}: tensor {name}", expected=f"{list(expected)}{order}")
 
 
 def _has_same_values(header: Header, one: str, other: str) -> bool:
-    """Whether two tables hold the same numbers, some rows at a time."""
+    """Whether two matrices have equal values, compared some rows at a time."""
     tables = [(map_bits(header, name), header.tensors[name].dtype) for name in (one, other)]
     for start in range(0, len(tables[0][0]), ROWS):
         a, b = (widen_bf16(stored[start : start + ROWS], dtype) for stored, dtype in tables)
@@ -231,7 +234,7 @@ def _has_same_values(header: Header, one: str, other: str) -> bool:
 
 
 def format_token(text: str | None) -> str:
-    """A token as people can see all of it: blanks as ␣, what is not printable escaped.
+    """A token in printable form: blanks as ␣, control characters escaped.
 
     >>> format_token(" capital"), format_token("\\n")
     ('␣capital', '\\\\n')
@@ -240,7 +243,7 @@ def format_token(text: str | None) -> str:
 
 
 def format_tokens(run: Run) -> str:
-    """The tokens and their ids on one line; of many, the first and the last."""
+    """The tokens and their ids on one line; a long list is shortened in the middle."""
     pieces = [f"{format_token(token)} {id}" for token, id in zip(run.tokens, run.ids)]
     if len(pieces) > MOST_TOKENS:
         pieces[MOST_TOKENS // 2 : -MOST_TOKENS // 2] = ["…"]
@@ -248,7 +251,7 @@ def format_tokens(run: Run) -> str:
 
 
 def format_probability(share: float) -> str:
-    """A probability as people read it.
+    """A probability in percent.
 
     >>> format_probability(0.12345), format_probability(0.00001)
     ('12.35%', '< 0.01%')
@@ -257,12 +260,12 @@ def format_probability(share: float) -> str:
 
 
 def format_next_word(word: NextWord) -> str:
-    """A next word as people read it: how likely, the word, its id."""
+    """A candidate on one line: probability, token, id."""
     return f"{format_probability(word.probability)}  {format_token(word.text)}  {word.id}"
 
 
 def run_to_dict(run: Run) -> dict[str, Any]:
-    """A run as plain data."""
+    """A run as plain data for JSON."""
     return {
         "tokens": [{"text": token, "id": id} for token, id in zip(run.tokens, run.ids)],
         "intermediates": [{"name": name, "shape": list(shape)} for name, shape in run.shapes],

@@ -1,4 +1,4 @@
-"""A Hugging Face config.json: which architecture reads it, and which key, default or derivation each size came from."""
+"""The architecture that a Hugging Face config.json describes, and the origin of each of its sizes."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.settings import check_settings
 from paramcount.sizes.single_layers import PER_LAYER, not_declared
 
-# How the names of classes end that have the head of another task.
+# How the names of classes with the head of another task end.
 TASK_ENDINGS = (
     "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction",
     "ForQuestionAnsweringSimple", "ForAudioClassification", "ForImageClassification", "ForDecision",
 )  # fmt: skip
-GENERATIVE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")  # classes that the reference sets up to generate
+GENERATIVE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")  # classes that generate text
 REFERENCE_ENDINGS = ("ForCausalLM", "ForConditionalGeneration", "WithLMHeadModel", "LMHeadModel", "ForMaskedLM", "Decoder", "MTModel")
 
 
 class Config(NamedTuple):
-    """What a config.json describes."""
+    """The model that a config.json describes."""
 
     id: str
     name: str
@@ -50,27 +50,27 @@ class Config(NamedTuple):
 def get_model_type(document: Mapping[str, Any]) -> str:
     """The model type of a config.json.
 
-    Raises: ParamcountError where there is none, or none that is known.
+    Raises: ParamcountError if it is missing or unknown.
     """
     model_type = document.get("model_type")
     cls = get_class_name(document)
     unsupported = f", and {make_printable(cls, 60)}, which `architectures` names, is not supported" if cls else ""
     if not isinstance(model_type, str):
         found = f"is missing{unsupported}" if model_type is None else f"= {describe_value(model_type)}"
-        raise ParamcountError(found, where="model_type", expected="see `paramcount architectures`")
+        raise ParamcountError(found, where="model_type", expected="a model type from `paramcount architectures`")
     if model_type not in ARCHITECTURES and model_type not in COMPOSITES:
-        remote = ", whose code is its author's and is not run," if document.get("auto_map") else ""
+        custom = "needs custom modeling code, which paramcount does not run"
         raise ParamcountError(
-            f"= {make_printable(model_type, 60)}{remote} is not supported",
+            f"= {make_printable(model_type, 60)} {custom if document.get('auto_map') else 'is not supported'}",
             where="model_type",
-            expected="what `paramcount architectures` lists",
+            expected="a model type from `paramcount architectures`",
             nearest=find_nearest(model_type, (*ARCHITECTURES, *COMPOSITES)),
         )
     return model_type
 
 
 def get_class_name(document: Mapping[str, Any]) -> str:
-    """The class that `architectures` names first; empty where it names none."""
+    """The class that `architectures` names first; empty if it names none."""
     classes = document.get("architectures")
     return classes[0] if isinstance(classes, (list, tuple)) and classes and isinstance(classes[0], str) else ""
 
@@ -96,9 +96,9 @@ def infer_model_type(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tu
 
 
 def find_architecture(document: Mapping[str, Any]) -> tuple[type[Sizes], str, str]:
-    """The architecture of a config.json, its name in ARCHITECTURES, and the class that is named first.
+    """The architecture of a config.json, its name in ARCHITECTURES, and the class that `architectures` names first.
 
-    Raises: ParamcountError where it is not known.
+    Raises: ParamcountError if the architecture is unknown.
     """
     model_type, cls = get_model_type(document), get_class_name(document)
     name = f"{model_type}.{cls}"
@@ -110,7 +110,7 @@ def find_architecture(document: Mapping[str, Any]) -> tuple[type[Sizes], str, st
 
 
 def strip_class_ending(name: str) -> str:
-    """The beginning of a class name: Qwen2 of Qwen2ForCausalLM."""
+    """A class name without its ending: Qwen2 for Qwen2ForCausalLM."""
     return next((name.removesuffix(ending) for ending in REFERENCE_ENDINGS if name.endswith(ending)), name)
 
 
@@ -120,7 +120,7 @@ def reference_class(sizes: type[Sizes]) -> str:
 
 
 def base_model_class(sizes: type[Sizes]) -> str:
-    """The reference's class without a head; empty if there is none."""
+    """The reference class without a head; empty if there is none."""
     return f"{strip_class_ending(reference_class(sizes))}Model" if sizes.base_model is None else sizes.base_model
 
 
@@ -131,14 +131,14 @@ def list_equivalent_classes(sizes: type[Sizes]) -> list[str]:
 
 def list_task_heads(model_type: str) -> Collection[str]:
     """The classes of a model type that have the head of another task."""
-    from paramcount.architectures.task_heads import task_heads as declared_heads  # few configs need them
+    from paramcount.architectures.task_heads import task_heads as declared_heads  # imported here because few configs need them
 
     return declared_heads(model_type)
 
 
 @cache
 def list_supported_classes(model_type: str) -> tuple[str, ...]:
-    """The classes of a known model type that are counted, its usual one first."""
+    """The supported classes of a known model type, the default one first."""
     variants = [name.partition(".")[2] for name in ARCHITECTURES if name.startswith(f"{model_type}.")]
     return (*list_equivalent_classes(architecture_of(model_type)), *variants, *list_task_heads(model_type))
 
@@ -148,7 +148,7 @@ def is_supported(cls: str, model_type: str) -> bool:
 
 
 def check_class(model_type: str, cls: str, architecture: type[Sizes]) -> None:
-    """Raises if a class is named like those of the model type, or like one of another task, and is none that is supported."""
+    """Raise an error for a class of this model type, or of another task, that is not supported."""
     if cls in list_equivalent_classes(architecture):
         return
     beginning = strip_class_ending(reference_class(architecture))
@@ -158,9 +158,9 @@ def check_class(model_type: str, cls: str, architecture: type[Sizes]) -> None:
 
 
 def read_config(document: Mapping[str, Any], id: str = "config.json", name: str = "") -> Config:
-    """The model that a parsed config.json describes, as the reference implementation would build it. Nothing of it is run.
+    """The model that a parsed config.json describes, as the reference implementation would build it. No code of the model is run.
 
-    Raises: ParamcountError where the reference refuses it, or where it is not known how to count it exactly.
+    Raises: ParamcountError if the reference rejects the config, or if paramcount cannot count it exactly.
     """
     document, notes = infer_model_type(document)
     model_type, cls = get_model_type(document), get_class_name(document)
@@ -182,12 +182,12 @@ def read_config(document: Mapping[str, Any], id: str = "config.json", name: str 
 
 
 def has_unsupported_encoder(document: Mapping[str, Any], composite: Composite) -> bool:
-    """Whether a composite names a tower that is not declared, so that its language model alone is counted."""
+    """Whether a multimodal config names an unsupported vision encoder, so that only its language model is counted."""
     return bool(composite.default_encoder) and get_encoder_type(document)[0] not in ENCODERS
 
 
 def read_whole_model(document: Mapping[str, Any]) -> tuple[Sizes, Reading, str]:
-    """The sizes of everything the class named first has but heads that are no language model's, their reading, the architecture."""
+    """The sizes of the class that `architectures` names first, how they were read, and the name of the architecture."""
     architecture, registered, cls = find_architecture(document)
     check_class(str(document["model_type"]), cls, architecture)
     values, origin, used, readers = read_values(architecture, document)
@@ -225,7 +225,7 @@ def warn_missing_language_sizes(sizes: Sizes, origin: Mapping[str, Origin], used
 
 
 def check_second_text_config(model_type: str, unread: Mapping[str, Any]) -> None:
-    """Raises if a model without sections has one that the reference takes for its language model's: it cannot be built, or run."""
+    """Raise an error for a section that the reference would take for the language model of a text-only model."""
     reference = reference_class(architecture_of(model_type)) if model_type in ARCHITECTURES else ""
     if reference.endswith(GENERATIVE_ENDINGS):
         for key in ("text_config", "decoder", "generator"):
@@ -251,7 +251,7 @@ def class_warnings(document: Mapping[str, Any], reference: str) -> tuple[str, ..
 def unread_warnings(
     document: Mapping[str, Any], unread: Mapping[str, Any], used: set[str], readers: Readers, reference: str
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Warnings about keys that nothing reads, and the known keys whose value one of them repeats."""
+    """Warnings about ignored keys, and the known keys whose value an ignored one repeats."""
     mistakes, repeated = find_ignored_keys(document, unread, used, readers)
     blocks = find_ignored_blocks(unread, readers)
     if not mistakes and not blocks:
@@ -265,8 +265,8 @@ def get_composite_class(model_type: str, cls: str) -> tuple[str, bool]:
     Raises: ParamcountError if `cls` has the head of another task.
     """
     if cls.endswith(TASK_ENDINGS):
-        expected = "a class with an LM head, or one without a head"
-        raise ParamcountError(f"= {make_printable(cls, 60)}, whose head is not declared, is not supported", where="architectures.0", expected=expected)
+        expected = "a class with an LM head or without a head"
+        raise ParamcountError(f"= {make_printable(cls, 60)} has a head that is not supported for this model type", where="architectures.0", expected=expected)
     if model_type in WHOLE_CLASSES:
         whole, base = WHOLE_CLASSES[model_type]
     else:
@@ -278,14 +278,14 @@ def get_composite_class(model_type: str, cls: str) -> tuple[str, bool]:
 
 
 def read_language_model_only(document: Mapping[str, Any], composite: Composite, cls: str, head: bool) -> tuple[Sizes, Reading, str]:
-    """The language model alone of a composite whose other parts are not declared; they are named under `not_counted`."""
+    """The language model of a multimodal config whose other parts are not supported; `not_counted` names them."""
     if composite.wraps_composite:
         return read_nested_language_model(document, composite, cls, head)
     config, registered, (_, origin, used, readers) = read_language_model(document)
     unread = list_unread_keys({key: value for key, value in document.items() if key not in composite.other_sections}, used, readers)
     left_out = (*composite.other_sections, "projector", *([] if head else ["lm_head"]))
     reference = cls or f"{document['model_type']}, its language model as {config.reference}"
-    inside = {key: value for key, value in unread.items() if "." in key} if composite.section in document else unread  # the rest is about other parts
+    inside = {key: value for key, value in unread.items() if "." in key} if composite.section in document else unread  # the other keys describe other parts
     warnings, _ = unread_warnings(document, inside, used, readers, config.reference.partition(" ")[0])
     if ("", type(config)) in readers.pairs:
         warnings += warn_missing_language_sizes(config, origin, used, reference_class(type(config)))
@@ -295,7 +295,7 @@ def read_language_model_only(document: Mapping[str, Any], composite: Composite, 
 
 
 def read_nested_language_model(document: Mapping[str, Any], composite: Composite, cls: str, head: bool) -> tuple[Sizes, Reading, str]:
-    """The language model of a composite inside a composite: of Qwen3-Omni's thinker."""
+    """The language model of a composite within a composite, such as Qwen3-Omni's thinker."""
     where, section = composite.section, document.get(composite.section) or {}
     if not isinstance(section, Mapping):
         raise ParamcountError(f"= {describe_value(section)}", where=where, expected="a mapping")
@@ -317,11 +317,11 @@ def read_nested_language_model(document: Mapping[str, Any], composite: Composite
 
 
 def rename_to_keys(error: ParamcountError, origin: Mapping[str, Origin]) -> ParamcountError:
-    """The same error with the keys of config.json in the place of the fields that were read from them."""
+    """The same error with config.json keys instead of field names."""
     keys = {field: found.keys[0] for field, found in origin.items() if found.kind == "read"}
 
     block, dot, _ = error.where.rpartition(".")
-    inside = block + dot if any(field.startswith(block + dot) for field in origin) else ""  # of a tower: its own sizes are meant
+    inside = block + dot if any(field.startswith(block + dot) for field in origin) else ""  # names of an inner config are relative to it
 
     def renamed(text: str) -> str:
         return re.sub(r"[\w.]+", lambda word: keys.get(word[0] if word[0].startswith(inside) else inside + word[0], word[0]), text)

@@ -1,4 +1,4 @@
-"""The keys of a config.json: which of them, which default or which derivation gives each size of an architecture."""
+"""The sizes of an architecture from a config.json: each from a key, a default or a derivation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OLD_LAYER_TYPES = {
     "qwen_sparse_attention": "indexed_attention",
 }  # fmt: skip
 
-# The words of PreTrainedConfig.layer_types, and the older ones that it renames.
+# The words of PreTrainedConfig.layer_types, including the old ones that it renames.
 LAYER_TYPES = (
     "full_attention", "sliding_attention", "chunked_attention", "window_attention", "indexed_attention", "compressed_sparse_attention",
     "heavily_compressed_attention", "minimax_m3_sparse", "conv", "moe", "hybrid", "hybrid_sliding", "reference_sliding_attention", "linear_attention",
@@ -34,15 +34,15 @@ TIE_KEY = "tie_word_embeddings"
 
 
 class ConfigValues(NamedTuple):
-    """What an architecture reads out of a config.json. Keys are paths from its root: "text_config.hidden_size"."""
+    """The values that an architecture reads from a config.json. Keys are paths from its root: "text_config.hidden_size"."""
 
     values: dict[str, Any]  # {field: value}
     origin: dict[str, Origin]
-    used: set[str]  # keys that a field was read or derived from
-    readers: Readers  # the architectures that read, and where
+    used: set[str]  # keys that fields were read or derived from
+    readers: Readers  # the architectures and their sections
 
     def inside(self, section: str) -> ConfigValues:
-        """The same, if all of it stands in a section."""
+        """The same values with all keys in a section."""
         origin = {field: origin.inside(section) for field, origin in self.origin.items()}
         pairs = tuple((f"{section}.{inner}" if inner else section, architecture) for inner, architecture in self.readers.pairs)
         return ConfigValues(self.values, origin, {f"{section}.{key}" for key in self.used}, Readers(pairs))
@@ -50,12 +50,12 @@ class ConfigValues(NamedTuple):
 
 @cache
 def make_origin(key: str) -> Origin:
-    """The origin of a field that was read from a key. Only of the keys that architectures declare: they are few."""
+    """The origin of a field that was read from a key. Cached: architectures declare few different keys."""
     return Origin("read", (key,))
 
 
 class RecordingConfig(dict[str, Any]):
-    """A config.json that remembers which of its keys a derivation looked at."""
+    """A config.json that records which keys a derivation accesses."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__(config)
@@ -82,14 +82,14 @@ class ConfigField(NamedTuple):
     absent: Any
     null: Any
     at_most: str | None
-    least: int | None  # of a whole number
+    least: int | None  # minimum of an integer
     inner: type[Sizes] | None
-    optional: bool = False  # a model may lack it
+    optional: bool = False  # may be None
     at_root: bool = False  # derived from keys outside the architecture's section
 
 
 def get_limits(info: FieldInfo) -> Iterable[Any]:
-    """The limits of a whole number, also of one that may be missing."""
+    """The limits of an integer field, optional or not."""
     if info.annotation is int:
         return info.metadata
     kinds = getattr(info.annotation, "__args__", ())
@@ -114,7 +114,7 @@ def list_fields(architecture: type[Sizes]) -> tuple[ConfigField, ...]:
 
 
 def get_section(document: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
-    """The part of a config.json that an architecture reads: all of it, or a block that may be missing."""
+    """The part of a config.json that an architecture reads: the whole file, or a section, empty if missing."""
     if name is None:
         return document
     section = get_value(document, name)
@@ -126,7 +126,7 @@ def get_section(document: Mapping[str, Any], name: str | None) -> Mapping[str, A
 
 
 def get_value(config: Mapping[str, Any], name: str) -> Any:
-    """The value under a name, which may lead through nested mappings; ABSENT where there is none."""
+    """The value of a key or of a path through nested mappings; ABSENT if there is none."""
     if name in config:
         return config[name]
     first, dot, rest = name.partition(".")
@@ -135,12 +135,12 @@ def get_value(config: Mapping[str, Any], name: str) -> Any:
 
 
 def check_layer_types(config: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    """The reference asks one known word for each layer wherever the key stands, also where no weight depends on it."""
+    """Check layer_types: the reference requires one known word per layer even if no weight depends on it."""
     words, n = config.get("layer_types"), values.get("n_layers")
     if words is not None and n is not None:
         if not isinstance(words, (list, tuple)) or len(words) != n:
             raise ParamcountError(
-                f"names {len(words) if isinstance(words, (list, tuple)) else 'no'} layers of {n}", where="layer_types", expected="one word a layer"
+                f"names {len(words) if isinstance(words, (list, tuple)) else 'no'} layers of {n}", where="layer_types", expected="one word per layer"
             )
         for i, word in enumerate(words):
             if not isinstance(word, str) or word not in LAYER_TYPES:
@@ -150,9 +150,9 @@ def check_layer_types(config: Mapping[str, Any], values: Mapping[str, Any]) -> N
 
 
 def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> ConfigValues:
-    """config.json to field values as the reference would take them.
+    """The values of an architecture's fields from a config.json, as the reference would read them.
 
-    Raises: ParamcountError for a required key that is missing, a value of the wrong type, and what cannot be worked out.
+    Raises: ParamcountError for a missing required key, a value of the wrong type, or a failing derivation.
     """
     config = drop_replaced_keys(architecture, get_section(document, architecture.section))
     start = f"{architecture.section}." if architecture.section else ""
@@ -168,7 +168,7 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
                 values[field], origin[field] = None, DEFAULT
                 used.add(inner.section)
                 continue
-            if inner is Sizes:  # the language model of a composite, which config.json itself names
+            if inner is Sizes:  # the language model of a composite, named in config.json
                 values[field], _, within = read_language_model(document)
             elif inner is Tower:
                 values[field], within = read_encoder(document)
@@ -220,13 +220,13 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
 
 
 def list_common_keys(architecture: type[Sizes]) -> dict[str, str]:
-    """{key: field of all layers} of the keys that per_layer_config may give single ones."""
+    """{key: field} of the keys that per_layer_config may set for single layers."""
     keys = {key for sizes in architecture.layered.values() for key in sizes}
     return {name: field.name for field in list_fields(architecture) for name in field.spellings if name in keys}
 
 
 def drop_replaced_keys(architecture: type[Sizes], config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A config without the keys of sizes of a kind of layers, which count for nothing beside per_layer_config."""
+    """A config without the keys that per_layer_config replaces."""
     if PER_LAYER not in config or not architecture.layered:
         return config
     replaced = {field for sizes in architecture.layered.values() for field in sizes.values()} - set(list_common_keys(architecture).values())
@@ -237,7 +237,7 @@ def drop_replaced_keys(architecture: type[Sizes], config: Mapping[str, Any]) -> 
 def read_single_layers(
     architecture: type[Sizes], document: Mapping[str, Any], config: Mapping[str, Any], values: Mapping[str, Any]
 ) -> dict[str, tuple[Any, str]]:
-    """What per_layer_config says, as by_kind tells it; only what has layers may have the key."""
+    """{field: (value, key)} from per_layer_config; only a section with layers may have it."""
     outside = document if architecture.section else config if inner_configs(architecture) and "n_layers" not in architecture.model_fields else {}
     if outside.get(PER_LAYER) is not None:
         raise not_declared()
@@ -252,7 +252,7 @@ def read_single_layers(
 
 
 def read_language_model(document: Mapping[str, Any]) -> tuple[Sizes, str, ConfigValues]:
-    """The sizes of a composite's language model, the name of its architecture, and how they were read."""
+    """The sizes of the language model in a multimodal config, its architecture, and how the sizes were read."""
     language = get_language_config(document)
     composite = COMPOSITES[document["model_type"]]
     inside = composite.section if document.get(composite.section) is not None or not composite.is_flat else ""
@@ -260,7 +260,7 @@ def read_language_model(document: Mapping[str, Any]) -> tuple[Sizes, str, Config
         part = architecture_of(language["model_type"])
         said = document[inside].get(TIE_KEY, False) if inside and TIE_KEY in part.model_fields and document.get(inside) else False
         if type(said) is not bool and (said is not None or get_key(part, TIE_KEY).null is NULL):
-            raise ParamcountError(f"= {describe_value(said)}", where=TIE_KEY, expected="true or false")  # also where the one outside counts
+            raise ParamcountError(f"= {describe_value(said)}", where=TIE_KEY, expected="true or false")  # checked even if the top-level key decides
         within = read_values(part, language)
         sizes = validate_sizes(part, within.values)
     except ParamcountError as error:
@@ -274,7 +274,7 @@ def read_language_model(document: Mapping[str, Any]) -> tuple[Sizes, str, Config
 
 
 def read_encoder(document: Mapping[str, Any]) -> tuple[Sizes, ConfigValues]:
-    """The sizes of the tower that a composite's config.json names, and how they were read."""
+    """The sizes of the vision encoder in a multimodal config, and how they were read."""
     tower, section = get_encoder_config(document)
     section_name = str(tower.section)
     within = read_values(tower, {section_name: section})
@@ -286,7 +286,7 @@ def read_encoder(document: Mapping[str, Any]) -> tuple[Sizes, ConfigValues]:
 
 
 def list_unread_keys(document: Mapping[str, Any], used: set[str], readers: Readers) -> dict[str, Any]:
-    """{key: value} of what no field was read or derived from, inside the sections that were read too."""
+    """{key: value} of all keys that no field was read or derived from, at the top level and in sections that were read."""
     unread: dict[str, Any] = {}
     sections = {section for section, _ in readers.pairs if section}
     roots = {key.partition(".")[0] for key in used}
@@ -299,22 +299,22 @@ def list_unread_keys(document: Mapping[str, Any], used: set[str], readers: Reade
 
 
 def derive_value(derivation: Derivation | Condition, config: RecordingConfig, values: Mapping[str, Any], field: str) -> Any:
-    """What the reference would work out, with one line where a value of the wrong kind stops it."""
+    """The result of a derivation, with a one-line error if a value of the wrong type breaks it."""
     try:
         return derivation(config, values)
     except ParamcountError:
         raise
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
         looked_at = ", ".join(dict.fromkeys(config.accessed)) or "the other sizes"
-        raise ParamcountError(f"cannot be worked out from {looked_at}", where=field, expected="a config that the reference can build") from None
+        raise ParamcountError(f"cannot be derived from {looked_at}", where=field, expected="a config that the reference can build") from None
 
 
 def list_default_sizes(architecture: type[Sizes], origin: Mapping[str, Origin], used: Set[str]) -> list[str]:
-    """Fields of sizes that every model has and that no key of a config gives, null neither."""
+    """The fields of sizes that every model has and that the config does not give, not even as null."""
     return [field.name for field in list_core_sizes(architecture) if origin[field.name] is DEFAULT and used.isdisjoint(field.spellings)]
 
 
 @cache
 def list_core_sizes(architecture: type[Sizes]) -> tuple[ConfigField, ...]:
-    """The fields that hold a whole number from 1 in every model."""
+    """The fields that are positive integers in every model."""
     return tuple(field for field in list_fields(architecture) if field.least and not field.optional)

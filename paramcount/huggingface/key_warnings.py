@@ -1,4 +1,4 @@
-"""Warnings about a config.json: keys that look like sizes or flags but are ignored, and sizes that it does not give."""
+"""Warnings about a config.json: ignored keys that look like sizes or flags, and missing sizes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from paramcount.errors import make_printable
 from paramcount.sizes import ABSENT, Key, Sizes, get_key, inner_configs
 
 MOST_LISTED = 5  # names in one warning, and warnings of one kind
-SCALAR_TYPES = {str, int, float, bool, type(None), list}  # asking whether a value is a mapping takes longer
-MOST_CACHED = 400  # keys of a config whose suspects are worth remembering
+SCALAR_TYPES = {str, int, float, bool, type(None), list}  # faster to check than isinstance(value, Mapping)
+MOST_CACHED = 400  # configs with more keys are not cached
 MAX_KEY_LENGTH = 60
 LANGUAGE_SECTIONS = ("text_config", "llm_config", "language_config", "decoder")
-MIN_SIMILARITY = 0.6  # share of words that a key and the one it may stand for have in common
+MIN_SIMILARITY = 0.6  # share of words that two similar keys have in common
 
 SIZE_LIKE = re.compile(
     r"(^|_)(n|num|dim|dims|size|rank|ranks|width|layers?|heads?|experts?|hidden|inner|inter|ffn|kernel|channels?|state|groups?|embd?|vocab|lora)(_|$)|^d_"
@@ -24,7 +24,7 @@ HARMLESS = re.compile(
     r"_base$|^scale_|window|token|position|^num_labels$|^num_return|beam|^max_|chunk|dropout|_range$|initializer|^n_ctx$|_act$|activation|batch|group_size|topk|top_k"
     r"|_ngram_size$|_n_top$|_every_n_layers$|_layer_(period|offset|interval)$|_capacity$|^qk_head_dim$"
 )
-# Words of keys that mean the same: num_layers and n_layer, hidden_dim and hidden_size.
+# Synonyms within keys: num_layers and n_layer, hidden_dim and hidden_size.
 SYNONYMS = {
     "n": "num", "number": "num", "nb": "num", "dim": "size", "dims": "size", "width": "size", "d": "size", "emb": "embedding", "embd": "embedding",
     "embed": "embedding", "ffn": "ff", "mlp": "ff", "inner": "ff", "intermediate": "ff", "feedforward": "ff", "tied": "tie", "use": "", "is": "",
@@ -32,12 +32,12 @@ SYNONYMS = {
 
 
 class Suspect(NamedTuple):
-    """An unread key that may be a mistake."""
+    """An ignored key that may be a mistake."""
 
     key: str  # its path in the config
-    is_size: bool  # it looks like a size: a mistake only if its value is a number too
-    is_misspelt: bool  # it is a known key but for a letter, case or underscores: a mistake whatever its value
-    candidates: tuple[str, ...]  # known keys that it may stand for, best first
+    is_size: bool  # looks like a size: a mistake only if its value is a number too
+    is_misspelt: bool  # differs from a known key only in a letter, case or underscores
+    candidates: tuple[str, ...]  # known keys that may be meant, best first
 
 
 @lru_cache(maxsize=20_000)
@@ -47,7 +47,7 @@ def is_size_like(key: str) -> bool:
 
 
 def to_snake_case(key: str) -> str:
-    """A key as the reference writes keys.
+    """A key in snake_case, as the reference writes keys.
 
     >>> to_snake_case("hiddenSize"), to_snake_case("HIDDEN-SIZE"), to_snake_case("numKVHeads")
     ('hidden_size', 'hidden_size', 'num_kv_heads')
@@ -57,7 +57,7 @@ def to_snake_case(key: str) -> str:
 
 
 def split_words(key: str) -> frozenset[str]:
-    """The words of a key without what people write differently.
+    """The words of a key, with synonyms replaced.
 
     >>> sorted(split_words("n_layer")), sorted(split_words("hidden_dim"))
     (['layer', 'num'], ['hidden', 'size'])
@@ -67,7 +67,10 @@ def split_words(key: str) -> frozenset[str]:
 
 
 def delete_one_letter(name: str) -> Iterator[str]:
-    """A name and all that it becomes without one letter. Two names that share one of these differ in one letter, or in two swapped."""
+    """A name, and every string that results from deleting one letter.
+
+    Two names with a common result differ in one letter or by a swap.
+    """
     yield name
     for i in range(len(name)):
         yield name[:i] + name[i + 1 :]
@@ -75,7 +78,7 @@ def delete_one_letter(name: str) -> Iterator[str]:
 
 @cache
 def map_keys(architecture: type[Sizes]) -> dict[str, Key]:
-    """{key of config.json: the field's} for everything that an architecture reads in its own section."""
+    """{config.json key: its `Key`} for everything that an architecture reads in its section."""
     found = {}
     for field in architecture.model_fields:
         if field not in inner_configs(architecture):
@@ -92,7 +95,7 @@ class Readers(NamedTuple):
 
 @lru_cache(maxsize=500)
 def map_all_keys(readers: Readers) -> dict[str, Key]:
-    """{path of a key: the field's} for everything that is read."""
+    """{path of a key: its `Key`} for everything that is read."""
     found = {}
     for section, architecture in readers.pairs:
         for name, key in map_keys(architecture).items():
@@ -108,22 +111,22 @@ def list_key_names(readers: Readers) -> frozenset[str]:
 
 @lru_cache(maxsize=500)
 def unused_keys(readers: Readers) -> set[str]:
-    """Paths of keys that the reference knows, or releases carry, though no parameter depends on them."""
+    """Paths of keys that the reference or releases have but that no parameter depends on."""
     found = {join_path(section, name) for section, architecture in readers.pairs for name in architecture.unused_keys}
     latent = {join_path(section, "head_dim") for section, architecture in readers.pairs if "d_nope" in architecture.model_fields}
-    return found | latent  # a head of latent attention has qk_nope_head_dim + qk_rope_head_dim
+    return found | latent  # MLA heads have qk_nope_head_dim + qk_rope_head_dim
 
 
 def join_path(section: str, name: str) -> str:
-    """The path of a key that a section has; one with a slash before it is read outside."""
+    """The path of a key in a section; a leading slash means the top level."""
     return name[1:] if name[0] == "/" else f"{section}.{name}" if section else name
 
 
 def find_ignored_keys(document: Mapping[str, Any], unread: Mapping[str, Any], used: set[str], readers: Readers) -> tuple[list[Suspect], list[str]]:
-    """Unread keys that are mistakes, and known keys whose value another key repeats.
+    """Ignored keys that look like mistakes, and known keys whose value an ignored key repeats.
 
-    A key is a mistake if it looks like a misspelt one, or like a size and holds numbers; not if it has the value that the key it stands
-    for has anyway: releases repeat sizes under other names.
+    A key looks like a mistake if it resembles a known key, or if it looks like a size and has a numeric value. It does
+    not if it repeats the value of the known key, because releases repeat sizes under other names.
     """
     look = find_suspects if len(unread) <= MOST_CACHED else find_suspects.__wrapped__
     found = look(readers, frozenset(used), frozenset(unread))
@@ -142,7 +145,7 @@ def find_ignored_keys(document: Mapping[str, Any], unread: Mapping[str, Any], us
 
 @lru_cache(maxsize=500)
 def find_suspects(readers: Readers, used: frozenset[str], unread: frozenset[str]) -> tuple[Suspect, ...]:
-    """The unread keys whose names are suspect, in alphabetical order."""
+    """The ignored keys with suspicious names, in alphabetical order."""
     known = {*map_all_keys(readers), *used}
     unused = unused_keys(readers)
     by_variant = {variant: path for path in sorted(known) for variant in spell_variants(path)}
@@ -157,7 +160,7 @@ def find_suspects(readers: Readers, used: frozenset[str], unread: frozenset[str]
 
 
 def spell_variants(path: str) -> Iterator[str]:
-    """The spellings by which a key is recognised: without case and underscores, and if it is long enough also without any one letter."""
+    """Keys to compare spellings by: without case and underscores and, for long keys, with any one letter deleted."""
     section, _, name = path.rpartition(".")
     name = to_snake_case(name).replace("_", "")
     for variant in delete_one_letter(name) if len(name) > 7 else (name,):
@@ -165,7 +168,7 @@ def spell_variants(path: str) -> Iterator[str]:
 
 
 def find_similar_keys(path: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Known keys that share most of their words with a key, best first; those of the same name in another section before all others."""
+    """Known keys of the section, or of the same name elsewhere, that share most words with a key; best first."""
     name, words = path.rpartition(".")[2], split_words(path.rpartition(".")[2])
     scores = {}
     for other in known:
@@ -178,8 +181,7 @@ def find_similar_keys(path: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def find_repeated_key(suspect: Suspect, value: Any, document: Mapping[str, Any], known: Mapping[str, Key]) -> str | None:
-    """The key that a suspect may stand for and that has the same value anyway, given or by default: older files repeat sizes under
-    other names."""
+    """The candidate with the same value as an ignored key, given or by default: older files repeat sizes."""
     for key in suspect.candidates:
         own = get_path(document, key)
         if own is ABSENT and key in known:
@@ -190,7 +192,7 @@ def find_repeated_key(suspect: Suspect, value: Any, document: Mapping[str, Any],
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a size, or would be one as another type: 8, "8", 8.0, [8, 8].
+    """Whether a value is a size, possibly of another type: 8, "8", 8.0, [8, 8].
 
     >>> is_number(8), is_number("8"), is_number(8.0), is_number([8, 8]), is_number(1), is_number(0.1), is_number("none"), is_number([])
     (True, True, True, True, False, False, False, False)
@@ -211,7 +213,7 @@ def get_path(document: Mapping[str, Any], path: str) -> Any:
 
 
 def warn_ignored_keys(found: Sequence[Suspect], document: Mapping[str, Any], reference: str) -> Iterator[str]:
-    """One warning for each key that may stand for another, one for all others together."""
+    """One warning per key with a likely correction, one for all other keys together."""
     absent = {s.key: [key for key in s.candidates if get_path(document, key) is ABSENT] for s in found}
     meant = [s for s in found if absent[s.key]]
     for suspect in meant[:MOST_LISTED]:
@@ -230,13 +232,13 @@ def warn_ignored_keys(found: Sequence[Suspect], document: Mapping[str, Any], ref
 
 
 def find_sizes(block: Mapping[str, Any], readers: Readers) -> list[str]:
-    """The keys of an unread block that an architecture reads elsewhere, with sizes as values."""
+    """The keys of an ignored block with sizes that an architecture reads elsewhere."""
     names = list_key_names(readers)
     return [key for key, value in block.items() if key in names and type(value) is int and value > 1 and is_size_like(key[:MAX_KEY_LENGTH])]
 
 
 def find_ignored_blocks(unread: Mapping[str, Any], readers: Readers) -> list[tuple[str, list[str]]]:
-    """Unread blocks with sizes that would count elsewhere: (block, its keys that are such sizes)."""
+    """Ignored blocks with sizes that an architecture reads elsewhere: (block, these keys)."""
     blocks = [key for key, value in unread.items() if type(value) not in SCALAR_TYPES and isinstance(value, Mapping)]
     if not blocks:
         return []
@@ -245,7 +247,7 @@ def find_ignored_blocks(unread: Mapping[str, Any], readers: Readers) -> list[tup
 
 
 def warn_ignored_blocks(blocks: Sequence[tuple[str, list[str]]], readers: Readers, reference: str) -> Iterator[str]:
-    """A warning for each unread block with sizes."""
+    """A warning for each ignored block with sizes."""
     for block, sizes in blocks[:MOST_LISTED]:
         read = next(path for path in map_all_keys(readers) if path.rpartition(".")[2] == sizes[0])
         place = f"in {read.rpartition('.')[0]}" if "." in read else "at the top level"
@@ -255,11 +257,11 @@ def warn_ignored_blocks(blocks: Sequence[tuple[str, list[str]]], readers: Reader
         yield f"ignored {len(blocks) - MOST_LISTED:,} more blocks with sizes"
 
 
-# ---- sizes that are not there
+# ---- missing sizes
 
 
 def warn_missing_sizes(architecture: type[Sizes], fields: Sequence[str], reference: str) -> tuple[str, ...]:
-    """A warning about sizes that a config does not give, so that the reference takes its defaults."""
+    """A warning about missing sizes, for which the reference uses its defaults."""
     keys = [get_key(architecture, field).spellings(field)[0] for field in fields]
     if not keys:
         return ()
@@ -269,14 +271,16 @@ def warn_missing_sizes(architecture: type[Sizes], fields: Sequence[str], referen
 
 
 def warn_missing_sections(document: Mapping[str, Any], readers: Readers, reference: str) -> tuple[str, ...]:
-    """A warning if the section of the language model is not there. Single sizes of a section may be left out: the reference saves only
-    those that differ from its defaults."""
+    """A warning if the section of the language model is missing.
+
+    Missing single sizes of a section are normal: the reference saves only those that differ from its defaults.
+    """
     sections = [section for section in dict.fromkeys(section for section, _ in readers.pairs) if section in LANGUAGE_SECTIONS]
     missing = [section for section in sections if document.get(section) is None]
     return tuple(f"{section} is missing; used the defaults of {reference}" for section in missing)
 
 
 def format_names(names: Sequence[str]) -> str:
-    """Names from a file in one line, a long list cut: "a, b and 3 more"."""
+    """Names from a file on one line, a long list shortened: "a, b and 3 more"."""
     shown = ", ".join(make_printable(name, MAX_KEY_LENGTH) for name in names[:MOST_LISTED])
     return f"{shown} and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else shown

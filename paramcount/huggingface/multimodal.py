@@ -1,4 +1,4 @@
-"""Models of several parts: whose config.json holds a language model's in a section, and how the reference reads that section."""
+"""Multimodal models: configs with a section for the language model, and how the reference reads it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TIE_RULES = {
     "outside": "at the top level, with the sizes of the LM head",
     "never": "nowhere: the LM head is never tied",
 }
-OVIS_HEAD = {"vocab_size": 151643, "hidden_size": 1536}  # where the sizes of a head of its own stand, with their defaults
+OVIS_HEAD = {"vocab_size": 151643, "hidden_size": 1536}  # top-level keys of an untied LM head, with their defaults
 AUDIO = ("audio_config",)
 MISTRAL_3 = {
     "head_dim": 128, "hidden_size": 5120, "intermediate_size": 32768, "num_attention_heads": 32, "num_hidden_layers": 40, "num_key_value_heads": 8,
@@ -72,10 +72,10 @@ INTERNVL_LANGUAGES = {
 MINICPM_V = {"2.5": "llama", "2.6": "qwen2", "4.0": "llama", "4.5": "qwen3"}
 H2OVL_LANGUAGES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "mistral"}
 
-# {model type of a tower: (module of paramcount.parts, class)}
+# {model type of a vision encoder: (module of paramcount.parts, class)}
 ENCODERS = {"clip_vision_model": ("clip", "ClipVision"), "pixtral": ("pixtral", "PixtralVision"), "siglip_vision_model": ("siglip", "SiglipVision")}
 
-# Model types that such a section may name: behind any tower, the reference puts a head without bias on what they make of the tokens.
+# Model types that such a section may name. The reference adds an LM head without bias to any of them.
 LANGUAGE_MODEL_TYPES = frozenset((
     "afmoe", "apertus", "arcee", "aria_text", "axk1", "axk2", "bamba", "beam", "biogpt", "bitnet", "cohere", "cohere2", "cohere2_moe", "cwm",
     "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "diffllama", "doge", "dots1", "dots3_note_text", "ernie4_5", "ernie4_5_moe", "exaone4",
@@ -88,7 +88,7 @@ LANGUAGE_MODEL_TYPES = frozenset((
     "smollm3", "solar_open", "stablelm", "starcoder2", "vaultgemma", "xglm", "youtu", "zamba", "zamba2", "zaya",
 ))  # fmt: skip
 
-# {model type: how the reference reads it}. Where ARCHITECTURES has the type too, all of its parts are counted.
+# {model type: how the reference reads it}. All parts are counted if ARCHITECTURES has the type too.
 COMPOSITES = {
     "aria": Composite("aria_text", ignores_model_type=True),
     "cohere2_vision": Composite("cohere2", default_tie=True),
@@ -174,9 +174,9 @@ PUBLISHED_CLASSES = {"kimi_k25": ("KimiK25ForConditionalGeneration",)}
 
 
 def get_language_config(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The language model of a composite config.json as a config.json of its own.
+    """The language model of a multimodal config.json as a separate config.json.
 
-    Raises: ParamcountError where the section is no mapping.
+    Raises: ParamcountError if the section is not a mapping, or names an unsupported model type.
     """
     composite = COMPOSITES[str(document["model_type"])]
     where, section = composite.section, document.get(composite.section)
@@ -216,8 +216,8 @@ def get_language_config(document: Mapping[str, Any]) -> dict[str, Any]:
         case "outside":
             found["tie_word_embeddings"] = outside
             if not outside and any(section.get(key) != document.get(key, absent) for key, absent in OVIS_HEAD.items()):
-                expected = f"true, or the same {' and '.join(OVIS_HEAD)} outside {where} and inside"
-                raise ParamcountError("= false with a head of other sizes than the token embedding", where="tie_word_embeddings", expected=expected)
+                expected = f"true, or the same {' and '.join(OVIS_HEAD)} at the top level and in {where}"
+                raise ParamcountError("= false, but the LM head and the token embedding have different sizes", where="tie_word_embeddings", expected=expected)
         case "either" if outside is True:
             found["tie_word_embeddings"] = True
     return found
@@ -235,7 +235,7 @@ def find_type_of_class(section: Mapping[str, Any], composite: Composite) -> str:
 
 
 def find_type_of_version(section: Mapping[str, Any], composite: Composite) -> str:
-    """The model type of the release that `version` names."""
+    """The model type for the `version` of a section."""
     version = section.get("version")
     if str(version) not in composite.versions:
         found = "is missing" if version is None else f"= {describe_value(version)} is not supported"
@@ -244,7 +244,7 @@ def find_type_of_version(section: Mapping[str, Any], composite: Composite) -> st
 
 
 def get_encoder_type(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """The model type of the tower that a composite config.json names, and its section."""
+    """The model type of the vision encoder that a multimodal config.json names, and its section."""
     composite = COMPOSITES[str(document["model_type"])]
     section = document.get(composite.other_sections[0])
     if section is None:
@@ -255,14 +255,14 @@ def get_encoder_type(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any
 
 
 def check_model_type(model_type: object, section: str) -> str:
-    """A section's model type, which has to be a text."""
+    """The model type of a section, if it is a string."""
     if not isinstance(model_type, str):
-        raise ParamcountError(f"= {describe_value(model_type)}", where=f"{section}.model_type", expected="a text")
+        raise ParamcountError(f"= {describe_value(model_type)}", where=f"{section}.model_type", expected="a string")
     return model_type
 
 
 def get_encoder_config(document: Mapping[str, Any]) -> tuple[type[Sizes], Mapping[str, Any]]:
-    """The class of the tower that a composite config.json names, and its section."""
+    """The class of the vision encoder that a multimodal config.json names, and its section."""
     name, section = get_encoder_type(document)
     if name not in ENCODERS:
         raise ParamcountError(

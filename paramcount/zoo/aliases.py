@@ -1,4 +1,4 @@
-"""Other names of sizes and columns: keys of config.json, and the headings of tables."""
+"""Aliases of sizes and columns: config.json keys and table headings."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from functools import cache
 from paramcount.errors import ParamcountError, find_nearest, list_names, make_printable
 from paramcount.sizes import USUAL, get_key, inner_configs
 
-# The headings of columns that are not called as they are named.
+# Table headings that differ from the column name.
 HEADINGS = {
     "id": "model", "non_embedding": "non-emb.", "active_non_embedding": "act. non-emb.", "n_layers": "layers", "n_heads": "heads", "n_kv_heads": "KV heads",
     "n_routed_experts": "experts", "n_active_experts": "active exp.", "n_shared_experts": "shared exp.", "vocab_size": "vocab", "context_length": "context",
     "active_difference": "act. difference", "bytes_fp32": "FP32", "bytes_bf16": "BF16", "output_projection": "out proj.", "shared_experts": "shared",
 }  # fmt: skip
-KEYS_OF_FACTS = {"max_position_embeddings": "context_length", "tie_word_embeddings": "tied"}  # of columns that are no sizes
+KEYS_OF_FACTS = {"max_position_embeddings": "context_length", "tie_word_embeddings": "tied"}  # columns that are not sizes
 
 
 def fold_heading(name: str) -> str:
-    """A name without what people write differently.
+    """A name without case, spaces, hyphens and underscores.
 
     >>> fold_heading("KV heads") == fold_heading("kv_heads")
     True
@@ -28,13 +28,13 @@ def fold_heading(name: str) -> str:
 
 
 def find_by_heading(name: str, fields: Collection[str]) -> list[str]:
-    """The fields whose heading a name is."""
+    """The fields with this table heading."""
     return [field for field in fields if fold_heading(HEADINGS.get(field, field)) == fold_heading(name)]
 
 
 @cache
 def fields_by_key() -> dict[str, tuple[str, ...]]:
-    """{key of config.json: the fields that some architecture reads from it}. Loads every architecture."""
+    """{config.json key: the fields that some architecture reads from it}. Loads every architecture."""
     from paramcount.architectures import ARCHITECTURES, architecture
 
     found: dict[str, dict[str, None]] = {}
@@ -46,12 +46,12 @@ def fields_by_key() -> dict[str, tuple[str, ...]]:
 
 
 def find_column(name: str, known: Sequence[str]) -> str:
-    """The column that a name, a heading or a key of config.json means.
+    """The column that a name, a heading or a config.json key refers to.
 
     >>> [find_column(name, ["n_layers", "n_kv_heads"]) for name in ("n_layers", "KV heads", "num_hidden_layers", "n_layer")]
     ['n_layers', 'n_kv_heads', 'n_layers', 'n_layers']
 
-    Raises: ParamcountError for what means none of the columns, or several.
+    Raises: ParamcountError if it refers to no column, or to several.
     """
     if name in known:
         return name

@@ -1,4 +1,4 @@
-"""The entries of the zoo: which ids and families there are, and loading one by its id."""
+"""The catalogue of the zoo: its ids and families, and loading an entry by its id."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paramcount.zoo.entries import read_entry
 from paramcount.zoo.model import Model, make_model
 
 HERE = Path(__file__).parents[1]
-CONFIGS = HERE / "configs" if (HERE / "configs").is_dir() else HERE.parent / "configs"  # in the wheel, or beside a checkout
+CONFIGS = HERE / "configs" if (HERE / "configs").is_dir() else HERE.parent / "configs"  # in the wheel, or next to a checkout
 SIZES_IN_WORDS = ("small", "medium", "large", "xl")
 ID = re.compile(r"[a-z0-9][a-z0-9.\-]{0,99}")
 
@@ -28,7 +28,7 @@ def _load(id: str, path: Path) -> Model:
 
 
 def find_path(id: str) -> Path | None:
-    """The file of a zoo id; None where there is none. Nothing outside configs/ is ever looked at."""
+    """The file of a zoo id; None if the zoo has no such id. Never looks outside configs/."""
     if not ID.fullmatch(id):
         return None
     return next((folder / f"{id}.yaml" for folder in list_families().values() if (folder / f"{id}.yaml").is_file()), None)
@@ -75,7 +75,7 @@ def natural_sort_key(text: str) -> list[tuple[bool, float, str]]:
 def load_entry(id: str) -> Model:
     """A zoo entry by its id.
 
-    Raises: ParamcountError where there is none, or its file is wrong.
+    Raises: ParamcountError if there is no such id, or if its file is invalid.
     """
     path = find_path(id)
     if path is None:
@@ -84,7 +84,10 @@ def load_entry(id: str) -> Model:
 
 
 def list_names(id: str) -> list[str]:
-    """What an entry is called: id, name, Hugging Face id, aliases. Read from the head of its file alone, as every file is looked at."""
+    """The names of an entry: id, name, Hugging Face id, aliases.
+
+    Reads only the head of the file, because a lookup by name reads every file.
+    """
     path = find_path(id)
     head = read_yaml(path, until="architecture") if path else {}
     aliases = head.get("aliases")

@@ -1,4 +1,4 @@
-"""What an entry's count is compared with: the reference's own count and every published figure."""
+"""Checks of a zoo entry: its count against the reference implementation and every published figure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from paramcount.zoo import Model
 
 
 class Check(NamedTuple):
-    """One comparison. `ok` is None where nothing could be compared."""
+    """One comparison. `ok` is None if nothing could be compared."""
 
-    what: str  # reference, or what a published figure counts
+    what: str  # "reference", or what a published figure counts
     expected: int
     found: int | None
     verdict: str  # exact, rounded, truncated, differs, not checkable
     source: str
     by: str = ""  # where the entry says so: `checked`, or a source's id
-    published: str | None = None  # the figure as its source prints it, if that is not a whole number
+    published: str | None = None  # the figure as printed, if it is not a whole number
 
     @property
     def ok(self) -> bool | None:
@@ -26,12 +26,12 @@ class Check(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The expected number as a table shows it: as published, else with its digits grouped."""
+        """The expected number for a table: as published, else with grouped digits."""
         return self.published or f"{self.expected:,}"
 
 
 def run_checks(model: Model, count: Count) -> list[Check]:
-    """The comparisons that an entry offers, the reference first."""
+    """The comparisons for an entry, the reference first."""
     found = []
     if not isinstance(model.checked, str):
         verdict = "exact" if model.checked.total == count.total else "differs"
@@ -52,7 +52,7 @@ def _value(what: str, model: Model, count: Count) -> int | None:
 
 
 def summarize_checks(model: Model, count: Count) -> str:
-    """The comparisons in one phrase, as the headline carries it; of a what-if, what was changed."""
+    """The result of all comparisons in one phrase for the headline; for a what-if, the changes."""
     if model.original is not None:
         from paramcount.zoo.what_if import format_changes
 

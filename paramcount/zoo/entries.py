@@ -21,12 +21,12 @@ from paramcount.sizes.rules import validate_sizes
 
 def check_one_line(text: str) -> str:
     if not text.isprintable():
-        raise ParamcountError(f"= {describe_value(text)}", expected="a text of printable characters")
+        raise ParamcountError(f"= {describe_value(text)}", expected="a string of printable characters")
     return text
 
 
 def parse_day(value: object) -> datetime.date:
-    """A date, written out: a number would be read as seconds since 1970."""
+    """A date. Only YYYY-MM-DD is accepted: pydantic would read a number as seconds since 1970."""
     try:
         if isinstance(value, str) and DAY.fullmatch(value):
             return datetime.date.fromisoformat(value)
@@ -62,7 +62,7 @@ class Record(BaseModel):
 
 
 class Source(Record):
-    """Where a fact comes from."""
+    """The source of a fact."""
 
     id: Text
     kind: SourceKind
@@ -71,7 +71,7 @@ class Source(Record):
 
 
 class Published(Record):
-    """A figure somebody published, and what it counts. `value`: a whole number, or as printed ("7.61B")."""
+    """A published figure and what it counts. `value`: a whole number, or the figure as printed ("7.61B")."""
 
     what: Counted
     value: Total | Text
@@ -80,23 +80,23 @@ class Published(Record):
 
 
 class Checked(Record):
-    """The reference's own count."""
+    """The count of the reference implementation."""
 
     reference: Text
     total: Total
 
 
 class Release(Record):
-    """What the released files hold besides the reference's parameters and buffers."""
+    """What the released files contain besides the parameters and buffers of the reference implementation."""
 
     legacy_buffers: Flag  # those that the architecture declares
     mtp: Flag  # the multi-token-prediction layers of the config
-    copies: tuple[Literal["lm_head", "mtp"], ...]  # tied tensors stored again: the head, the MTP layers' table and head
+    copies: tuple[Literal["lm_head", "mtp"], ...]  # tied tensors stored again: the LM head; the embedding and LM head of the MTP layers
     quantisation: Literal["fp8", "mxfp4"] | None
 
 
 class Claim(Record):
-    """What somebody says of a model whose sizes nobody published."""
+    """A third-party estimate for a model whose sizes are unpublished."""
 
     what: Text
     value: Text
@@ -105,7 +105,7 @@ class Claim(Record):
 
 
 class Entry(Record):
-    """A zoo entry: the validated config with its provenance. An estimate has claims and no config."""
+    """A zoo entry: the validated config with its provenance. An estimate has claims instead of a config."""
 
     id: Text
     name: Text
@@ -129,7 +129,7 @@ class Entry(Record):
 def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
     """A zoo entry from its fields. `architecture` and `config` are required, provenance is not.
 
-    Raises: ParamcountError naming the field, what was found, what is expected and the nearest.
+    Raises: ParamcountError for an invalid entry, naming the field.
     """
     fields = dict(document)
     if default_id and "id" not in fields:
@@ -150,7 +150,7 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
         except ParamcountError as error:
             raise error.inside("config") from None
     elif fields.get("config") is not None:
-        raise ParamcountError("stands in an estimate", where="config", expected="claims")
+        raise ParamcountError("is set in an estimate", where="config", expected="claims only")
     try:
         entry = Entry.model_validate(fields)
     except ValidationError as error:
@@ -158,7 +158,7 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
     known: set[str] = set()
     for i, source in enumerate(entry.sources):
         if source.id in known:
-            raise ParamcountError(f"= {describe_value(source.id)} a second time", where=f"sources.{i}.id", expected="every id once")
+            raise ParamcountError(f"= {describe_value(source.id)} is used twice", where=f"sources.{i}.id", expected="unique ids")
         known.add(source.id)
     cited: dict[str, tuple[Published | Claim, ...]] = {"published": entry.published, "claims": entry.claims}
     for place, items in cited.items():
@@ -177,7 +177,7 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
 
 
 def read_entry(path: Path) -> Entry:
-    """A zoo entry from a YAML file; without an `id` the file's name is it."""
+    """A zoo entry from a YAML file; `id` defaults to the file name."""
     document = read_yaml(path)
     try:
         return parse_entry(document, path.stem)

@@ -1,4 +1,4 @@
-"""The declaration of GPT-2 against the forward pass written by hand: two accounts of one model, compared with numbers in it."""
+"""Checks of the declared GPT-2 against the independent NumPy forward pass."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from paramcount.flow import given, list_steps, multiply
 from paramcount.gpt2.forward_pass import Array, forward, make_weights
 from paramcount.zoo.checks import Check
 
-LARGEST = 500_000_000  # parameters; more would take seconds and gigabytes to fill
-MOST_TENSORS = 100_000  # a config of countless tiny layers
+LARGEST = 500_000_000  # parameters; larger models take seconds and gigabytes
+MOST_TENSORS = 100_000  # against configs with countless tiny layers
 N_TOKENS = 5
-CLOSE = 1e-5  # float32 rounding; what a token really changes is about 0.1
+CLOSE = 1e-5  # float32 rounding error; a changed token changes logits by about 0.1
 
-# The declared operation that each intermediate of the pass stands for, less "h.{layer}.".
+# {intermediate of the NumPy pass without "h.{layer}.": the declared operation that makes it}
 OPERATIONS = {
     "token embedding": "lookup", "position embedding": "lookup", "embedding": "add",
     "norm 1": "norm", "qkv": "linear", "q": "split", "k": "split", "v": "split", "weighted values": "attend",
@@ -28,11 +28,11 @@ OPERATIONS = {
     "norm 2": "norm", "mlp up": "linear", "gelu": "gelu", "mlp down": "linear", "after mlp": "add",
     "final norm": "norm", "logits": "linear",
 }  # fmt: skip
-INSIDE_ATTENTION = ("attention scores", "attention weights")  # of which the declaration makes no operations
+INSIDE_ATTENTION = ("attention scores", "attention weights")  # steps inside the declared attention operation
 
 
 class RecordingArrays(dict[str, Array]):
-    """Arrays that remember which of them were read."""
+    """Arrays by name that record which of them are read."""
 
     def __init__(self, arrays: dict[str, Array]) -> None:
         super().__init__(arrays)
@@ -44,9 +44,9 @@ class RecordingArrays(dict[str, Array]):
 
 
 def check_forward_pass(sizes: Any, count: Count) -> list[Check]:
-    """What a real forward pass says of the declaration: its arrays, what it reads, the shape of every intermediate, causality.
+    """Comparisons with a NumPy forward pass: tensors, reads, the shape of every intermediate, causality.
 
-    `count`: of these sizes. One check that is not checkable where the pass cannot be run.
+    Returns one check with the verdict "not checkable" if the pass cannot run on these sizes.
     """
     if reason := _find_obstacle(sizes, count):
         return [Check("NumPy pass", count.total, None, "not checkable", reason)]
@@ -72,18 +72,18 @@ def check_forward_pass(sizes: Any, count: Count) -> list[Check]:
 
 
 def _find_obstacle(sizes: Any, count: Count) -> str:
-    """Why the pass cannot be run on these sizes; empty where it can."""
+    """Why the NumPy pass cannot run on these sizes; empty if it can."""
     if not sizes.tie_word_embeddings:
-        return "not run: its head is the token table, this model's is not"
+        return "not run: the NumPy pass ties the LM head to the token embedding"
     if count.total > LARGEST:
-        return f"not run: arrays of {4 * count.total / 1e9:,.1f} GB, the most is {4 * LARGEST / 1e9:.1f} GB"
+        return f"not run: needs {4 * count.total / 1e9:,.1f} GB of arrays (limit {4 * LARGEST / 1e9:.1f} GB)"
     if sum(tensor.copies for tensor in count.tensors) > MOST_TENSORS:
         return f"not run: more than {MOST_TENSORS:,} arrays"
     return ""
 
 
 def _declared_tensors(count: Count) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Names and shapes of the declared parameters, layer by layer; what is tied is another's array."""
+    """Names and shapes of the declared parameters, layer by layer, without tied ones."""
     for tensor in count.tensors:
         if tensor.role == "parameter" and tensor.tied_to is None:
             for i in tensor.repeats[0].indices if tensor.repeats else (0,):
@@ -91,9 +91,9 @@ def _declared_tensors(count: Count) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def _declared_shapes(sizes: Any, n_tokens: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The declared operations in the order they run, each with its output's shape; a layer as often as it stands there."""
+    """The declared operations in order, each with its output shape; every layer is listed."""
     for repeats, body in groupby(list_steps(sizes.forward(given("tokens", "tokens"))), key=lambda step: step[2]):
-        # What has no inputs is given, what has bodies is made of the operations in them.
+        # Inputs are not operations, and an operation with bodies consists of the operations in them.
         shapes = [(data.op, tuple(n_tokens if n == "tokens" else n for n in data.shape)) for data, *_ in body if data.inputs and not data.bodies]
         yield from shapes * multiply(repeat.count for repeat in repeats)
 
@@ -103,7 +103,7 @@ def _compare_numbers(what: str, expected: int, found: int, source: str) -> Check
 
 
 def _compare_sets(what: str, expected: set[Any], found: set[Any], source: str) -> Check:
-    """How many of the expected were found; exact only where nothing else was."""
+    """How many of the expected items were found; exact only if nothing else was."""
     check = _compare_numbers(what, len(expected), len(expected & found), source)
     if expected == found:
         return check

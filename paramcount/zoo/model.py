@@ -46,7 +46,7 @@ class Model:
         """
         if self.config is None:
             raise ParamcountError(
-                "is an estimate: claims and no sizes, so there is nothing to count",
+                "is a third-party estimate; its sizes are unpublished",
                 where=self.id,
                 expected=f"paramcount {self.id} --estimates shows the claims",
             )

@@ -1,4 +1,4 @@
-"""What a typed name means: an id, a Hugging Face id or URL, a common spelling, a family, a wildcard, a path."""
+"""Name resolution: an id, a Hugging Face id or URL, a common spelling, a family, a wildcard or a path."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from paramcount.huggingface.urls import is_url, parse_hub_url
 if TYPE_CHECKING:
     from paramcount.huggingface.locate import Document
 
-# The names of the commands: as the first word on a command line they never mean a model.
+# The names of the commands: as the first word on a command line they are never a model.
 RESERVED = (
     "architectures", "audit", "compare", "diff", "docs", "draw", "explain", "help", "list", "report",
     "scan", "schema", "show", "trace", "verify", "why",
 )  # fmt: skip
 PATH_ENDS = ("/", ".yaml", ".yml", ".json", ".safetensors", ".gguf")
-SPEC_HELP = "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or what paramcount.load returned"
+SPEC_HELP = "a zoo id, a Hugging Face id or URL, a path, a mapping, a transformers config or a Model from paramcount.load"
 YAML_ENDS = (".yaml", ".yml")
 
 
 def is_path(word: str) -> bool:
-    """Whether a word is a path by its looks, whatever lies in the current directory."""
+    """Whether a word looks like a path, whatever the current directory contains."""
     return word == "-" or (not is_url(word) and (word.startswith((".", "/", "~")) or word.lower().endswith(PATH_ENDS)))
 
 
@@ -48,14 +48,14 @@ def is_file_name(word: str) -> bool:
 
 
 def find_kind(name: str) -> str:
-    """What a name is in the zoo: "family", "model" or nothing."""
+    """What a name is in the zoo: "family", "model" or "" if unknown."""
     if name.casefold() in zoo.list_families():
         return "family"
     return "model" if zoo.find_path(name) or normalize_name(name[:LONGEST]) in index_spellings() else ""
 
 
 def normalize_name(name: str) -> str:
-    """A name without what people write differently: case, blanks, hyphens, underscores.
+    """A name without case, blanks, hyphens and underscores, which people write differently.
 
     >>> normalize_name("Llama 3.1 8B") == normalize_name("llama-3.1-8b")
     True
@@ -64,14 +64,14 @@ def normalize_name(name: str) -> str:
 
 
 def _separates_numbers(gap: re.Match[str]) -> bool:
-    """Whether a gap holds two numbers apart: qwen2 7b is no qwen 27b."""
+    """Whether a gap separates two numbers: qwen2 7b is not qwen 27b."""
     before, after = gap.string[: gap.start()][-1:], gap.string[gap.end() :][:1]
     return before.isdigit() and after.isdigit()
 
 
 @lru_cache(maxsize=1)
 def index_spellings() -> dict[str, str]:
-    """{folded spelling: id} of the whole zoo: ids, names, Hugging Face ids with and without the publisher, aliases."""
+    """{normalised spelling: id} of the whole zoo: ids, names, aliases, Hugging Face ids with and without the publisher."""
     found: dict[str, str] = {}
     weaker: dict[str, str] = {}
     for id in zoo.list_ids():
@@ -82,12 +82,12 @@ def index_spellings() -> dict[str, str]:
 
 
 def find_id(name: str) -> str:
-    """The zoo id that a name means.
+    """The zoo id that a name refers to.
 
     >>> find_id("meta-llama/Llama-3.1-8B"), find_id("GPT2-small")
     ('llama-3.1-8b', 'gpt2-small')
 
-    Raises: ParamcountError with the nearest names, commands and families among them.
+    Raises: ParamcountError with the nearest names, including commands and families.
     """
     if is_url(name):
         name = parse_hub_url(name).repo
@@ -98,11 +98,11 @@ def find_id(name: str) -> str:
         return id
     if name in zoo.list_families():
         raise ParamcountError(f"{name} is a family of {len(list(zoo.list_ids(name)))} models", expected=f"one of them: {list_names(zoo.list_ids(name))}")
-    raise ParamcountError(f"unknown model {quote(name)}", expected="what `paramcount list` names, or a path such as ./model.yaml", nearest=suggest_names(name))
+    raise ParamcountError(f"unknown model {quote(name)}", expected="a name from `paramcount list`, or a path such as ./model.yaml", nearest=suggest_names(name))
 
 
 def suggest_names(name: str) -> list[str]:
-    """The ids, commands and families that a name nearly is."""
+    """The ids, commands and families nearest to a name."""
     known = index_spellings()
     by_spelling = {**{word: word for word in (*RESERVED, *zoo.list_families())}, **known, **{normalize_name(id): id for id in known.values()}}
     typed = normalize_name(name[:LONGEST])
@@ -112,7 +112,7 @@ def suggest_names(name: str) -> list[str]:
 
 
 def find_shared_entry(name: str) -> str | None:
-    """The id of the entry that answers for another release of the same sizes; None where the entry is that model's own.
+    """The id of the zoo entry that a name shares with another release of the same sizes; None if the entry is its own.
 
     >>> find_shared_entry("deepseek-v2.5"), find_shared_entry("gpt2"), find_shared_entry("GPT2-small")
     ('deepseek-v2', None, None)
@@ -120,7 +120,7 @@ def find_shared_entry(name: str) -> str | None:
     if is_url(name):
         name = parse_hub_url(name).repo
     if is_path(name) or zoo.find_path(name) or expand_pattern(name) is not None:
-        return None  # a family or a wildcard needs no spelling looked up
+        return None  # a family or a wildcard has no single entry
     id = index_spellings().get(normalize_name(name[:LONGEST]))
     if id is None:
         return None
@@ -156,7 +156,7 @@ def load(spec: object, *, download: bool = False, strict: bool = False) -> zoo.M
 
 
 def _load_any(spec: object, download: bool) -> zoo.Model:
-    """The model of anything but a loaded one."""
+    """The model of any spec that is not a Model already."""
     if isinstance(spec, Mapping):
         return load_mapping(spec, "unnamed")
     if isinstance(spec, str):
@@ -174,20 +174,20 @@ def is_config_object(spec: object) -> bool:
 
 
 def _load_object(config: Any) -> zoo.Model:
-    """The model of a config object, read as the config.json that it would be saved as."""
+    """The model of a config object, read like the config.json that it saves."""
     try:
         document = json.loads(json.dumps(config.to_dict(), default=str))
     except Exception as error:  # whatever the object's own code raises, also if it is recursive
         problem = f"to_dict() of {make_printable(type(config).__name__, 60)} raises {type(error).__name__}: {make_printable(str(error), 200)}"
         raise ParamcountError(problem, expected=SPEC_HELP) from error
     if not isinstance(document, dict):
-        raise ParamcountError(f"to_dict() of {type(config).__name__} returns no mapping", expected=SPEC_HELP)
+        raise ParamcountError(f"to_dict() of {type(config).__name__} does not return a mapping", expected=SPEC_HELP)
     name = getattr(config, "name_or_path", None)
     return load_mapping(document, make_printable(name, 100) if isinstance(name, str) and name else "unnamed")
 
 
 def _load_url(url: str, download: bool) -> zoo.Model:
-    """The model of a Hugging Face URL. The zoo and `main` of the cache answer for the main revision only."""
+    """The model of a Hugging Face URL. The zoo is used for the main revision only."""
     repo, revision = parse_hub_url(url)
     if revision == "main":
         return _load_name(repo, download)
@@ -201,7 +201,7 @@ def _load_url(url: str, download: bool) -> zoo.Model:
 
 
 def _load_name(name: str, download: bool) -> zoo.Model:
-    """The zoo, else the local Hugging Face cache, else, where asked for, the Hub."""
+    """The model of a name: from the zoo, else from the local Hugging Face cache, else with `download` from the Hub."""
     try:
         return zoo.load_entry(find_id(name))
     except ParamcountError:
@@ -211,13 +211,13 @@ def _load_name(name: str, download: bool) -> zoo.Model:
             raise
         path = _find_cached(name, "main", download)
         if path is None and not download:
-            expected = "what `paramcount list` names, a repository of the local Hugging Face cache, or --download"
+            expected = "a name from `paramcount list`, a repository in the local Hugging Face cache, or --download"
             raise ParamcountError(f"unknown model {quote(name)}", expected=expected, nearest=suggest_names(name)) from None
         return load_path(path or config_files.download(name))
 
 
 def _find_cached(repo: str, revision: str, download: bool) -> Path | None:
-    """config.json in the local cache; None where it is not there, or where the cache is damaged and `download` may mend it."""
+    """config.json in the local cache; None if it is missing, or if the cache is damaged and `download` can repair it."""
     from paramcount.huggingface import locate as config_files
 
     try:
@@ -239,14 +239,14 @@ def _load_path_or_stdin(path: str) -> zoo.Model:
 
 
 def load_path(path: Path) -> zoo.Model:
-    """The model of a config.json, or of the directory that holds one."""
+    """The model of a config.json, or of a directory with one."""
     from paramcount.huggingface.locate import read_path
 
     return load_document(read_path(path))
 
 
 def load_document(document: Document) -> zoo.Model:
-    """The model of a parsed file; errors name where it was found."""
+    """The model of a parsed file; errors name its location."""
     try:
         return load_mapping(document.content, document.place, document.name)
     except ParamcountError as error:
@@ -260,10 +260,10 @@ def load_mapping(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Mod
     """
     is_hub, is_entry = "model_type" in content, "architecture" in content and "config" in content
     if is_hub and is_entry:
-        raise ParamcountError("model_type beside architecture and config", expected="a config.json or a zoo entry, not both")
+        raise ParamcountError("has both model_type and architecture", expected="a config.json or a zoo entry, not both")
     if is_hub:
         if wrong := [key for key in content if not isinstance(key, str)]:
-            raise ParamcountError(f"the key {describe_value(wrong[0])} is not a string", expected="the keys of a config.json")
+            raise ParamcountError(f"the key {describe_value(wrong[0])} is not a string", expected="string keys")
         return _load_config(content, id, name)
     if is_entry or content.get("estimate") is True or "architecture" in content or isinstance(content.get("config"), Mapping):
         return zoo.make_model(zoo.parse_entry(content, id))
@@ -281,11 +281,11 @@ def _load_config(content: Mapping[str, Any], id: str, name: str) -> zoo.Model:
 
 
 def select_models(words: object, *, estimates: bool = False, download: bool = False, strict: bool = False) -> list[zoo.Model]:
-    """The models that words stand for, in the order given, each once: a family for all its models, `*` and `?` for any text.
+    """The models that words refer to, in the given order, each once: a family is all its models, `*` and `?` match any text.
 
     Estimates come only with `estimates`; `download` and `strict` as for `load`.
 
-    Raises: ParamcountError for a word that means nothing, or an estimate without `estimates`.
+    Raises: ParamcountError for an unknown word, or for an estimate without `estimates`.
     """
     if isinstance(words, (str, os.PathLike, Mapping, zoo.Model)) or is_config_object(words):
         words = [words]
@@ -304,7 +304,7 @@ def select_models(words: object, *, estimates: bool = False, download: bool = Fa
 
 
 def expand_pattern(word: object) -> list[str] | None:
-    """The zoo ids of a family or a wildcard; None for what names one model.
+    """The zoo ids of a family or a wildcard; None for the name of one model.
 
     >>> expand_pattern("gpt2-*")
     ['gpt2-small', 'gpt2-medium', 'gpt2-large', 'gpt2-xl']
@@ -318,5 +318,5 @@ def expand_pattern(word: object) -> list[str] | None:
     exact, loose = word[:LONGEST].casefold(), normalize_name(word[:LONGEST])
     matching = [id for id in zoo.list_ids() if fnmatchcase(id, exact)] or [id for id in zoo.list_ids() if fnmatchcase(normalize_name(id), loose)]
     if not matching:
-        raise ParamcountError(f"no model matches {quote(word)}", expected="a pattern over the ids of `paramcount list`: 'qwen3-*'")
+        raise ParamcountError(f"no model matches {quote(word)}", expected="a pattern that matches ids of `paramcount list`, such as 'qwen3-*'")
     return matching

@@ -1,4 +1,4 @@
-"""What if: a model with some of its sizes changed, and what that costs."""
+"""A model with some of its sizes changed, and what that adds to its parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paramcount.sizes.values import format_input, format_size, to_json
 from paramcount.zoo.aliases import find_by_heading
 from paramcount.zoo.model import Model, count_model
 
-MOST_TRIED = 64  # values of one more size, where an error looks for one that would do
+MOST_TRIED = 64  # candidate values of a size in the search for a suggestion
 
 
 def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
@@ -25,13 +25,13 @@ def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
         for name, value in flatten_changes(changes):
             path = resolve_path(sizes, name)
             if path in wanted:
-                raise ParamcountError(f"is given twice, as {names[path]} and as {quote(name)}", where=path, expected="every size once")
+                raise ParamcountError(f"is given twice, as {names[path]} and as {quote(name)}", where=path, expected="each size once")
             wanted[path], names[path] = value, quote(name)
         config = apply_changes(sizes, wanted)
     except ParamcountError as error:
         raise add_hint(error, sizes, wanted).at(model.id) from None
     reading, original = model.reading, model.original or model
-    if reading.origin:  # nothing was read of a zoo entry
+    if reading.origin:  # a zoo entry has no origins
         origin = {name: SET if name in wanted else found for name, found in reading.origin.items()}
         reading = reading._replace(origin=origin, notes=(*reading.notes, *note_fixed_sizes(sizes, config, origin)))
     paths = dict.fromkeys((*model.changes, *wanted))
@@ -48,7 +48,7 @@ def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
 
 
 def note_fixed_sizes(before: Sizes, after: Sizes, origins: Mapping[str, Origin]) -> Iterator[str]:
-    """Notes on what a config.json left to be derived, and would be another number were it derived from the changed sizes."""
+    """A note for each size that the config.json derives and that would have another value if derived from the changes."""
     derived: dict[str, dict[str, Any]] = {}  # of each inner config, its sizes as they would be
     for path, origin in origins.items():
         block, _, field = path.rpartition(".")
@@ -58,14 +58,14 @@ def note_fixed_sizes(before: Sizes, after: Sizes, origins: Mapping[str, Origin])
             try:
                 then, now = derivation({}, old.__dict__), derivation({}, would_be)
             except (ParamcountError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-                continue  # it cannot do without keys of the config.json
+                continue  # it depends on keys of the config.json
             if then == getattr(old, field) != now:
                 would_be[field] = now
                 yield f"{path} stays {format_size(then)}; derived from the changed sizes it would be {format_size(now)}"
 
 
 def flatten_changes(changes: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """(path of a size, its value), those in mappings too."""
+    """(path of a size, its value) for every change, nested mappings flattened."""
     for name, value in changes.items():
         if isinstance(value, Mapping) and value:
             yield from flatten_changes(value, f"{prefix}{name}.")
@@ -74,9 +74,9 @@ def flatten_changes(changes: Mapping[str, object], prefix: str = "") -> Iterator
 
 
 def resolve_path(sizes: Sizes, path: str) -> str:
-    """The path of the size that a path, a key of config.json or a heading of a table means.
+    """The path of the size that a path, a config.json key or a table heading refers to.
 
-    Raises: ParamcountError where that is none, or several, with those that may have been meant.
+    Raises: ParamcountError if it refers to no size or to several, with the nearest names.
     """
     name, _, rest = path.partition(".")
     if rest and name in inner_configs(type(sizes)) and getattr(sizes, name) is None:
@@ -91,7 +91,7 @@ def resolve_path(sizes: Sizes, path: str) -> str:
 
 
 def find_aliases(path: str, sizes: Sizes) -> list[str]:
-    """The sizes of one block that a key of config.json or a heading of a table means."""
+    """The paths of the sizes in one block that a config.json key or a table heading refers to."""
     block, _, last = path.rpartition(".")
     within = {name.rpartition(".")[2]: name for name in list_paths(sizes) if name.rpartition(".")[0] == block}
     found = [name for name in within.values() if last in list_config_keys(sizes, name)]
@@ -111,13 +111,13 @@ def apply_changes(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:
             below.setdefault(name, {})[rest] = value
         elif name in inner_configs(type(sizes)) and value is not None and not isinstance(value, Sizes):
             raise ParamcountError(
-                f"= {describe_value(value)}", where=name, expected=f"its sizes one by one, such as {next(iter(list_paths(sizes, name)), 'none')}"
+                f"= {describe_value(value)}", where=name, expected=f"its sizes one at a time, such as {next(iter(list_paths(sizes, name)), 'none')}"
             )
         else:
             values[name] = value
     for name, settings in below.items():
         if values[name] is None:
-            raise ParamcountError("is null and has sizes", where=name, expected="one of both")
+            raise ParamcountError("is set to null and given sizes", where=name, expected="one of the two")
         try:
             values[name] = apply_changes(values[name], settings)
         except ParamcountError as error:
@@ -126,7 +126,7 @@ def apply_changes(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:
 
 
 def list_paths(sizes: Sizes, within: str = "") -> list[str]:
-    """The paths of all sizes, or of those of one inner config."""
+    """The paths of all sizes, or of the sizes in one inner config."""
     found = []
     for name, value in sizes.__dict__.items():
         if isinstance(value, Sizes):
@@ -137,7 +137,7 @@ def list_paths(sizes: Sizes, within: str = "") -> list[str]:
 
 
 def suggest_paths(path: str, sizes: Sizes) -> Sequence[str]:
-    """The sizes that a wrong path may mean: those that config.json calls so, those that an inner config has, else the nearest words."""
+    """The sizes that an unknown path may refer to: those with that config.json key or last name, else the nearest names."""
     last = path.rpartition(".")[2]
     return [name for name in list_paths(sizes) if last in (name.rpartition(".")[2], *list_config_keys(sizes, name))] or find_nearest(
         path[:LONGEST], list_paths(sizes)
@@ -145,7 +145,7 @@ def suggest_paths(path: str, sizes: Sizes) -> Sequence[str]:
 
 
 def list_config_keys(sizes: Sizes, path: str) -> list[str]:
-    """What a size is called in config.json, less the mappings that lead to it."""
+    """The config.json keys of a size, without the sections around them."""
     name, _, rest = path.partition(".")
     if rest:
         return list_config_keys(getattr(sizes, name), rest)
@@ -153,19 +153,18 @@ def list_config_keys(sizes: Sizes, path: str) -> list[str]:
 
 
 def get_size(sizes: Sizes, path: str) -> Any:
-    """The value under a path; None where an inner config on the way is none."""
+    """The value of a path; None if an inner config on the way is None."""
     value: Any = sizes
     for name in path.split("."):
         value = getattr(value, name, None)
     return value
 
 
-# ---- what could be
+# ---- suggestions
 
 
 def add_hint(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object]) -> ParamcountError:
-    """The same error, with what could be where another size does not fit the changed ones: that one changed besides, else the nearest
-    value of a changed one."""
+    """The same error with a suggestion: a second change that makes the first ones valid, or the nearest valid value."""
     others = [path for path in find_paths(error.where, list_paths(sizes)) if path not in wanted]
     hint = ""
     for path in others:
@@ -181,14 +180,17 @@ def add_hint(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object])
 
 
 def find_paths(where: str, known: Sequence[str]) -> list[str]:
-    """The paths that the place of an error names: of vision.n_heads × d_head both, of layer_types.3 the list."""
+    """The paths that an error location names: both for vision.n_heads × d_head, the list for layer_types.3."""
     words = [re.sub(r"(\.\d+)+$", "", word) for word in re.findall(r"[\w.]+", where)]
     block = words[0].rpartition(".")[0] if words else ""
     return [path for word in words for path in (word, f"{block}.{word}") if path in known]
 
 
 def find_example(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object], path: str) -> str:
-    """One more size to change, and to what, so that the wanted ones can be; empty where none is found. Words for every layer are only begun."""
+    """A further change that makes the wanted ones valid, such as "d_head=96"; empty if none is found.
+
+    Only the first words of a list with one word per layer are suggested.
+    """
     value = get_size(sizes, path)
     numbers = {int(n) for n in re.findall(r"\d{1,12}", f"{error.found} {error.expected}")}
     candidates: list[Any] = []
@@ -203,7 +205,7 @@ def find_example(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, obje
 
 
 def find_valid_value(sizes: Sizes, wanted: Mapping[str, object], path: str, candidates: Iterable[object]) -> str:
-    """The first value of a size with which the wanted ones can be; empty where none is one."""
+    """The first candidate for a size that makes the wanted changes valid; empty if none does."""
     for candidate in candidates:
         try:
             apply_changes(sizes, {**wanted, path: candidate})
@@ -213,12 +215,11 @@ def find_valid_value(sizes: Sizes, wanted: Mapping[str, object], path: str, cand
     return ""
 
 
-# ---- what is said of it
+# ---- output
 
 
 def describe_changes(model: Model) -> list[str]:
-    """What was changed, and the difference it makes: to the total, to what is active where that is not all, to what stands beside
-    the total where it differs. Nothing of a model as it was found."""
+    """The changes and how they change the total, the active parameters, MTP layers and buffers; empty for an unchanged model."""
     if model.original is None:
         return []
     before, after = count_model(model.original), count_model(model)
@@ -230,12 +231,12 @@ def describe_changes(model: Model) -> list[str]:
 
 
 def format_changes(model: Model) -> str:
-    """What was changed: "what if n_layers 32 → 40"."""
+    """The changes on one line: "what if n_layers 32 → 40"."""
     return f"what if {', '.join(f'{name} {format_size(before)} → {format_size(after)}' for name, (before, after) in model.changes.items())}"
 
 
 def format_sum(before: int, after: int) -> str:
-    """A difference as the sum that it makes.
+    """A change of a number as a sum.
 
     >>> format_sum(8_030_261_248, 8_030_261_247)
     '8,030,261,248 − 1 = 8,030,261,247'
@@ -244,7 +245,7 @@ def format_sum(before: int, after: int) -> str:
 
 
 def changes_to_dict(model: Model) -> dict[str, Any]:
-    """The same for JSON: `set`, {size: [before, after]}, and the original's counts. Empty for a model as it was found."""
+    """The changes for JSON: `set`, {size: [before, after]}, and the original counts; empty for an unchanged model."""
     if model.original is None:
         return {}
     count = count_model(model.original)
