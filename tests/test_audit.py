@@ -407,7 +407,7 @@ def test_what_a_publisher_says_of_the_context_is_not_called_wrong(model: str, co
 @pytest.mark.parametrize(
     ("model", "claim", "note"),
     [
-        ("qwen3-0.6b", "0.75B", "= total 596,049,920 + tied head a second time 155,582,464, rounded"),
+        ("qwen3-0.6b", "0.75B", "= total 596,049,920 + tied LM head counted twice 155,582,464, rounded"),
         ("mixtral-8x7b", "12.9B", "= active 12,879,925,248, rounded"),
         ("llama-2-70b", "70B", "rounded to the nearest 10 B; published by github meta-llama/llama-models@d13eea5ec039:models/llama2/MODEL_CARD.md"),
         ("llama-2-7b", "6,738,417,664", "= total 6,738,415,616 + legacy buffers 2,048"),

@@ -107,9 +107,9 @@ def test_of_a_config_json_it_is_the_one_with_another_key_but_for_what_is_noted(n
             with contextlib.suppress(pc.ParamcountError):
                 found, expected = pc.what_if(model, **{field: 2 * value}), pc.load({**document, key: 2 * value})
                 followed = {name: now for name, now in expected.sizes.__dict__.items() if now != getattr(found.sizes, name)}
-                notes = [note for note in found.reading.notes if "it would be" in note]
+                notes = [note for note in found.reading.notes if "would give" in note]
                 assert notes == [
-                    f"{name} stays {format_size(getattr(model.sizes, name))}; derived from the changed sizes it would be {format_size(now)}"
+                    f"kept {name} = {format_size(getattr(model.sizes, name))}; deriving it from the new sizes would give {format_size(now)}"
                     for name, now in followed.items()
                 ]
 
@@ -206,7 +206,7 @@ def test_a_mapping_and_its_reading_stay_what_they_are() -> None:
 
 def test_what_would_follow_if_it_were_derived_is_a_note() -> None:
     model = pc.what_if({"model_type": "llama", "hidden_size": 2048, "num_attention_heads": 16}, d_model=4096)
-    assert pc.count(model).notes == ("d_head stays 128; derived from the changed sizes it would be 256",)
+    assert pc.count(model).notes == ("kept d_head = 128; deriving it from the new sizes would give 256",)
     assert pc.count(pc.what_if({"model_type": "llama", "head_dim": 128}, d_model=2048)).notes == ()
 
 

@@ -487,7 +487,7 @@ def test_a_folder_with_a_config_is_still_its_config(run: Runner) -> None:
     write_file(Path("m/model.safetensors"), of_reference("gpt2-small"))
     assert run("./m/").out.startswith("m   124,439,808 parameters")
     Path("m/config.json").write_text('{"model_type": "gpt2", "n_layer": 2}')
-    assert "as GPT2LMHeadModel builds it" in run("./m/").out
+    assert "as built by GPT2LMHeadModel" in run("./m/").out
 
 
 def test_an_adapter_is_called_one(run: Runner) -> None:

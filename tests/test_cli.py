@@ -32,7 +32,7 @@ HEADER = (
 
 GPT2 = """\
 GPT-2 small   124,439,808 parameters (124 M)
-  = reference implementation, = published
+  matches reference implementation and published total
 embedding          38,597,376  31.0%  50,257 × 768
 position              786,432   0.6%  1,024 × 768
 qkv                21,261,312  17.1%  12 × (768 × 2,304 + 2,304)
@@ -41,7 +41,7 @@ mlp                56,669,184  45.5%  12 × (2 × 768 × 3,072 + 3,072 + 768)
 norm                   38,400   0.0%  12 × 4 × 768 + 2 × 768
 lm_head                     0         tied to embedding
 non-embedding 85,056,000 · FP32 498 MB · BF16 249 MB
-released files 137,022,720 = total 124,439,808 + legacy buffers 12,582,912
+released files hold 137,022,720 = total 124,439,808 + legacy buffers 12,582,912
 """
 
 
@@ -108,7 +108,7 @@ def test_an_estimate_in_csv_has_no_number_but_its_claims(run: Runner) -> None:
 def test_an_estimate_in_a_table_is_marked(run: Runner) -> None:
     out = run("compare", "gpt", "--estimates").out
     assert "~1.8T" in out and "never a count" in out
-    assert "claims, never counts" in run("gpt-4", "--estimates").out
+    assert "third-party estimates; its sizes are unpublished" in run("gpt-4", "--estimates").out
     assert run("gpt-4").code == 2
 
 

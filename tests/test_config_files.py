@@ -58,7 +58,7 @@ def test_a_file_and_a_directory_are_read(word: str, capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit) as leaving:
         main([word])
     assert leaving.value.code == 0
-    assert "8,190,735,360 parameters (8.19 B) as Qwen3ForCausalLM builds it" in " ".join(capsys.readouterr().out.split())
+    assert "8,190,735,360 parameters (8.19 B) as built by Qwen3ForCausalLM" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_file_of_any_name_is_read() -> None:

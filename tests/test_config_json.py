@@ -89,8 +89,8 @@ def test_a_body_alone_says_so_in_the_table(tmp_path: Path, capsys: pytest.Captur
     path = tmp_path / "config.json"
     path.write_text(json.dumps(QWEN | {"architectures": ["Qwen3Model"]}), encoding="utf-8")
     out, _ = lines(capsys, str(path))
-    assert "not counted: lm_head" in out
-    assert "as Qwen3Model builds it" in out
+    assert "not included in the total: lm_head" in out
+    assert "as built by Qwen3Model" in out
 
 
 # ---- absent keys, nulls, other spellings

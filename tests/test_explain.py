@@ -19,11 +19,11 @@ import pytest
 import paramcount as pc
 from paramcount import zoo
 from paramcount.counting.count import count_sizes
-from paramcount.explaining.heads import attentions, matrices_of
-from paramcount.explaining.layers import stacks
-from paramcount.explaining.lines import words_of
-from paramcount.explaining.pieces import value_of, walk
-from paramcount.explaining.render_text import latex, text
+from paramcount.explaining.heads import list_attentions, list_matrices
+from paramcount.explaining.layers import list_stacks
+from paramcount.explaining.lines import find_common_words
+from paramcount.explaining.pieces import evaluate, walk_model
+from paramcount.explaining.render_text import render_latex, render_text
 from paramcount.zoo import count_model
 from tests import test_mutants
 from tests.cases import load
@@ -60,7 +60,7 @@ def model(id: str) -> zoo.Model:
 @pytest.mark.parametrize("id", MORE)
 def test_each_printed_value_is_that_of_its_printed_formula_and_of_its_numbers(id: str) -> None:
     explained = explained_of(id)
-    printed = page(text(explained, 80))
+    printed = page(render_text(explained, 80))
     assert printed.total == explained.total == sum(row.value for row in printed.rows)
     assert [row.value for row in printed.rows] == [line.value for line in explained.lines if line.formula]
     for row in printed.rows:
@@ -73,7 +73,7 @@ def test_each_printed_value_is_that_of_its_printed_formula_and_of_its_numbers(id
 def test_each_value_is_that_of_its_formula_in_latex(id: str) -> None:
     explained = explained_of(id)
     sizes = {size.name: size.value for size in explained.sizes}
-    for line in explained.lines + tuple(line for component in explained.beside for line in component.lines):
+    for line in explained.lines + tuple(line for component in explained.not_included for line in component.lines):
         if line.formula:
             assert of_latex(line.latex, sizes) == of_latex(line.latex_numbers, {}) == line.value
 
@@ -88,31 +88,31 @@ def test_components_sum_to_the_count_and_what_no_token_visits_makes_the_active_f
     }
     assert all(part.value == sum(line.value for line in part.lines) for part in explained.components)
     assert (explained.total, explained.active) == (count.total, count.active)
-    assert count.active == count.total - sum(visit.rest for visit in explained.visits)
-    assert count.active_min == count.active - sum(visit.layers * (visit.visited - visit.least) * visit.one for visit in explained.visits)
-    for visit in explained.visits:
+    assert count.active == count.total - sum(visit.rest for visit in explained.expert_groups)
+    assert count.active_min == count.active - sum(visit.layers * (visit.visited - visit.least) * visit.one for visit in explained.expert_groups)
+    for visit in explained.expert_groups:
         experts = visit.layers * visit.experts * visit.one, visit.layers * visit.visited * visit.one
         assert (visit.all, visit.used, visit.rest) == (*experts, experts[0] - experts[1])
-    assert {part.name: part.value for part in explained.beside} == {name: n for name, n in (("MTP", count.mtp), ("buffers", count.buffers)) if n}
+    assert {part.name: part.value for part in explained.not_included} == {name: n for name, n in (("MTP", count.mtp), ("buffers", count.buffers)) if n}
 
 
 @pytest.mark.parametrize("id", EVERY)
 def test_a_page_fits_80_columns_but_for_names_of_tensors(id: str) -> None:
     explained = explained_of(id)
     names = tuple(line.detail for line in explained.lines if "." in line.detail)
-    for row in text(explained, 80).splitlines():
+    for row in render_text(explained, 80).splitlines():
         assert len(row) <= 80 or row.strip().startswith(names)
 
 
 @pytest.mark.parametrize("id", EVERY)
 def test_layers_and_what_stands_outside_sum_to_the_total(id: str) -> None:
     loaded = model(id)
-    found = walk(loaded.sizes, loaded.reading.head)
-    total = sum(found.at(piece.one) for piece in found.pieces if piece.owned and piece.layer is None)
-    for stack in stacks(found):
+    found = walk_model(loaded.sizes, loaded.reading.head)
+    total = sum(found.at(piece.one) for piece in found.pieces if piece.is_counted and piece.layer is None)
+    for stack in list_stacks(found):
         for runs in stack.runs:
             one = pc.explain(loaded, layer=f"{stack.title}.{runs[0][0]}")
-            total += one.total * sum(n for _, n in runs) * ("in no total" not in one.subject)
+            total += one.total * sum(n for _, n in runs) * ("not included" not in one.subject)
     assert total == count_model(loaded).total
 
 
@@ -120,14 +120,14 @@ def test_a_stack_is_called_as_its_tensors_are_stored() -> None:
     for id in [*ZOO, *(id for id in EVERY if isinstance(id, str))]:
         if not id.startswith("inkling2_text"):  # which stores some of its layers' tensors outside of them
             loaded = model(id)
-            assert [p.name for p in walk(loaded.sizes, loaded.reading.head).pieces if p.layer and not p.name.startswith(p.stack)] == []
+            assert [p.name for p in walk_model(loaded.sizes, loaded.reading.head).pieces if p.layer and not p.name.startswith(p.stack)] == []
 
 
 @pytest.mark.parametrize("id", EVERY)
 def test_heads_and_what_they_share_sum_to_the_attention_of_a_layer(id: str) -> None:
     loaded = model(id)
-    found = walk(loaded.sizes, loaded.reading.head)
-    every = list(attentions(loaded, found))
+    found = walk_model(loaded.sizes, loaded.reading.head)
+    every = list(list_attentions(loaded, found))
     for attention in every:
         layer = [piece for piece in found.pieces if (piece.stack, piece.layer) == (attention.stack, attention.layer) and piece.role == "parameter"]
         held = [piece for piece in layer if piece.component.partition(".")[0] in ("qkv", "output_projection")]
@@ -136,7 +136,7 @@ def test_heads_and_what_they_share_sum_to_the_attention_of_a_layer(id: str) -> N
                 pc.explain(loaded, head=True)
             continue
         beside = [other for other in every if (other.stack, other.layer) == (attention.stack, attention.layer)]
-        matrices = {(builtins.id(matrix.weight), matrix.component): matrix for other in beside for matrix in matrices_of(other)}
+        matrices = {(builtins.id(matrix.weight), matrix.component): matrix for other in beside for matrix in list_matrices(other)}
         each = sum(found.at(matrix.each) * (1 if matrix.heads is None else found.at(matrix.heads)) for matrix in matrices.values())
         assert each == sum(found.at(piece.one) for piece in held)
 
@@ -152,8 +152,8 @@ def test_llamas_queries_keys_and_values_are_written_as_people_write_them() -> No
 
 
 def test_the_active_figure_of_deepseek_v3_arises_expert_by_expert() -> None:
-    out = text(pc.explain("deepseek-v3"), 80)
-    assert re.search(r"all +58 layers × 256 experts × 3 × 7,168 × 2,048 +653,908,770,816\n", out)
+    out = render_text(pc.explain("deepseek-v3"), 80)
+    assert re.search(r"all experts +58 layers × 256 experts × 3 × 7,168 × 2,048 +653,908,770,816\n", out)
     assert re.search(r"active +671,026,404,352 − 633,474,121,728 +37,552,282,624\n", out)
 
 
@@ -178,7 +178,7 @@ def test_a_hybrid_has_a_line_for_each_kind_of_layer_with_its_number_and_name() -
 
 
 def test_a_kind_of_layer_is_named_by_letters_alone() -> None:
-    assert words_of([("x·2 = (y)\x1b[3m", 7)], [("x·2 = (y)\x1b[3m", 7), ("z", 7)]) == "x y x b m"
+    assert find_common_words([("x·2 = (y)\x1b[3m", 7)], [("x·2 = (y)\x1b[3m", 7), ("z", 7)]) == "x y x b m"
 
 
 def test_inside_a_sum_the_number_of_layers_stands_alone() -> None:
@@ -197,15 +197,15 @@ def test_an_encoder_decoder_has_lines_for_each_part() -> None:
 def test_the_legend_says_what_each_size_means_and_where_it_stands() -> None:
     sizes = {size.name: size for size in pc.explain("llama-3.1-8b").sizes}
     assert list(sizes) == ["vocab_size", "d_model", "n_layers", "n_heads", "n_kv_heads", "d_head", "d_ff"]
-    assert sizes["n_kv_heads"] == ("n_kv_heads", 8, "heads of keys and values", "num_key_value_heads")
+    assert sizes["n_kv_heads"] == ("n_kv_heads", 8, "number of KV heads", "num_key_value_heads")
     read = pc.explain({"model_type": "gpt2", "n_embd": 96, "n_head": 3})
     assert {size.name: size.key for size in read.sizes}["d_model"] == "n_embd"  # the key that this config.json has
 
 
 def test_sizes_on_which_the_structure_depends_stay_numbers_and_are_named() -> None:
     explained = pc.explain("llama-3.2-11b-vision")
-    assert [(size.name, size.value) for size in explained.kept] == [("n_layers", 40)]
-    assert "numbers on which the structure depends: n_layers = 40" in text(explained, 80)
+    assert [(size.name, size.value) for size in explained.fixed_sizes] == [("n_layers", 40)]
+    assert "fixed because the structure depends on it: n_layers = 40" in render_text(explained, 80)
 
 
 def test_the_sizes_of_a_tower_are_read_from_its_section() -> None:
@@ -221,24 +221,24 @@ def test_a_head_of_gpt_3_is_four_matrices_of_12288_by_128() -> None:
     assert [(part.name, part.value) for part in head.components] == [(name, 12_288 * 128) for name in ("Wq", "Wk", "Wv", "Wo")]
     assert head.total == 4 * 1_572_864 == 6_291_456
     assert {line.numbers for line in head.lines} == {"12,288 · 128"}
-    assert [part.name for part in head.beside] == ["biases of the head", "shared by all heads"]
+    assert [part.name for part in head.not_included] == ["biases of the head", "shared by all heads"]
 
 
 def test_with_grouped_queries_keys_and_values_are_shared() -> None:
-    assert pc.explain("llama-3.1-8b", head=True).remarks == ("Wk and Wv shared by 4 heads",)
-    assert pc.explain("gpt-3", head=True).remarks == ()
+    assert pc.explain("llama-3.1-8b", head=True).notes == ("Wk and Wv shared by 4 heads",)
+    assert pc.explain("gpt-3", head=True).notes == ()
 
 
 def test_with_latent_attention_some_matrices_belong_to_a_head_and_some_to_all() -> None:
     head = pc.explain("deepseek-v3", head=True)
     assert [part.name for part in head.components] == ["Wq_up", "Wkv_up", "Wo"]
     assert head.total == 1536 * (128 + 64) + 512 * (128 + 128) + 128 * 7168
-    assert [line.component for part in head.beside for line in part.lines] == ["Wq_down", "Wkv_down"]
+    assert [line.component for part in head.not_included for line in part.lines] == ["Wq_down", "Wkv_down"]
 
 
 def test_one_query_head_may_share_its_keys_with_all_others() -> None:
     falcon = {"model_type": "falcon", "multi_query": True, "new_decoder_architecture": False}
-    assert pc.explain(falcon, head=True).remarks == ("Wk and Wv shared by all 71 heads",)
+    assert pc.explain(falcon, head=True).notes == ("Wk and Wv shared by all 71 heads",)
 
 
 def test_a_gate_with_a_number_for_each_head_is_a_column_of_its_own() -> None:
@@ -246,44 +246,50 @@ def test_a_gate_with_a_number_for_each_head_is_a_column_of_its_own() -> None:
     laguna = pc.explain({"model_type": "laguna", "gating": "per-head"}, head=True)
     gate = next(part for part in laguna.components if part.name == "Wgate")
     assert [line.formula for line in gate.lines] == ["d_model"]
-    biases = pc.explain({"model_type": "beam"}, head=True).beside[0]
+    biases = pc.explain({"model_type": "beam"}, head=True).not_included[0]
     assert {line.component: line.value for line in biases.lines}["Wgate"] == 1
 
 
 def test_a_head_is_of_the_first_layer_that_has_any() -> None:
-    assert pc.explain("jamba-v0.1", head=True).subject == "one of 32 heads of layer 4 of model.layers: attention dense, like 4, 12, 20, 28"
+    assert pc.explain("jamba-v0.1", head=True).subject == "one of 32 heads of layer 4 of model.layers: attention dense, like layers 4, 12, 20, 28"
 
 
 def test_a_layer_says_its_kind_and_the_other_stacks() -> None:
-    assert pc.explain("deepseek-v3", layer=2).subject == "layer 2 of model.layers: dense, like 0–2"
-    assert pc.explain("deepseek-v3", layer=3).subject == "layer 3 of model.layers: moe, like 3–60"
-    assert pc.explain("t5-small", layer=0).remarks == ("other stacks: --layer encoder.block.0 (of 0–5)",)
-    assert pc.explain("t5-small", layer="encoder.block.3").subject == "layer 3 of encoder.block: like 1–5"
+    assert pc.explain("deepseek-v3", layer=2).subject == "layer 2 of model.layers: dense, like layers 0–2"
+    assert pc.explain("deepseek-v3", layer=3).subject == "layer 3 of model.layers: moe, like layers 3–60"
+    assert pc.explain("t5-small", layer=0).notes == ("other stacks: --layer encoder.block.0 (of 0–5)",)
+    assert pc.explain("t5-small", layer="encoder.block.3").subject == "layer 3 of encoder.block: like layers 1–5"
 
 
 def test_a_layer_beside_the_model_says_that_it_is_in_no_total() -> None:
     mtp = pc.explain("deepseek-v3", layer=61)
-    assert (mtp.subject, mtp.total) == ("layer 61 of model.layers (in no total): mtp, the only one of its kind", 11_610_067_968)
+    assert (mtp.subject, mtp.total) == ("layer 61 of model.layers (not included in the total): mtp, the only one of its kind", 11_610_067_968)
 
 
 REFUSED = {
-    "no such layer": (["llama-3.1-8b", "--layer", "32"], "layer = 32 (expected 0–31)"),
-    "a negative layer": (["llama-3.1-8b", "--layer", "-1"], "layer = -1 (expected 0–31)"),
-    "no number": (["llama-3.1-8b", "--layer", "first"], "layer = first (expected 0–31)"),
+    "no such layer": (["llama-3.1-8b", "--layer", "32"], "llama-3.1-8b: layer 32 does not exist (expected 0–31)"),
+    "a negative layer": (["llama-3.1-8b", "--layer", "-1"], "llama-3.1-8b: layer -1 does not exist (expected 0–31)"),
+    "no number": (["llama-3.1-8b", "--layer", "first"], "llama-3.1-8b: layer first does not exist (expected 0–31)"),
     "no such stack": (
         ["t5-small", "--layer", "enocder.block.0"],
-        "layer = enocder.block.0 (expected 0–5 or encoder.block.0–5); did you mean encoder.block or decoder.block?",
+        "t5-small: layer enocder.block.0 does not exist (expected 0–5 or encoder.block.0–5); did you mean encoder.block or decoder.block?",
     ),
-    "an index of another stack": (["t5-small", "--layer", "encoder.block.6"], "layer = encoder.block.6 (expected 0–5 or encoder.block.0–5)"),
-    "a layer without attention": (["jamba-v0.1", "--head", "--layer", "3"], "layer = 3 of model.layers has no attention heads (expected 4, 12, 20, 28)"),
+    "an index of another stack": (
+        ["t5-small", "--layer", "encoder.block.6"],
+        "t5-small: layer encoder.block.6 does not exist (expected 0–5 or encoder.block.0–5)",
+    ),
+    "a layer without attention": (
+        ["jamba-v0.1", "--head", "--layer", "3"],
+        "jamba-v0.1: layer 3 of model.layers has no attention heads (expected 4, 12, 20, 28)",
+    ),
     "a model without attention": (
         ["codestral-mamba-7b", "--head"],
-        "codestral-mamba-7b: has no attention heads: no layer of it attends (expected a model with attention)",
+        "codestral-mamba-7b: has no attention heads (expected a model with attention)",
     ),
     "tensors of a head": (["gpt2-small", "--tensors", "--head"], "--tensors cannot be combined with --head"),
     "tensors of a layer": (["gpt2-small", "--tensors", "--layer", "0"], "--tensors cannot be combined with --layer"),
-    "an escape": (["llama-3.1-8b", "--layer", "\x1b[31m"], "layer = \\x1b[31m (expected 0–31)"),
-    "a very long layer": (["llama-3.1-8b", "--layer", "9" * 5000], f"layer = {'9' * 29}…{'9' * 30} (expected 0–31)"),
+    "an escape": (["llama-3.1-8b", "--layer", "\x1b[31m"], "llama-3.1-8b: layer \\x1b[31m does not exist (expected 0–31)"),
+    "a very long layer": (["llama-3.1-8b", "--layer", "9" * 5000], f"llama-3.1-8b: layer {'9' * 29}…{'9' * 30} does not exist (expected 0–31)"),
 }
 
 
@@ -305,7 +311,7 @@ def test_a_layer_that_is_none_is_refused_in_one_line(layer: Any) -> None:
 
 
 def test_heads_that_are_experts_are_refused() -> None:
-    with pytest.raises(pc.ParamcountError, match=r"^unnamed: its heads are experts, of which a token visits some"):
+    with pytest.raises(pc.ParamcountError, match=r"^unnamed: its attention heads are experts, so no head is used by every token"):
         pc.explain({"model_type": "jetmoe"}, head=True)
 
 
@@ -344,7 +350,7 @@ def test_a_branch_on_a_comparison_of_sizes_is_no_formula(monkeypatch: pytest.Mon
     test_mutants.everywhere(monkeypatch, original, attention)
     explained = pc.explain("llama-3.1-8b")
     assert explained.total == count_sizes(zoo.load_entry("llama-3.1-8b").sizes).total
-    assert explained.kept
+    assert explained.fixed_sizes
     assert all(of_text(line.formula, {size.name: size.value for size in explained.sizes}) == line.value for line in explained.lines)
 
 
@@ -361,7 +367,7 @@ def test_a_page_is_what_it_was(id: str, run: Runner) -> None:
 def test_latex_is_well_formed_and_its_equations_hold(id: str) -> None:
     walker = pytest.importorskip("pylatexenc.latexwalker")
     explained = explained_of(id)
-    written = latex(explained)
+    written = render_latex(explained)
     nodes, _, _ = walker.LatexWalker(written, tolerant_parsing=False).get_latex_nodes()
     blocks = [node for node in nodes if node.isNodeType(walker.LatexEnvironmentNode)]
     assert {node.environmentname for node in blocks} == {"align*"}
@@ -393,7 +399,7 @@ def test_csv_and_json_hold_exact_integers(run: Runner) -> None:
 def test_markdown_is_a_section_of_a_model_card(run: Runner) -> None:
     lines = run("explain", "mixtral-8x7b", "--markdown").out.splitlines()
     assert lines[0] == "### Mixtral 8x7B: 46,702,792,704 parameters (46.7 B)"
-    assert "| `n_routed_experts` | 8 | `num_experts or num_local_experts` | experts to choose from |" in lines
+    assert "| `n_routed_experts` | 8 | `num_experts or num_local_experts` | number of routed experts |" in lines
     assert "| router | `n_layers · n_routed_experts · d_model` | `32 · 8 · 4,096` | 1,048,576 |" in lines
     assert "| **total** |  |  | **46,702,792,704** |" in lines
     assert "Active: 46,702,792,704 − 33,822,867,456 = **12,879,925,248**" in lines
@@ -425,7 +431,7 @@ def test_a_hostile_name_becomes_no_markup(tmp_path: Path, run: Runner) -> None:
 
 def test_a_page_of_any_width_says_the_same() -> None:
     for width in (1, 60, 97, 300):
-        printed = page(text(pc.explain("deepseek-v3"), width))
+        printed = page(render_text(pc.explain("deepseek-v3"), width))
         assert printed.total == sum(row.value for row in printed.rows) == 671_026_404_352
 
 
@@ -459,4 +465,4 @@ def test_an_explanation_is_data_that_does_not_change() -> None:
         explained.total = 0  # type: ignore[misc]
     assert isinstance(explained, pc.Explanation)
     assert explained == pc.explain(pc.load("gpt2-small"))
-    assert value_of(explained.total, {}) == 124_439_808
+    assert evaluate(explained.total, {}) == 124_439_808

@@ -146,7 +146,7 @@ def test_the_headline_names_the_class(tmp_path: Path, capsys: pytest.CaptureFixt
     path = tmp_path / "config.json"
     path.write_text(json.dumps({**LLAMA, "architectures": ["LlamaForSequenceClassification"]}), encoding="utf-8")
     out, _ = lines(capsys, str(path))
-    assert "as LlamaForSequenceClassification builds it" in out
+    assert "as built by LlamaForSequenceClassification" in out
 
 
 def test_labels_are_a_size_that_can_be_set() -> None:

@@ -80,11 +80,11 @@ def test_it_is_shown_with_its_reason_and_in_json(tmp_path: Path, capsys: pytest.
     path = tmp_path / "config.json"
     path.write_text(json.dumps(BERT), encoding="utf-8")
     out, _ = lines(capsys, str(path))
-    assert "unreachable 96, not in the total: an untied LM head reads a bias of its own" in out
+    assert "unreachable 96, not included in the total: an untied LM head reads a bias of its own" in " ".join(out.split())
     data = json.loads(lines(capsys, str(path), "--json")[0])
     assert data["unreachable"] == {"cls.predictions.bias": 96}
     assert data["unreachable_reasons"] == {"cls.predictions.bias": "an untied LM head reads a bias of its own"}
-    assert "unreachable 96, not in the total: an untied LM head reads a bias of its own" in pc.explain(BERT).remarks
+    assert "unreachable 96, not included in the total: an untied LM head reads a bias of its own" in pc.explain(BERT).notes
 
 
 def test_most_models_have_none() -> None:

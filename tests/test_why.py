@@ -13,8 +13,8 @@ import pytest
 import paramcount as pc
 from paramcount import zoo
 from paramcount.counting.quantisation.scales import SCHEMES
-from paramcount.explaining.causes import candidates, stand_together
-from paramcount.explaining.why import Account, Why, terms
+from paramcount.explaining.causes import are_compatible, find_candidates
+from paramcount.explaining.why import Account, Why, format_causes
 from paramcount.output.numbers import match_figure, parse_figure
 from tests.model_types import MODEL_TYPES, ModelType
 from tests.refusing import command_refusal
@@ -58,13 +58,13 @@ PIECES = {  # the words of a cause in that file: our cause, and those of its ite
     "inv_freq buffers": ("legacy buffers", {""}),
     "58 x 256 e_score_correction_bias (buffers)": ("buffers", {""}),
     "multi-token-prediction layer, its own tensors": ("MTP layer", {"own tensors", "buffers"}),
-    "its stored copies of embedding and head": ("MTP layer", {"copies of table and head"}),
+    "its stored copies of embedding and head": ("MTP layer", {"duplicate embedding and LM head"}),
     "block scales of the main layers": ("FP8 scales", {"main layers"}),
     "block scales of the multi-token-prediction layer": ("FP8 scales", {"MTP layers"}),
     "MXFP4 scales": ("MXFP4 scales", {""}),
-    "stored copy of the tied head": ("tied head a second time", {""}),
-    "an untied output head": ("tied head a second time", {""}),
-    "position table left out": ("position table", {""}),
+    "stored copy of the tied head": ("tied LM head counted twice", {""}),
+    "an untied output head": ("tied LM head counted twice", {""}),
+    "position table left out": ("position embedding", {""}),
     "biases and norms left out": ("biases and norms", {"biases", "norms"}),
 }
 
@@ -102,12 +102,12 @@ def test_a_whole_number_is_met_exactly_or_not_at_all(model: str, off: int) -> No
         ("mixtral-8x7b", "12.9B", "rounded", 12_879_925_248, []),
         ("qwen3-30b-a3b", "3.3B", "truncated", 3_353_032_704, []),
         ("qwen1.5-moe-a2.7b", "2.7B", "rounded", 2_689_173_504, []),
-        ("gpt-oss-20b", "3.6B", "rounded", 3_608_307_264, ["one table"]),
-        ("gpt-oss-120b", "5.1B", "rounded", 5_132_849_472, ["one table"]),
-        ("deepseek-v2-lite", "2.4B", "truncated", 2_451_435_008, ["one table"]),
-        ("deepseek-v3", "36.6B", "rounded", 36_625_603_584, ["one table"]),
-        ("glm-4.5", "32B", "rounded", 32_080_359_424, ["both tables"]),
-        ("glm-4.5-air", "12B", "rounded", 12_182_609_920, ["both tables"]),
+        ("gpt-oss-20b", "3.6B", "rounded", 3_608_307_264, ["input or output embedding"]),
+        ("gpt-oss-120b", "5.1B", "rounded", 5_132_849_472, ["input or output embedding"]),
+        ("deepseek-v2-lite", "2.4B", "truncated", 2_451_435_008, ["input or output embedding"]),
+        ("deepseek-v3", "36.6B", "rounded", 36_625_603_584, ["input or output embedding"]),
+        ("glm-4.5", "32B", "rounded", 32_080_359_424, ["input and output embedding"]),
+        ("glm-4.5-air", "12B", "rounded", 12_182_609_920, ["input and output embedding"]),
     ],
 )
 @pytest.mark.parametrize("how", ["entry", "mapping"])
@@ -121,7 +121,7 @@ def test_an_active_figure_says_which_tables_it_counts(id: str, figure: str, fit:
 
 def test_two_tables_of_one_size_are_one_explanation_that_names_both() -> None:
     (cause,) = one("gpt-oss-20b", "3.6B").accounts[0].causes
-    assert (cause.name, cause.units, cause.note) == ("one table", -579_133_440, "input embedding or output head, equally large")
+    assert (cause.name, cause.units, cause.note) == ("input or output embedding", -579_133_440, "same size")
     assert cause.items[0].arithmetic == "201,088 × 2,880"
 
 
@@ -142,15 +142,15 @@ def test_a_figure_that_contradicts_its_own_card_is_not_reproducible() -> None:
 @pytest.mark.parametrize(
     ("model", "figure", "expected"),
     [
-        ("gpt2-small", "123.65M", [("position table", -1024 * 768)]),  # nanoGPT prints it of its own GPT-2
-        ("gpt2-small", 124_475_904, [("vocabulary padded to 50,304 rows", 47 * 768)]),  # nanoGPT, whose table is padded
-        ("gpt2-small", 163_037_184, [("tied head a second time", 50257 * 768)]),  # a GPT-2 whose head is untied
-        ("gpt2-small", 85_056_000, [("token table", -50257 * 768), ("position table", -1024 * 768)]),
+        ("gpt2-small", "123.65M", [("position embedding", -1024 * 768)]),  # nanoGPT prints it of its own GPT-2
+        ("gpt2-small", 124_475_904, [("vocabulary padded to 50,304", 47 * 768)]),  # nanoGPT, whose table is padded
+        ("gpt2-small", 163_037_184, [("tied LM head counted twice", 50257 * 768)]),  # a GPT-2 whose head is untied
+        ("gpt2-small", 85_056_000, [("token embedding", -50257 * 768), ("position embedding", -1024 * 768)]),
         ("gpt2-small", 124_439_808 - 38_400, [("norms", -(12 * 4 * 768 + 2 * 768))]),
         ("gpt2-small", 124_439_808 - 12 * (3 * 768 + 768 + 3072 + 768), [("biases", -12 * (3 * 768 + 768 + 3072 + 768))]),
-        ("llama-2-7b", 6_738_415_616 - 2 * 32000 * 4096, [("both tables", -2 * 32000 * 4096)]),
-        ("llama-3.1-8b", 8_030_261_248 + 2 * 256 * 4096, [("vocabulary padded to 128,512 rows", 2 * 256 * 4096)]),
-        ("llama-3.2-1b", 1_235_814_400 - 128_256 * 2048, [("token table", -128_256 * 2048)]),
+        ("llama-2-7b", 6_738_415_616 - 2 * 32000 * 4096, [("input and output embedding", -2 * 32000 * 4096)]),
+        ("llama-3.1-8b", 8_030_261_248 + 2 * 256 * 4096, [("vocabulary padded to 128,512", 2 * 256 * 4096)]),
+        ("llama-3.2-1b", 1_235_814_400 - 128_256 * 2048, [("token embedding", -128_256 * 2048)]),
         ("deepseek-v3", 671_026_404_352 + 14_848, [("buffers", 58 * 256)]),
         ("deepseek-v3", 682_636_472_320, [("MTP layer", 11_610_067_968)]),
         ("deepseek-v3", 682_636_472_320 - 7168 * 14336, [("MTP layer", 11_610_067_968 - 7168 * 14336)]),  # without eh_proj
@@ -170,28 +170,32 @@ def test_the_tables_of_each_layer_are_a_cause_of_their_own() -> None:
     document = {"model_type": "gemma3n_text", "num_hidden_layers": 5, "layer_types": ["full_attention"] * 5, "num_kv_shared_layers": 0}
     count = pc.count(document)
     assert count.components["other_embedding"] == 262_144 * 5 * 256
-    assert causes(one(document, count.total - 262_144 * 5 * 256)) == [("other tables", -262_144 * 5 * 256)]
+    assert causes(one(document, count.total - 262_144 * 5 * 256)) == [("other embeddings", -262_144 * 5 * 256)]
 
 
 def test_towers_are_left_out_one_by_one_or_together() -> None:
     count = pc.count("llama-3.2-11b-vision")
     vision, projector = count.components["vision"], count.components["projector"]
-    assert causes(one("llama-3.2-11b-vision", count.total - vision)) == [("vision tower", -vision)]
-    assert causes(one("llama-3.2-11b-vision", count.language_model)) == [("vision tower and projector", -vision - projector)]
+    assert causes(one("llama-3.2-11b-vision", count.total - vision)) == [("vision encoder", -vision)]
+    assert causes(one("llama-3.2-11b-vision", count.language_model)) == [("vision encoder and projector", -vision - projector)]
 
 
 def test_unequal_tables_are_told_apart() -> None:
     count = pc.count("llama-3.2-11b-vision")  # eight rows of the table have no place in the head
     assert count.embedding - count.lm_head == 8 * 4096
-    assert causes(one("llama-3.2-11b-vision", count.total - count.embedding)) == [("input embedding", -count.embedding)]
-    assert causes(one("llama-3.2-11b-vision", count.total - count.lm_head)) == [("output head", -count.lm_head)]
+    assert causes(one("llama-3.2-11b-vision", count.total - count.embedding)) == [("token embedding", -count.embedding)]
+    assert causes(one("llama-3.2-11b-vision", count.total - count.lm_head)) == [("LM head", -count.lm_head)]
 
 
 def test_an_mtp_layer_with_buffers_and_copies_is_one_cause_with_its_items() -> None:
     answer = one("deepseek-r1", 684_489_845_504)
     assert causes(answer) == [("buffers", 14_848), ("MTP layer", 13_463_426_304)]
     items = answer.accounts[0].causes[1].items
-    assert [(item.name, item.units) for item in items] == [("own tensors", 11_610_067_968), ("buffers", 256), ("copies of table and head", 1_853_358_080)]
+    assert [(item.name, item.units) for item in items] == [
+        ("own tensors", 11_610_067_968),
+        ("buffers", 256),
+        ("duplicate embedding and LM head", 1_853_358_080),
+    ]
     assert items[2].arithmetic == "2 × 129,280 × 7,168"
 
 
@@ -201,13 +205,16 @@ def test_a_config_json_with_scales_comes_out_exactly() -> None:
     assert causes(answer) == [("buffers", 14_848), ("MTP layer", 13_477_385_728), ("FP8 scales", 41_591_584)]
     glm = json.loads((DATA / "config_truth" / "GLM-4.5.json").read_text(encoding="utf-8"))["config"]
     assert causes(one(glm, 358_337_791_296)) == [("buffers", 14_240), ("MTP layer", 5_539_962_272)]
-    assert causes(one(glm, "32B")) == [("both tables", -1_551_892_480)]
+    assert causes(one(glm, "32B")) == [("input and output embedding", -1_551_892_480)]
 
 
 def test_causes_are_read_off_the_declaration() -> None:
     """Another size, and every cause that holds it is another number."""
     model = pc.what_if("gpt2-small", vocab_size=50_304, n_positions=2048)
-    assert causes(one(model, pc.count(model).total + 50_304 * 768 - 2048 * 768)) == [("tied head a second time", 50_304 * 768), ("position table", -2048 * 768)]
+    assert causes(one(model, pc.count(model).total + 50_304 * 768 - 2048 * 768)) == [
+        ("tied LM head counted twice", 50_304 * 768),
+        ("position embedding", -2048 * 768),
+    ]
 
 
 # ---- which explanation is given
@@ -218,7 +225,11 @@ def test_the_convention_that_the_source_states_leads() -> None:
     answer = one("deepseek-v3", "37B")
     assert (answer.what, answer.verdict, causes(answer), answer.accounts[0].value) == ("active", "truncated", [], 37_552_282_624)
     assert answer.rounded is not None
-    assert (answer.rounded.value, answer.rounded.fit, [cause.name for cause in answer.rounded.causes]) == (36_625_603_584, "rounded", ["one table"])
+    assert (answer.rounded.value, answer.rounded.fit, [cause.name for cause in answer.rounded.causes]) == (
+        36_625_603_584,
+        "rounded",
+        ["input or output embedding"],
+    )
     assert one("qwen3-next-80b-a3b", "3B").accounts[0].value == 3_874_929_408
     assert one("mixtral-8x7b", "12.9B").rounded is None  # it rounds to the figure itself
 
@@ -226,13 +237,13 @@ def test_the_convention_that_the_source_states_leads() -> None:
 def test_why_shows_the_stated_convention_first(run: Runner) -> None:
     lines = run("why", "deepseek-v3", "37B").out.splitlines()
     assert lines[:3] == ["37 B = active 37,552,282,624", "active  37,552,282,624", "truncated"]
-    assert lines[3].startswith("if rounded, active 37,552,282,624 − one table 926,679,040")
+    assert lines[3].startswith("if rounded, active 37,552,282,624 − input or output embedding")
 
 
 def test_rounding_goes_before_cutting_off_if_no_source_states_what_it_counts() -> None:
     model = pc.load("deepseek-v3")
     answer = one({"architecture": model.architecture, "config": model.sizes.model_dump()}, "37B")
-    assert (answer.verdict, causes(answer)) == ("rounded", [("one table", -926_679_040)])
+    assert (answer.verdict, causes(answer)) == ("rounded", [("input or output embedding", -926_679_040)])
     assert answer.plainer is not None
     assert (answer.plainer.base, answer.plainer.value, answer.plainer.fit, answer.plainer.causes) == ("active", 37_552_282_624, "truncated", ())
 
@@ -245,11 +256,11 @@ def test_then_the_fewest_causes_go_first() -> None:
 
 def test_what_the_source_says_it_counts_decides() -> None:
     said = one("glm-4.5-air", "106B")  # Table 1 of the paper counts no tables; the total itself becomes 106B only where it is cut off
-    assert (said.what, said.verdict, causes(said)) == ("non_embedding", "rounded", [("both tables", -1_241_513_984)])
+    assert (said.what, said.verdict, causes(said)) == ("non_embedding", "rounded", [("input and output embedding", -1_241_513_984)])
     xl = one("gpt2-xl", "1.5B")  # of the total, which is cut off; without the table it would be 1.48
     assert (xl.what, xl.verdict, causes(xl)) == ("total", "truncated", [])
     mapping = {"architecture": "gpt2", "config": pc.load("gpt2-xl").sizes.model_dump()}  # of which nobody says anything
-    assert (one(mapping, "1.5B").verdict, causes(one(mapping, "1.5B"))) == ("rounded", [("token table", -50257 * 1600)])
+    assert (one(mapping, "1.5B").verdict, causes(one(mapping, "1.5B"))) == ("rounded", [("token embedding", -50257 * 1600)])
     r1 = one("deepseek-v3", "685B")  # what the files hold is one cause more than would do
     assert (r1.what, [name for name, _ in causes(r1)]) == ("checkpoint", ["buffers", "MTP layer", "FP8 scales"])
 
@@ -265,8 +276,11 @@ def test_equally_good_explanations_of_different_values_are_listed_and_none_is_cl
 def test_explanations_of_one_value_are_one_that_names_both() -> None:
     document = {"model_type": "gpt2", "vocab_size": 1000, "n_positions": 1000, "n_embd": 64, "n_layer": 2, "n_head": 4}
     (account,) = one(document, pc.count(document).total - 64_000).accounts
-    assert ([cause.name for cause in account.causes], [[cause.name for cause in also] for also in account.also]) == (["token table"], [["position table"]])
-    assert account.terms == "− token table 64,000 (input embedding and output head in one), or − position table 64,000"
+    assert ([cause.name for cause in account.causes], [[cause.name for cause in also] for also in account.also]) == (
+        ["token embedding"],
+        [["position embedding"]],
+    )
+    assert account.terms == "− token embedding 64,000 (also the LM head), or − position embedding 64,000"
 
 
 def test_what_only_files_hold_explains_no_count_of_parameters() -> None:
@@ -276,12 +290,12 @@ def test_what_only_files_hold_explains_no_count_of_parameters() -> None:
 
 
 @pytest.mark.parametrize("id", ["gpt2-small", "deepseek-v3", "gpt-oss-20b", "llama-3.2-11b-vision", "qwen3-0.6b"])
-def test_causes_that_exclude_each_other_never_stand_together(id: str) -> None:
-    found = candidates(pc.count(id).tensors, SCHEMES["fp8"])
+def test_causes_that_exclude_each_other_never_are_compatible(id: str) -> None:
+    found = find_candidates(pc.count(id).tensors, SCHEMES["fp8"])
     groups = (
-        {"input embedding", "output head", "one table", "both tables", "token table", "tied head a second time"},
+        {"LM head", "input or output embedding", "input and output embedding", "token embedding", "tied LM head counted twice"},
         {"biases", "norms", "biases and norms"},
-        {"vision tower", "projector", "vision tower and projector"},
+        {"vision encoder", "projector", "vision encoder and projector"},
         {"MTP layer"},
         {"FP8 scales"},
     )
@@ -290,7 +304,7 @@ def test_causes_that_exclude_each_other_never_stand_together(id: str) -> None:
             alike = a is b or any(a.name in group and b.name in group for group in groups)
             padded = {a.name, b.name} & groups[0] and any(c.name.startswith("vocabulary") for c in (a, b))
             if alike or padded or (a.name.startswith("vocabulary") and b.name.startswith("vocabulary")):
-                assert not stand_together((a, b))
+                assert not are_compatible((a, b))
 
 
 def test_the_scales_of_an_mtp_layer_come_with_the_layer_and_it_with_them() -> None:
@@ -301,10 +315,10 @@ def test_the_scales_of_an_mtp_layer_come_with_the_layer_and_it_with_them() -> No
 
 def test_a_vocabulary_that_is_a_multiple_already_is_not_padded() -> None:
     def padded(rows: int) -> list[str]:
-        return [found.name for found in candidates(pc.count(TINY | {"vocab_size": rows}).tensors) if found.name.startswith("vocabulary")]
+        return [found.name for found in find_candidates(pc.count(TINY | {"vocab_size": rows}).tensors) if found.name.startswith("vocabulary")]
 
     assert padded(2048) == []
-    assert padded(2049) == [f"vocabulary padded to {rows} rows" for rows in ("2,056", "2,064", "2,080", "2,112", "2,176", "2,304", "2,560", "3,072")]
+    assert padded(2049) == [f"vocabulary padded to {rows}" for rows in ("2,056", "2,064", "2,080", "2,112", "2,176", "2,304", "2,560", "3,072")]
 
 
 def test_no_more_than_three_causes_explain_a_figure() -> None:
@@ -385,23 +399,23 @@ def test_a_model_of_which_nothing_is_published_has_no_answers() -> None:
 def test_a_figure_is_a_sum_whose_terms_can_be_checked(run: Runner) -> None:
     done = run("why", "gpt-oss-20b", "3.6B")
     assert (done.code, done.err) == (0, "")
-    first = "3.6 B = 3,608,307,264 = active 4,187,440,704 − one table 579,133,440 (input embedding or output head, equally large)"
+    first = "3.6 B = 3,608,307,264 = active 4,187,440,704 − input or output embedding 579,133,440 (same size)"
     assert " ".join(done.out.split()).startswith(first)
-    assert "one table   −579,133,440  201,088 × 2,880\nmatches when rounded\n" in done.out
+    assert "input or output embedding   −579,133,440  201,088 × 2,880\nmatches when rounded\n" in done.out
     assert "the source counts active without the input embedding: github" in done.out
 
 
 def test_the_items_of_a_cause_stand_below_it(run: Runner) -> None:
     out = run("why", "gpt-3", "175,181,291,520").out
     assert out == (
-        "175,181,291,520 = total 174,604,259,328 + tied head a second time 617,558,016 −\n"
-        "  position table 25,165,824 − biases and norms 15,360,000\n"
-        "total                    174,604,259,328\n"
-        "tied head a second time     +617,558,016  50,257 × 12,288\n"
-        "position table               −25,165,824  2,048 × 12,288\n"
-        "biases and norms             −15,360,000\n"
-        "  biases                     −10,616,832  96 × (36,864 + 2 × 12,288 + 49,152)\n"
-        "  norms                       −4,743,168  96 × 4 × 12,288 + 2 × 12,288\n"
+        "175,181,291,520 = total 174,604,259,328 + tied LM head counted twice 617,558,016\n"
+        "  − position embedding 25,165,824 − biases and norms 15,360,000\n"
+        "total                       174,604,259,328\n"
+        "tied LM head counted twice     +617,558,016  50,257 × 12,288\n"
+        "position embedding              −25,165,824  2,048 × 12,288\n"
+        "biases and norms                −15,360,000\n"
+        "  biases                        −10,616,832  96 × (36,864 + 2 × 12,288 + 49,152)\n"
+        "  norms                          −4,743,168  96 × 4 × 12,288 + 2 × 12,288\n"
         "exact\n"
     )
 
@@ -421,7 +435,7 @@ def test_what_is_not_reproducible_says_what_is_left_over(run: Runner) -> None:
 def test_several_explanations_are_listed_with_exit_code_0(run: Runner) -> None:
     done = run("why", "glm-4.5", "355B")
     assert done.code == 0
-    assert done.out.startswith("355 B: 2 explanations fit equally well\n355,181,563,136  total 352,797,814,784 − both tables")
+    assert done.out.startswith("355 B: 2 explanations fit equally well\n355,181,563,136  total 352,797,814,784 − input and output embedding")
     assert "\n355,233,991,936  total" in done.out
 
 
@@ -477,7 +491,7 @@ def test_a_markdown_table_has_four_columns(run: Runner) -> None:
     lines = run("why", "gpt-oss-20b", "3.6B", "gpt2", "117M", "--markdown").out.splitlines()
     assert [re.split(r"\s*\|\s*", line.strip("| ")) for line in (lines[0], *lines[2:])] == [
         ["model", "published", "true", "why"],
-        ["gpt-oss-20b", "3.6 B", "4,187,440,704", "active − one table 579,133,440 (input embedding or output head, equally large), matches when rounded"],
+        ["gpt-oss-20b", "3.6 B", "4,187,440,704", "active − input or output embedding 579,133,440 (same size), matches when rounded"],
         ["gpt2-small", "117 M", "124,439,808", "not reproducible, 7.4 M unexplained"],
     ]
 
@@ -542,4 +556,4 @@ def test_no_name_of_the_zoo_looks_like_a_figure() -> None:
 
 def test_terms_say_their_signs() -> None:
     (account,) = one("gpt-3", 175_181_291_520).accounts
-    assert terms(account.causes) == "+ tied head a second time 617,558,016 − position table 25,165,824 − biases and norms 15,360,000"
+    assert format_causes(account.causes) == "+ tied LM head counted twice 617,558,016 − position embedding 25,165,824 − biases and norms 15,360,000"

@@ -103,7 +103,7 @@ def test_a_stored_copy_of_a_tied_head_is_one_cause() -> None:
     tensors: Tensors = {**saved("llama-tied").tensors}
     table = tensors["model.embed_tokens.weight"]
     found = explain_checkpoint(pc.load(saved("llama-tied").config), held({**tensors, "lm_head.weight": table}))
-    assert units(found) == {"tied head a second time": prod(table[1])}
+    assert units(found) == {"tied LM head counted twice": prod(table[1])}
     assert found.account.causes[0].items[0].arithmetic == " × ".join(map(str, table[1]))
     assert found.verdict == "exact"
 

@@ -8,7 +8,7 @@ from paramcount.auditing.audit import Audit, Cell, Row
 from paramcount.auditing.consistency import Doubt
 from paramcount.auditing.verdicts import VERDICTS, count_verdict, count_verdicts, describe_verdict
 from paramcount.errors import make_printable
-from paramcount.explaining.causes import joined
+from paramcount.explaining.causes import join_words
 from paramcount.output.tables import Column, Table
 
 LONGEST = 4000
@@ -76,7 +76,7 @@ def grouped(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
 
 
 def named(cells: Sequence[Cell]) -> str:
-    return f"{cells[0].label} {cells[0].plain}" if len(cells) == 1 else joined([cell.label for cell in cells])
+    return f"{cells[0].label} {cells[0].plain}" if len(cells) == 1 else join_words([cell.label for cell in cells])
 
 
 def remark(doubt: Doubt) -> str:
@@ -109,7 +109,7 @@ def explained(row: Row) -> list[str]:
     every = [cell for cell in row.cells if not cell.empty]
     notes = grouped(cell for cell in every if cell.note not in ("", row.note) and cell.verdict != "rounded")
     lines = [row.note] if row.note else []
-    return lines + [note if len(cells) == len(every) else f"{joined(cell.label for cell in cells)}{after(note)}" for note, cells in notes.items()]
+    return lines + [note if len(cells) == len(every) else f"{join_words(cell.label for cell in cells)}{after(note)}" for note, cells in notes.items()]
 
 
 def after(note: str) -> str:

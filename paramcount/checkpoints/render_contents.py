@@ -13,7 +13,7 @@ from paramcount.counting.count import COMPONENTS
 from paramcount.errors import make_printable
 from paramcount.output.numbers import format_bytes, format_count
 from paramcount.output.tables import Column, Table
-from paramcount.views.model import share
+from paramcount.views.model import format_share
 
 MOST_SHAPES = 6  # of a component
 MOST_LISTED = 4  # types, stacks, faults
@@ -31,7 +31,7 @@ def table(found: StoredCount) -> Table:
         columns[1] = Column("tensors", "tensors")
         return Table(columns, rows, found.to_dict(), above=[headline(found)], below=check_shard_name(found))
     shapes = {name: arithmetic(found.shapes.get(name, {}), n) for name, n in found.components.items()}
-    rows = [[name, tensors[name], n, share(n, found.total), shapes[name]] for name, n in found.components.items() if n]
+    rows = [[name, tensors[name], n, format_share(n, found.total), shapes[name]] for name, n in found.components.items() if n]
     columns += [
         Column("parameters", "parameters"),
         Column("share", "share", only="people"),
@@ -107,7 +107,7 @@ def amounts(found: StoredCount) -> list[str]:
     if found.scheme:
         texts.append(found.scheme)
     bytes = sum(type.bytes for type in found.types)
-    types = [type.dtype if len(found.types) == 1 else f"{type.dtype} {share(type.bytes, bytes) or '0.0%'}" for type in found.types]
+    types = [type.dtype if len(found.types) == 1 else f"{type.dtype} {format_share(type.bytes, bytes) or '0.0%'}" for type in found.types]
     texts += [", ".join(cut(types))] if types else []
     return texts + bits(found.bits)
 

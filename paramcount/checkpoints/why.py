@@ -15,8 +15,21 @@ from paramcount.checkpoints.matching import is_counted
 from paramcount.checkpoints.verify import Comparison, Verification, build_verification, compare_tensors, sum_declared
 from paramcount.counting.arithmetic import format_arithmetic, format_sum
 from paramcount.counting.tensors import Tensor, locate_component
-from paramcount.explaining.causes import Cause, Item, mtp_name
-from paramcount.explaining.why import Account, plain
+from paramcount.explaining.causes import (
+    BUFFERS,
+    DUPLICATES,
+    LEGACY_BUFFERS,
+    MAIN_LAYERS,
+    MTP_LAYER,
+    MTP_LAYERS,
+    OWN_TENSORS,
+    TIED_HEAD,
+    Cause,
+    Item,
+    name_mtp_layers,
+)
+from paramcount.explaining.explanation import to_plain
+from paramcount.explaining.why import Account
 from paramcount.flow import Repeat
 from paramcount.formats.gguf import BLOCKS
 from paramcount.zoo import Model
@@ -25,17 +38,20 @@ Shape: TypeAlias = tuple[int, ...]
 
 # The causes, in the order in which they are told. What published figures have in common with files is called as in `causes`.
 LEFT_OUT, MISSING, MISSHAPEN = "omitted by the converter", "missing tensors", "tensors with another shape"
-TIED, COPIES, BUFFERS, LEGACY, MTP = "tied head a second time", "tied copies", "buffers", "legacy buffers", "MTP layer"
+COPIES = "tied copies"
 SCALES, ZEROS, INDICES, ACTIVATIONS = "scales", "zero points", "group indices", "activation scales"
 BIASES, UNREAD, OTHERS = "zero biases of packed weights", "allocated but never used", "other buffers"
 PARTS, UNEXPECTED = "parts outside the total", "unexpected tensors"
-ORDER = (LEFT_OUT, MISSING, MISSHAPEN, TIED, COPIES, BUFFERS, LEGACY, MTP, SCALES, ZEROS, INDICES, ACTIVATIONS, BIASES, UNREAD, OTHERS, PARTS, UNEXPECTED)
+ORDER = (
+    LEFT_OUT, MISSING, MISSHAPEN, TIED_HEAD, COPIES, BUFFERS, LEGACY_BUFFERS, MTP_LAYER, SCALES, ZEROS, INDICES, ACTIVATIONS, BIASES,
+    UNREAD, OTHERS, PARTS, UNEXPECTED,
+)  # fmt: skip
 BESIDE = {
     "scale": SCALES, "zero point": ZEROS, "group index": INDICES, "activation scale": ACTIVATIONS,
     BIAS_OF_PACKED: BIASES, "never read": UNREAD, "buffer": OTHERS,
 }  # fmt: skip
-ITEMS = ("", "as stored", "as expected", "own tensors", "buffers", "copies of table and head", "main layers", "MTP layers")  # before all others
-LISTED = (MTP, LEFT_OUT, PARTS, UNEXPECTED)  # causes whose note names their items
+ITEMS = ("", "as stored", "as expected", OWN_TENSORS, BUFFERS, DUPLICATES, MAIN_LAYERS, MTP_LAYERS)  # before all others
+LISTED = (MTP_LAYER, LEFT_OUT, PARTS, UNEXPECTED)  # causes whose note names their items
 MOST_SHAPES = 40  # in one sum
 METHODS = {"fp8": "FP8 scales", "fp4": "FP4 scales", "mxfp4": "MXFP4 scales", "gptq": "GPTQ scales"}  # by layout; all others are AWQ's
 
@@ -96,8 +112,8 @@ class CheckpointExplanation:
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data for JSON."""
         said = {name: getattr(self, name) for name in ("id", "name", "path", "values", "verdict", "ok", "left_over")}
-        checked = {name: plain(getattr(self.verification, name)) for name in ("format", "files", "tensors", "scheme", "faults", "remarks")}
-        own = {name: plain(getattr(self, name)) for name in ("account", "unknown", "types", "size")}
+        checked = {name: to_plain(getattr(self.verification, name)) for name in ("format", "files", "tensors", "scheme", "faults", "remarks")}
+        own = {name: to_plain(getattr(self, name)) for name in ("account", "unknown", "types", "size")}
         return said | own | {"bytes": self.verification.size.found} | checked
 
 
@@ -188,16 +204,16 @@ def iterate_parts(found: Comparison) -> Iterator[Part]:
 def classify_uncounted(tensor: Tensor) -> tuple[str, str]:
     """The cause, and the item of it, that a declared tensor is which no total counts."""
     if tensor.part == "mtp":
-        return MTP, "copies of table and head" if tensor.tied_to else "own tensors" if tensor.role == "parameter" else "buffers"
+        return MTP_LAYER, DUPLICATES if tensor.tied_to else OWN_TENSORS if tensor.role == "parameter" else BUFFERS
     if tensor.tied_to:
-        return TIED if tensor.component == "lm_head" else COPIES, ""
-    return LEGACY if tensor.role == "legacy_buffer" else BUFFERS, ""
+        return TIED_HEAD if tensor.component == "lm_head" else COPIES, ""
+    return LEGACY_BUFFERS if tensor.role == "legacy_buffer" else BUFFERS, ""
 
 
 def classify_packing(found: Comparison, name: str | None, other: str, tensor: Tensor | None) -> Part:
     """What stands beside packed values."""
     cause = BESIDE[found.content.beside[other]]
-    return Part(cause, "MTP layers" if tensor and tensor.part == "mtp" else "main layers", 1, other, found.checkpoint.tensors[other].shape)
+    return Part(cause, MTP_LAYERS if tensor and tensor.part == "mtp" else MAIN_LAYERS, 1, other, found.checkpoint.tensors[other].shape)
 
 
 def build_causes(found: Comparison, parts: Sequence[Part]) -> Iterator[Cause]:
@@ -222,8 +238,8 @@ def build_cause(cause: str, name: str, items: Sequence[Item]) -> Cause:
 
 def name_cause(found: Comparison, cause: str) -> str:
     """The name of a cause: scales by their method, MTP layers by how many they are."""
-    if cause == MTP:
-        return mtp_name(tensor for tensor in found.matches.there.values() if tensor.part == "mtp" and is_own(tensor))
+    if cause == MTP_LAYER:
+        return name_mtp_layers(tensor for tensor in found.matches.there.values() if tensor.part == "mtp" and is_own(tensor))
     if cause == SCALES:
         layouts = {logical.packing.layout for logical in found.content.tensors.values() if logical.packing and len(logical.file_names) > 1}
         scheme = re.match(r"\w+", found.content.scheme or "")  # where names alone tell how they are packed

@@ -43,8 +43,8 @@ def command(
 
     The sizes come first, the total last. For a mixture of experts, the active parameters are explained too. --format
     latex writes aligned equations, --format markdown a section for a model card."""
-    from paramcount.explaining import render_tables
     from paramcount.explaining.explain import explain_model
+    from paramcount.explaining.render_tables import build_explanation_table, build_tensor_table
     from paramcount.zoo import count_model
 
     if tensors and (layer is not None or head):
@@ -53,7 +53,7 @@ def command(
     messages = collect_messages([name], [model])
     if tensors:
         count = count_model(model)
-        emit(lambda format: add_changes(render_tables.tensors(model.name, count), model), output, messages)
+        emit(lambda format: add_changes(build_tensor_table(model.name, count), model), output, messages)
     else:
         explanation = explain_model(model, layer=layer, head=head)
-        emit(lambda format: add_changes(render_tables.table(explanation), model), output, messages)
+        emit(lambda format: add_changes(build_explanation_table(explanation), model), output, messages)

@@ -98,7 +98,8 @@ def collect_messages(
 
 def add_messages(data: dict[str, Any], messages: Messages) -> dict[str, Any]:
     """The data of a JSON output with the fields `warnings` and `notes`."""
-    return data | {"warnings": list(messages.warnings), "notes": list(messages.notes)}
+    fields = {name: dict.fromkeys((*data.get(name, ()), *getattr(messages, name))) for name in ("warnings", "notes")}
+    return data | {name: list(texts) for name, texts in fields.items()}
 
 
 def print_messages(messages: Messages) -> None:

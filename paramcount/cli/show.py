@@ -20,7 +20,7 @@ from paramcount.cli.options import (
 )
 from paramcount.errors import ParamcountError
 from paramcount.output.tables import Table
-from paramcount.views.model import claims, table
+from paramcount.views.model import build_estimates_table, build_model_table
 from paramcount.zoo import count_model
 
 
@@ -63,7 +63,7 @@ def command(
         return
     model = load_model(name, changes, download)
     if model.estimate and estimates:
-        emit(lambda format: claims(model), output, collect_messages([name], [model]))
+        emit(lambda format: build_estimates_table(model), output, collect_messages([name], [model]))
         return
     count = count_model(model)
     messages = collect_messages([name], [model])
@@ -72,7 +72,7 @@ def command(
 
         result = breakdown.keys(model) if by is None else breakdown.BY[by](count)
     else:
-        result = table(model, count)
+        result = build_model_table(model, count)
     emit(lambda format: add_changes(result, model), output, messages)
 
 

@@ -15,9 +15,7 @@ from paramcount.counting.count import Count
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.explaining.explain import explain_model
 from paramcount.explaining.explanation import Explanation
-from paramcount.explaining.render_text import active_sum, labels
-from paramcount.explaining.render_text import heading as visit_heading
-from paramcount.explaining.render_text import rows_of as visit_rows
+from paramcount.explaining.render_text import describe_experts, format_active_sum, list_expert_sums, list_labels
 from paramcount.explaining.why import Why, explain_figures
 from paramcount.output.numbers import format_count
 from paramcount.output.tables import Table, choose_by_extension, format_cells
@@ -27,8 +25,7 @@ from paramcount.tracing.trace import Scope, Step, Trace
 from paramcount.tracing.walk import TraceOptions
 from paramcount.views.compare import rows_of
 from paramcount.views.compare import table as comparison
-from paramcount.views.model import beside
-from paramcount.views.model import table as overview
+from paramcount.views.model import build_model_table, describe_count
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.checks import Check, run_checks, summarize_checks
 from paramcount.zoo.what_if import describe_changes
@@ -106,10 +103,10 @@ def render_page(models: Sequence[Model]) -> str:
         "footnotes": list_footnotes,
     }
     environment.filters |= {
-        "labels": labels,
-        "visit_heading": visit_heading,
-        "visit_rows": visit_rows,
-        "active_sum": active_sum,
+        "labels": list_labels,
+        "expert_heading": describe_experts,
+        "expert_sums": list_expert_sums,
+        "active_sum": format_active_sum,
     }
     rows = rows_of(models) if len(models) > 1 else []
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
@@ -137,8 +134,8 @@ def make_chapter(model: Model, anchor: str, safe: Callable[[str], Markup]) -> Ch
         headline=f"{what} ({format_count(count.total)})",
         proof="" if model.original else summarize_checks(model, count),
         changes=describe_changes(model),
-        overview=overview(model, count),
-        beside=beside(count),
+        overview=build_model_table(model, count),
+        beside=describe_count(count),
         explanation=explain_model(model),
         published=list_published(model, count),
     )

@@ -1,13 +1,13 @@
-"""How the active figure arises: all experts, those that one token visits, and the rest."""
+"""The active parameters: all experts of a group, those that one token uses, and the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from paramcount.counting.tensors import locate_component
-from paramcount.explaining.explanation import Visit
-from paramcount.explaining.lines import Kinds, words_of
-from paramcount.explaining.pieces import Piece, Walk, value_of
+from paramcount.explaining.explanation import ExpertGroup
+from paramcount.explaining.lines import Kinds, find_common_words
+from paramcount.explaining.pieces import Piece, Walk, evaluate
 from paramcount.flow import Repeat
 from paramcount.symbolic.factoring import TEXT, factor, format_formula, substitute
 from paramcount.symbolic.polynomials import Polynomial
@@ -16,26 +16,35 @@ PRODUCTS = TEXT._replace(times=" × ", tight="×")
 ONCE = Repeat("layer", 1, 1)
 
 
-def visits(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> Iterator[Visit]:
-    """A visit for each group of equal experts: of one component, so many to a layer, each as large."""
+def list_expert_groups(pieces: Sequence[Piece], walk: Walk, kinds: Kinds) -> Iterator[ExpertGroup]:
+    """Groups of equal experts: same component, same number per layer, same size."""
     found: dict[tuple[str, str, int, int, int], dict[Repeat, tuple[Polynomial, Polynomial]]] = {}
     for piece in pieces:
         if piece.expert is None or not walk.at(piece.layers):
             continue
-        experts, visited = walk.at(piece.expert.count), walk.at(piece.expert.active)
-        if experts != visited:
-            least = visited if piece.expert.least is None else walk.at(piece.expert.least)
-            held = found.setdefault((locate_component(piece.part, piece.component)[0], piece.stack, experts, visited, least), {})
-            weights, biases = held.get(piece.layer or ONCE, (Polynomial({}), Polynomial({})))
-            held[piece.layer or ONCE] = (weights, biases + piece.one) if piece.bias else (weights + piece.one, biases)
-    for (component, stack, experts, visited, least), held in found.items():
-        equal: dict[tuple[Polynomial, Polynomial], list[Repeat]] = {}
-        for layer, one in held.items():
-            equal.setdefault(one, []).append(layer)
-        for one, alike in equal.items():
-            layers, size = sum(walk.at(layer.count) for layer in alike), sum(value_of(half, walk.values) for half in one)
-            words = words_of([layer.kind for layer in alike], [layer.kind for layer in kinds.get(stack, alike)])
-            trees = [factor(half.terms) for half in one if half != 0]
-            formula, numbers = (" + ".join(format_formula(tree, style) for tree in trees) for style in (PRODUCTS, substitute(PRODUCTS, walk.values)))
-            all, used = layers * experts * size, layers * visited * size
-            yield Visit(component, layers, words, experts, visited, least, formula, numbers, size, all, used, all - used)
+        experts, active = walk.at(piece.expert.count), walk.at(piece.expert.active)
+        if experts == active:
+            continue
+        least = active if piece.expert.least is None else walk.at(piece.expert.least)
+        component = locate_component(piece.part, piece.component)[0]
+        by_layer = found.setdefault((component, piece.stack, experts, active, least), {})
+        layer = piece.layer or ONCE
+        weights, biases = by_layer.get(layer, (Polynomial({}), Polynomial({})))
+        by_layer[layer] = (weights, biases + piece.one) if piece.is_bias else (weights + piece.one, biases)
+    for (component, stack, experts, active, least), by_layer in found.items():
+        by_size: dict[tuple[Polynomial, Polynomial], list[Repeat]] = {}
+        for layer, sizes in by_layer.items():
+            by_size.setdefault(sizes, []).append(layer)
+        for sizes, repeats in by_size.items():
+            layers = sum(walk.at(layer.count) for layer in repeats)
+            one = sum(evaluate(size, walk.values) for size in sizes)
+            kind = find_common_words(
+                [layer.kind for layer in repeats],
+                [layer.kind for layer in kinds.get(stack, repeats)],
+            )
+            trees = [factor(size.terms) for size in sizes if size != 0]
+            formula = " + ".join(format_formula(tree, PRODUCTS) for tree in trees)
+            numbers = " + ".join(format_formula(tree, substitute(PRODUCTS, walk.values)) for tree in trees)
+            all, used = layers * experts * one, layers * active * one
+            counts = (layers, kind, experts, active, least)
+            yield ExpertGroup(component, *counts, formula, numbers, one, all, used, all - used)

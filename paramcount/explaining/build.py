@@ -1,64 +1,68 @@
-"""An explanation put together: its lines, what stands beside them, the legend of the sizes they name."""
+"""An explanation from the weights of a walk: lines, sizes, and what the total does not include."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from paramcount.explaining.active import visits
+from paramcount.explaining.active import list_expert_groups
 from paramcount.explaining.explanation import Component, Explanation, Size
-from paramcount.explaining.glossary import meaning
-from paramcount.explaining.lines import components, kinds_of
+from paramcount.explaining.glossary import describe_size
+from paramcount.explaining.lines import find_kinds, list_components
 from paramcount.explaining.pieces import Piece, Walk
 from paramcount.sizes import DEFAULT
 from paramcount.zoo import Model
 from paramcount.zoo.what_if import describe_changes
 
 
-def explanation(
+def build_explanation(
     model: Model,
-    found: Walk,
+    walk: Walk,
     pieces: Sequence[Piece],
-    beside: dict[str, list[Piece]],
+    not_included: Mapping[str, Sequence[Piece]],
     *,
     of: str = "model",
     subject: str = "",
-    remarks: Iterable[str] = (),
+    notes: Iterable[str] = (),
 ) -> Explanation:
-    """The explanation of some of a model's weights, with what stands beside them."""
-    parts = components(pieces, found)
-    others = tuple(together(name, components(held, found)) for name, held in beside.items() if held)
+    """The explanation of some weights of a model. `not_included`: other weights by name, outside the total."""
+    components = list_components(pieces, walk)
+    others = [merge_components(name, list_components(held, walk)) for name, held in not_included.items() if held]
+    every = [*pieces, *(piece for held in not_included.values() for piece in held)]
+    untied = [piece for piece in pieces if piece.tied_to is None]
     return Explanation(
         id=model.id,
         name=model.name,
         of=of,
         subject=subject,
-        total=sum(part.value for part in parts),
-        active=sum(part.active for part in parts),
-        sizes=legend(model, found, [*pieces, *(piece for held in beside.values() for piece in held)]),
-        kept=tuple(size(model, name, value) for name, value in found.kept.items()),
-        components=parts,
-        visits=tuple(visits([piece for piece in pieces if piece.tied_to is None], found, kinds_of(pieces, found))),
-        beside=tuple(other for other in others if other.value),
+        total=sum(component.value for component in components),
+        active=sum(component.active for component in components),
+        sizes=list_sizes(model, walk, every),
+        fixed_sizes=tuple(make_size(model, name, value) for name, value in walk.fixed.items()),
+        components=components,
+        expert_groups=tuple(list_expert_groups(untied, walk, find_kinds(pieces, walk))),
+        not_included=tuple(other for other in others if other.value),
         changes=tuple(describe_changes(model)),
-        remarks=tuple(remarks),
+        notes=tuple(notes),
     )
 
 
-def together(name: str, parts: Sequence[Component]) -> Component:
-    lines = tuple(line for part in parts for line in part.lines)
+def merge_components(name: str, components: Sequence[Component]) -> Component:
+    """The lines of several components as one."""
+    lines = tuple(line for component in components for line in component.lines)
     return Component(name, sum(line.value for line in lines), sum(line.active for line in lines), lines)
 
 
-def legend(model: Model, found: Walk, pieces: Sequence[Piece]) -> tuple[Size, ...]:
-    """The sizes that the formulas name, in the order of the declaration."""
+def list_sizes(model: Model, walk: Walk, pieces: Sequence[Piece]) -> tuple[Size, ...]:
+    """The sizes in the formulas, in the order of the declaration."""
     used: set[str] = set()
     for piece in pieces:
-        for number in (piece.one, piece.layers, *((piece.expert.count, piece.expert.active) if piece.expert else ())):
+        experts = (piece.expert.count, piece.expert.active) if piece.expert else ()
+        for number in (piece.one, piece.layers, *experts):
             used.update(getattr(number, "names", ()))
-    return tuple(size(model, name, value) for name, value in found.values.items() if name in used)
+    return tuple(make_size(model, name, value) for name, value in walk.values.items() if name in used)
 
 
-def size(model: Model, name: str, value: int) -> Size:
-    words, key = meaning(model.sizes, name)
+def make_size(model: Model, name: str, value: int) -> Size:
+    meaning, key = describe_size(model.sizes, name)
     origin = model.reading.origin.get(name, DEFAULT)
-    return Size(name, value, words, origin.keys[0] if origin.kind == "read" else key)
+    return Size(name, value, meaning, origin.keys[0] if origin.kind == "read" else key)

@@ -1,4 +1,4 @@
-"""Why a published figure is no count of parameters: what it may leave out or count besides, read off the declaration."""
+"""Possible causes of a difference between a published figure and the count: left out, or counted in addition."""
 
 from __future__ import annotations
 
@@ -12,20 +12,31 @@ from paramcount.counting.quantisation.scales import Scheme, count_blocks, make_s
 from paramcount.counting.tensors import TOWERS, Tensor, qualify_component
 from paramcount.flow import Repeat
 
-JOINS = ("eh_proj.weight", "input_proj.weight")  # of an MTP layer: what joins the hidden state with the next token
-MULTIPLES = (8, 16, 32, 64, 128, 256, 512, 1024)  # that people pad a vocabulary to
+# The names of causes and of their items, in `why` for published figures and for files.
+TOKEN_EMBEDDING, LM_HEAD = "token embedding", "LM head"
+ONE_EMBEDDING, BOTH_EMBEDDINGS = "input or output embedding", "input and output embedding"
+TIED_HEAD = "tied LM head counted twice"
+POSITION_EMBEDDING, OTHER_EMBEDDINGS = "position embedding", "other embeddings"
+BIASES, NORMS, BIASES_AND_NORMS = "biases", "norms", "biases and norms"
+ENCODERS = {"vision": "vision encoder", "audio": "audio encoder", "projector": "projector"}
+BUFFERS, LEGACY_BUFFERS = "buffers", "legacy buffers"
+MTP_LAYER, MTP_LAYERS, MAIN_LAYERS = "MTP layer", "MTP layers", "main layers"
+OWN_TENSORS, DUPLICATES = "own tensors", "duplicate embedding and LM head"
+
+MTP_PROJECTIONS = ("eh_proj.weight", "input_proj.weight")  # from the hidden state and the next token to the MTP layer
+MULTIPLES = (8, 16, 32, 64, 128, 256, 512, 1024)  # usual paddings of a vocabulary
 
 
 class Item(NamedTuple):
-    """A part of a cause."""
+    """One part of a cause."""
 
-    name: str  # "" where the cause is of one piece
+    name: str  # "" if the cause has one part
     units: int
     arithmetic: str  # "2 × 129,280 × 7,168"
 
 
 class Cause(NamedTuple):
-    """What a figure leaves out (negative) or counts besides."""
+    """What a figure leaves out (negative) or counts in addition."""
 
     name: str
     units: int  # the sum of its items
@@ -34,48 +45,57 @@ class Cause(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A cause that may be, with the tensors it is made of."""
+    """A possible cause with its tensors."""
 
     name: str
     sign: int
     items: tuple[tuple[str, tuple[Tensor, ...]], ...]
-    claims: frozenset[str]  # two that claim the same never stand together
+    claims: frozenset[str]  # two candidates with a claim in common exclude each other
     note: str = ""
-    needs: str = ""  # a claim that another one has to make beside it
+    needs: str = ""  # a claim that another candidate has to make
 
     @property
     def units(self) -> int:
-        return self.sign * sum(map(elements, (tensors for _, tensors in self.items)))
+        return self.sign * sum(map(count_elements, (tensors for _, tensors in self.items)))
 
     @property
     def cause(self) -> Cause:
-        items = tuple(Item(name, self.sign * elements(tensors), format_sum(tensors)) for name, tensors in self.items)
+        items = tuple(Item(name, self.sign * count_elements(tensors), format_sum(tensors)) for name, tensors in self.items)
         return Cause(self.name, self.units, self.note, items)
 
 
-def stand_together(chosen: Sequence[Candidate]) -> bool:
-    """Whether no two of some causes speak of the same, and each has beside it what it needs."""
-    claimed: set[str] = set()
-    for candidate in chosen:
-        if claimed & candidate.claims:
+def are_compatible(candidates: Sequence[Candidate]) -> bool:
+    """Whether candidates can apply together: no claim is made twice, and every needed claim is made."""
+    claims: set[str] = set()
+    for candidate in candidates:
+        if claims & candidate.claims:
             return False
-        claimed |= candidate.claims
-    return all(candidate.needs in claimed for candidate in chosen if candidate.needs)
+        claims |= candidate.claims
+    return all(candidate.needs in claims for candidate in candidates if candidate.needs)
 
 
-def elements(tensors: Iterable[Tensor]) -> int:
+def count_elements(tensors: Iterable[Tensor]) -> int:
     return sum(tensor.elements for tensor in tensors)
 
 
-def candidates(tensors: Sequence[Tensor], scheme: Scheme | None = None, *, files: bool = True) -> list[Candidate]:
-    """Every cause that a model of these tensors offers. `scheme`: how its release is quantised. `files`: with what only files hold."""
-    found = [*tables(tensors), *vectors(tensors), *towers(tensors), *padding(tensors)]
-    found += [*buffers(tensors), *mtp_layers(tensors, files), *scales(tensors, scheme)] if files else mtp_layers(tensors, files)
+def find_candidates(tensors: Sequence[Tensor], scheme: Scheme | None = None, *, files: bool = True) -> list[Candidate]:
+    """Every possible cause for a model with these tensors.
+
+    Args:
+        scheme: the quantisation of its release
+        files: include what only files hold: buffers, scales, duplicates
+    """
+    found = [*find_embeddings(tensors), *find_vectors(tensors), *find_encoders(tensors), *find_padding(tensors)]
+    if files:
+        found += find_buffers(tensors)
+    found += find_mtp_layers(tensors, files)
+    if files:
+        found += find_scales(tensors, scheme)
     return [candidate for candidate in found if candidate.units]
 
 
-def visited(tensor: Tensor) -> Tensor:
-    """What one token uses of a tensor, as a tensor."""
+def select_active(tensor: Tensor) -> Tensor:
+    """The share of a tensor that one token uses, as a tensor."""
     repeats = tuple(repeat._replace(count=repeat.active) for repeat in tensor.repeats)
     if not tensor.stacked:
         return tensor._replace(repeats=repeats)
@@ -84,123 +104,136 @@ def visited(tensor: Tensor) -> Tensor:
     return tensor._replace(repeats=repeats, stacked=stacked, shape=(tensor.shape[0] // n * active, *tensor.shape[1:]))
 
 
-def owned(tensors: Iterable[Tensor]) -> Iterator[Tensor]:
-    """Those that are counted: learned, tied to nothing, of no layer beside the model."""
+def counted_tensors(tensors: Iterable[Tensor]) -> Iterator[Tensor]:
+    """The tensors of the total: learned, not tied to another, not in an MTP layer."""
     return (tensor for tensor in tensors if tensor.role == "parameter" and not tensor.tied_to and tensor.part != "mtp")
 
 
-def of(tensors: Iterable[Tensor], *names: str) -> tuple[Tensor, ...]:
-    """Those of some components of the overview."""
-    return tuple(tensor for tensor in owned(tensors) if overview(tensor) in names)
+def tensors_of(tensors: Iterable[Tensor], *names: str) -> tuple[Tensor, ...]:
+    """The counted tensors of some components of the overview."""
+    return tuple(tensor for tensor in counted_tensors(tensors) if component_of(tensor) in names)
 
 
-def overview(tensor: Tensor) -> str:
+def component_of(tensor: Tensor) -> str:
     return qualify_component(tensor.part, tensor.component).partition(".")[0]
 
 
-def named(tensors: Iterable[Tensor], *more: str) -> frozenset[str]:
+def make_claims(tensors: Iterable[Tensor], *more: str) -> frozenset[str]:
     return frozenset({*more, *(tensor.name for tensor in tensors)})
 
 
-def tables(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
-    """Tables left out, and a tied head counted for itself. Of the token table and the head one, both or a second one: never two of these."""
-    embedding, head = of(tensors, "embedding"), of(tensors, "lm_head")
-    tied = tuple(tensor for tensor in tensors if tensor.component == "lm_head" and tensor.tied_to and tensor.part != "mtp")
-    inputs = Candidate("token table", -1, (("", embedding),), named(embedding, "tables"), "input embedding and output head in one")
-    if not tied:
-        inputs = inputs._replace(name="input embedding", note="")
-    output = Candidate("output head", -1, (("", head),), named(head, "tables"))
-    if elements(embedding) == elements(head):
-        yield output._replace(name="one table", claims=inputs.claims | output.claims, note="input embedding or output head, equally large")
+def find_embeddings(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
+    """Embeddings left out, or a tied LM head counted twice; at most one of these candidates can apply."""
+    embedding, head = tensors_of(tensors, "embedding"), tensors_of(tensors, "lm_head")
+    tied = tuple(t for t in tensors if t.component == "lm_head" and t.tied_to and t.part != "mtp")
+    note = "also the LM head" if tied else ""
+    inputs = Candidate(TOKEN_EMBEDDING, -1, (("", embedding),), make_claims(embedding, "embeddings"), note)
+    outputs = Candidate(LM_HEAD, -1, (("", head),), make_claims(head, "embeddings"))
+    claims = inputs.claims | outputs.claims
+    if count_elements(embedding) == count_elements(head):
+        yield outputs._replace(name=ONE_EMBEDDING, claims=claims, note="same size")
     else:
-        yield from (inputs, output)
+        yield from (inputs, outputs)
     if embedding and head:
-        items = ((inputs.name, embedding), (output.name, head))
-        yield Candidate("both tables", -1, items, inputs.claims | output.claims)
-    yield Candidate("tied head a second time", 1, (("", tied),), named((), "tables"))
-    for name, words in (("position", "position table"), ("other_embedding", "other tables")):
-        yield Candidate(words, -1, (("", of(tensors, name)),), named(of(tensors, name)))
+        yield Candidate(BOTH_EMBEDDINGS, -1, ((TOKEN_EMBEDDING, embedding), (LM_HEAD, head)), claims)
+    yield Candidate(TIED_HEAD, 1, (("", tied),), make_claims((), "embeddings"))
+    for name, label in (("position", POSITION_EMBEDDING), ("other_embedding", OTHER_EMBEDDINGS)):
+        others = tensors_of(tensors, name)
+        yield Candidate(label, -1, (("", others),), make_claims(others))
 
 
-def vectors(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
-    """Biases left out, norms, or both."""
-    norms = tuple(tensor for tensor in owned(tensors) if tensor.component.partition(".")[0] == "norm")
-    biases = tuple(tensor for tensor in owned(tensors) if tensor.name.endswith("bias") and tensor not in norms)
-    yield Candidate("biases", -1, (("", biases),), named(biases, "vectors"))
-    yield Candidate("norms", -1, (("", norms),), named(norms, "vectors"))
+def find_vectors(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
+    """Biases, norms, or both left out."""
+    norms = tuple(t for t in counted_tensors(tensors) if t.component.partition(".")[0] == "norm")
+    biases = tuple(t for t in counted_tensors(tensors) if t.name.endswith("bias") and t not in norms)
+    yield Candidate(BIASES, -1, (("", biases),), make_claims(biases, "vectors"))
+    yield Candidate(NORMS, -1, (("", norms),), make_claims(norms, "vectors"))
     if biases and norms:
-        yield Candidate("biases and norms", -1, (("biases", biases), ("norms", norms)), named(biases + norms, "vectors"))
+        items = ((BIASES, biases), (NORMS, norms))
+        yield Candidate(BIASES_AND_NORMS, -1, items, make_claims(biases + norms, "vectors"))
 
 
-def towers(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
-    """Each tower left out, with and without what joins it to the language model."""
-    held = {name: of(tensors, name) for name in TOWERS}
+def find_encoders(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
+    """Each vision or audio encoder left out, with and without the projector."""
+    by_name = {name: tensors_of(tensors, name) for name in TOWERS}
     for names in (("vision",), ("audio",), ("projector",), ("vision", "projector"), ("audio", "projector"), TOWERS):
-        if all(held[name] for name in names):
-            words = [name if name == "projector" else f"{name} tower" for name in names]
-            items = tuple((word if len(names) > 1 else "", held[name]) for word, name in zip(words, names))
-            yield Candidate(joined(words), -1, items, named((t for name in names for t in held[name]), "towers"))
+        if all(by_name[name] for name in names):
+            items = tuple((ENCODERS[name] if len(names) > 1 else "", by_name[name]) for name in names)
+            claims = make_claims((tensor for name in names for tensor in by_name[name]), "encoders")
+            yield Candidate(join_words(ENCODERS[name] for name in names), -1, items, claims)
 
 
-def padding(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
-    """Rows that nobody uses, added to the token table and the head up to a multiple of a power of two."""
-    held = of(tensors, "embedding", "lm_head")
-    if not held:
+def find_padding(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
+    """Unused rows of the token embedding and the LM head: the vocabulary padded to a multiple of a power of two."""
+    embeddings = tensors_of(tensors, "embedding", "lm_head")
+    if not embeddings:
         return
     found: dict[tuple[int, ...], list[int]] = {}
     for multiple in MULTIPLES:
-        rows = tuple(multiple * count_blocks(tensor.shape[0], multiple) for tensor in held)
+        rows = tuple(multiple * count_blocks(tensor.shape[0], multiple) for tensor in embeddings)
         found.setdefault(rows, []).append(multiple)
     for rows, multiples in found.items():
-        added = tuple(t._replace(shape=(n - t.shape[0], *t.shape[1:])) for t, n in zip(held, rows) if n > t.shape[0])
-        words = joined(f"{n:,}" for n in dict.fromkeys(rows))
+        pairs = [(tensor, n - tensor.shape[0]) for tensor, n in zip(embeddings, rows)]
+        padding = tuple(tensor._replace(shape=(n, *tensor.shape[1:])) for tensor, n in pairs if n)
+        sizes = join_words(f"{n:,}" for n in dict.fromkeys(rows))
         note = f"next multiple of {' or '.join(map(str, multiples))}"
-        yield Candidate(f"vocabulary padded to {words} rows", 1, (("", added),), named(held, "tables"), note)
+        name = f"vocabulary padded to {sizes}"
+        yield Candidate(name, 1, (("", padding),), make_claims(embeddings, "embeddings"), note)
 
 
-def mtp_layers(tensors: Sequence[Tensor], files: bool) -> Iterator[Candidate]:
-    """Layers for multi-token prediction: with or without the matrix that joins, with what files hold of them besides."""
-    beside = [tensor for tensor in tensors if tensor.part == "mtp"]
-    own = tuple(tensor for tensor in beside if tensor.role == "parameter" and not tensor.tied_to)
-    unlearned = tuple(tensor for tensor in beside if tensor.role != "parameter")
-    copies = tuple(tensor for tensor in beside if tensor.tied_to)
-    joins = tuple(tensor for tensor in own if tensor.name.endswith(JOINS))
-    name = mtp_name(own)
-    firsts = [("own tensors", own)]
-    if joins:
-        join = joins[0].name.rpartition(".")[0].rpartition(".")[2]
-        firsts.append((f"own tensors without {join}", tuple(tensor for tensor in own if tensor not in joins)))
-    held = [item for item in (("buffers", unlearned), ("copies of table and head", copies)) if files and item[1]]
-    for first, n in product(firsts, range(len(held) + 1)):
-        for more in combinations(held, n):
-            yield Candidate(name, 1, (first, *more), named((), "mtp"), ", ".join(item for item, _ in (first, *more)))
+def find_mtp_layers(tensors: Sequence[Tensor], files: bool) -> Iterator[Candidate]:
+    """MTP layers: with or without their input projection, with or without what only files hold."""
+    layers = [tensor for tensor in tensors if tensor.part == "mtp"]
+    own = tuple(tensor for tensor in layers if tensor.role == "parameter" and not tensor.tied_to)
+    unlearned = tuple(tensor for tensor in layers if tensor.role != "parameter")
+    duplicates = tuple(tensor for tensor in layers if tensor.tied_to)
+    projections = tuple(tensor for tensor in own if tensor.name.endswith(MTP_PROJECTIONS))
+    name = name_mtp_layers(own)
+    first_items = [(OWN_TENSORS, own)]
+    if projections:
+        module = projections[0].name.rpartition(".")[0].rpartition(".")[2]
+        rest = tuple(tensor for tensor in own if tensor not in projections)
+        first_items.append((f"{OWN_TENSORS} without {module}", rest))
+    in_files = [item for item in ((BUFFERS, unlearned), (DUPLICATES, duplicates)) if files and item[1]]
+    for first, n in product(first_items, range(len(in_files) + 1)):
+        for more in combinations(in_files, n):
+            note = ", ".join(item for item, _ in (first, *more))
+            yield Candidate(name, 1, (first, *more), make_claims((), "mtp"), note)
 
 
-def mtp_name(own: Iterable[Tensor]) -> str:
+def name_mtp_layers(own: Iterable[Tensor]) -> str:
     """One layer or several, by their own tensors."""
     layers = max((prod(r.count for r in tensor.repeats if r.axis == "layer") for tensor in own), default=1)
-    return "MTP layer" if layers == 1 else "MTP layers"
+    return MTP_LAYER if layers == 1 else MTP_LAYERS
 
 
-def buffers(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
-    """What files hold without its being learned, newer and older ones."""
-    held = tuple(tensor for tensor in tensors if tensor.role == "buffer" and tensor.part != "mtp")
+def find_buffers(tensors: Sequence[Tensor]) -> Iterator[Candidate]:
+    """Buffers that files hold, and those that only older files hold."""
+    buffers = tuple(tensor for tensor in tensors if tensor.role == "buffer" and tensor.part != "mtp")
     legacy = tuple(tensor for tensor in tensors if tensor.role == "legacy_buffer")
-    yield Candidate("buffers", 1, (("", held),), named((), "buffers"))
-    yield Candidate("legacy buffers", 1, (("", legacy),), named((), "legacy buffers"))
+    yield Candidate(BUFFERS, 1, (("", buffers),), make_claims((), BUFFERS))
+    yield Candidate(LEGACY_BUFFERS, 1, (("", legacy),), make_claims((), LEGACY_BUFFERS))
 
 
-def scales(tensors: Sequence[Tensor], scheme: Scheme | None) -> Iterator[Candidate]:
-    """The scales of quantised weights, those of MTP layers where these stand beside."""
-    if scheme:
-        found = [stored for tensor in tensors if (stored := make_scales(tensor, scheme))]
-        model, mtp = (tuple(tensor for tensor in found if (tensor.part == "mtp") == beside) for beside in (False, True))
-        name = f"{scheme.method.upper()} scales"
-        yield Candidate(name, 1, (("", model),), named((), "scales", *(["mtp"] if mtp else [])))
-        if mtp:
-            yield Candidate(name, 1, (("main layers", model), ("MTP layers", mtp)), named((), "scales"), needs="mtp")
+def find_scales(tensors: Sequence[Tensor], scheme: Scheme | None) -> Iterator[Candidate]:
+    """The scales of quantised weights; with MTP layers counted, theirs too."""
+    if scheme is None:
+        return
+    scales = [found for tensor in tensors if (found := make_scales(tensor, scheme))]
+    main = tuple(tensor for tensor in scales if tensor.part != "mtp")
+    mtp = tuple(tensor for tensor in scales if tensor.part == "mtp")
+    name = f"{scheme.method.upper()} scales"
+    yield Candidate(name, 1, (("", main),), make_claims((), "scales", *(["mtp"] if mtp else [])))
+    if mtp:
+        items = ((MAIN_LAYERS, main), (MTP_LAYERS, mtp))
+        yield Candidate(name, 1, items, make_claims((), "scales"), needs="mtp")
 
 
-def joined(words: Iterable[str]) -> str:
+def join_words(words: Iterable[str]) -> str:
+    """Words as an enumeration.
+
+    >>> join_words(["a"]), join_words(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
     *others, last = words
     return f"{', '.join(others)} and {last}" if others else last

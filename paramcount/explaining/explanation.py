@@ -1,4 +1,4 @@
-"""What an explanation holds: plain data with named fields."""
+"""The data of an explanation."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from paramcount.counting.count import SCHEMA_VERSION
 
 
 class Size(NamedTuple):
-    """A row of the legend."""
+    """A size in the formulas."""
 
     name: str  # as in the formulas: "d_model", "vision.d_model"
     value: int
-    meaning: str  # in words; "" where nobody says
-    key: str  # of config.json, or one of several; "" where the size is derived
+    meaning: str  # in words; "" if unknown
+    key: str  # the config.json key, or several; "" if the size is derived
 
 
 class Line(NamedTuple):
-    """One formula with its value, to be checked by hand."""
+    """One formula with its value."""
 
     component: str  # of the overview: "qkv"
-    detail: str  # what of it, where it is opened: "qkv.q"; else ""
+    detail: str  # "qkv.q" if the component has several lines; else ""
     part: str  # decoder, encoder, cross_attention, vision …
-    layers: str  # of which layers, where it is of one kind of them: "28 mamba layers"; "outside layers"; else ""
+    layers: str  # the layers it applies to, if not all: "28 mamba layers"; "outside layers"; else ""
     of: str  # weights | biases
     formula: str  # in named sizes
-    numbers: str  # the same with this model's
+    numbers: str  # the formula with this model's values
     value: int  # parameters
-    active: int  # those of them that one token uses
+    active: int  # parameters that one token uses
     note: str  # "tied to embedding"
-    latex: str  # the formula in LaTeX's mathematics
+    latex: str  # the formula in LaTeX
     latex_numbers: str
 
 
 class Component(NamedTuple):
-    """A component of the overview; its lines sum to it."""
+    """A component of the overview, the sum of its lines."""
 
     name: str
     value: int
@@ -43,59 +43,85 @@ class Component(NamedTuple):
     lines: tuple[Line, ...]
 
 
-class Visit(NamedTuple):
-    """Equal experts, those of them that one token visits, and the rest."""
+class ExpertGroup(NamedTuple):
+    """Equal experts: all of them, those active for one token, and the rest."""
 
     component: str  # "experts"
-    layers: int  # that have them
-    kind: str  # of these layers; "" where all are alike
-    experts: int  # of each layer
-    visited: int  # of each layer by one token, at most
-    least: int  # and at least
+    layers: int  # number of layers that have them
+    kind: str  # the kind of these layers; "" if all layers have them
+    experts: int  # per layer
+    visited: int  # experts per token and layer, at most
+    least: int  # experts per token and layer, at least
     formula: str  # of one expert
     numbers: str
     one: int  # parameters of one expert
-    all: int  # of all experts of all these layers
-    used: int  # of those that a token visits
-    rest: int  # of those that it does not
+    all: int  # parameters of all experts in all these layers
+    used: int  # of the active experts
+    rest: int  # of the inactive experts
+
+
+JSON_NAMES = {"fixed_sizes": "kept", "expert_groups": "visits", "not_included": "beside"}
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Where a number comes from, formula by formula: of a model, of one of its layers, or of one attention head."""
+    """Where a number comes from, formula by formula: for a model, one of its layers, or one attention head."""
 
     id: str
     name: str
     of: str  # model | layer | head
-    subject: str  # in words: "layer 2 of model.layers: dense, like 0–2"; "" of a model
-    total: int  # all components sum to it
-    active: int  # what one token uses: total less the rest of every visit
-    sizes: tuple[Size, ...]  # the legend, in the order of the declaration
-    kept: tuple[Size, ...]  # sizes on which the structure depends: numbers in every formula
+    subject: str  # in words: "layer 2 of model.layers: dense, like layers 0–2"; "" for a model
+    total: int  # the sum of all components
+    active: int  # parameters that one token uses: total minus the inactive experts
+    sizes: tuple[Size, ...]  # the sizes in the formulas, in the order of the declaration
+    fixed_sizes: tuple[Size, ...]  # sizes that the structure depends on: numbers in every formula
     components: tuple[Component, ...]
-    visits: tuple[Visit, ...]
-    beside: tuple[Component, ...]  # in no total: MTP layers, buffers; of a head its biases and what all heads share
-    changes: tuple[str, ...]  # of a what-if: what was changed, and the difference it makes to the model
-    remarks: tuple[str, ...]  # other stacks that have layers, how heads share keys and values
+    expert_groups: tuple[ExpertGroup, ...]
+    not_included: tuple[Component, ...]  # MTP layers and buffers; for a head its biases and the weights all heads share
+    changes: tuple[str, ...]  # of a what-if: the changed sizes and the difference
+    notes: tuple[str, ...]  # what is not counted, other stacks, heads that share keys and values
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """All lines that sum to the total."""
+        """All lines of the total."""
         return tuple(line for component in self.components for line in component.lines)
+
+    @property
+    def kept(self) -> tuple[Size, ...]:
+        """Deprecated alias of `fixed_sizes`; it goes away in 0.3."""
+        return self.fixed_sizes
+
+    @property
+    def visits(self) -> tuple[ExpertGroup, ...]:
+        """Deprecated alias of `expert_groups`; it goes away in 0.3."""
+        return self.expert_groups
+
+    @property
+    def beside(self) -> tuple[Component, ...]:
+        """Deprecated alias of `not_included`; it goes away in 0.3."""
+        return self.not_included
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Deprecated alias of `notes`; it goes away in 0.3."""
+        return self.notes
 
     def _repr_html_(self) -> str:
         """The formulas as a table, for notebooks."""
-        from paramcount.explaining.render_tables import table
+        from paramcount.explaining.render_tables import build_explanation_table
         from paramcount.output.tables import html_fragment
 
-        return html_fragment(table(self))
+        return html_fragment(build_explanation_table(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data for JSON."""
-        return {"schema_version": SCHEMA_VERSION, **{name: plain(value) for name, value in self.__dict__.items()}}
+        """The explanation as plain data for JSON. Field names are those of version 0.1."""
+        fields = {JSON_NAMES.get(name, name): to_plain(value) for name, value in self.__dict__.items()}
+        return {"schema_version": SCHEMA_VERSION, **fields, "remarks": list(self.notes)}
 
 
-def plain(value: Any) -> Any:
-    if hasattr(value, "_asdict"):
-        return {name: plain(inner) for name, inner in value._asdict().items()}
-    return [plain(inner) for inner in value] if isinstance(value, tuple) else value
+def to_plain(value: Any) -> Any:
+    """Named tuples and dataclasses as dicts, tuples as lists."""
+    if isinstance(value, tuple) and not hasattr(value, "_asdict"):
+        return [to_plain(inner) for inner in value]
+    fields = value._asdict() if hasattr(value, "_asdict") else getattr(value, "__dict__", None)
+    return value if fields is None else {name: to_plain(inner) for name, inner in fields.items()}

@@ -13,7 +13,7 @@ from paramcount.counting.count import COMPONENTS, PARTS, build_count
 from paramcount.counting.sum_weights import UNWALKED, Sums, sum_weights
 from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, make_printable
 from paramcount.explaining import architecture as bare
-from paramcount.explaining.pieces import polynomial, walk
+from paramcount.explaining.pieces import to_polynomial, walk_model
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import Polynomial
 from paramcount.zoo import Model
@@ -67,7 +67,7 @@ def model_formula(model: Model, of: str, structure: Mapping[str, object]) -> Pol
     wanted = dict(flatten_changes(structure))
     if wanted:
         model = change_sizes(model, wanted)
-    found = walk(model.sizes, model.reading.head, frozenset(path for path, value in wanted.items() if type(value) is int))
+    found = walk_model(model.sizes, model.reading.head, frozenset(path for path, value in wanted.items() if type(value) is int))
     return picked(sum_weights(found.c, model.reading.head), found.c, type(model.sizes), of, model.sizes)
 
 
@@ -79,18 +79,18 @@ def picked(sums: Sums, c: Any, cls: type[Sizes], of: str, sizes: Sizes | None = 
         return legacy(c, cls, sizes)
     count = build_count(sums, NO_LEGACY, "", True)  # type: ignore[arg-type]
     if of in COUNTS:
-        return polynomial(getattr(count, of))
+        return to_polynomial(getattr(count, of))
     if of in COMPONENTS or of in count.details:
-        return polynomial(count.components[of] if of in COMPONENTS else count.details[of])
+        return to_polynomial(count.components[of] if of in COMPONENTS else count.details[of])
     if of in count.parts:
-        return polynomial(count.parts[of])
+        return to_polynomial(count.parts[of])
     inside = [n for name, n in count.details.items() if name.startswith(f"{of}.")]  # of "vision.mlp"
     if not inside:
         known = (*COUNTS, *COMPONENTS, *count.details, *count.parts)
         raise ParamcountError(
             f"= {describe_value(of)}", where="of", expected=list_names((*COUNTS, *COMPONENTS, *PARTS[:-1]), of), nearest=find_nearest(of, known)
         )
-    return polynomial(sum(inside))
+    return to_polynomial(sum(inside))
 
 
 NO_LEGACY = SimpleNamespace(legacy_buffers=tuple)
@@ -104,4 +104,4 @@ def legacy(c: Any, cls: type[Sizes], sizes: Sizes | None) -> Polynomial:
         if sizes is None:
             raise ParamcountError("= legacy_buffers is more than + and × of sizes", where="of", expected="a model in place of its architecture") from None
         rows = sizes.legacy_buffers()
-    return polynomial(sum(prod(shape) * copies for _, shape, copies in rows))
+    return to_polynomial(sum(prod(shape) * copies for _, shape, copies in rows))

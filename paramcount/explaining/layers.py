@@ -1,4 +1,4 @@
-"""One layer of one stack, opened by its index."""
+"""One layer of one stack, by its index."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from paramcount.errors import LONGEST, ParamcountError, find_nearest, make_printable
-from paramcount.explaining.build import explanation
+from paramcount.explaining.build import build_explanation
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.pieces import Walk
 from paramcount.flow import Repeat
 from paramcount.output.ranges import format_ranges, join_ranges
 from paramcount.zoo import Model
 
-Run = tuple[int, int]  # the first layer, and how many
+Run = tuple[int, int]  # the first layer, and the number of layers
+MOST_RANGES = 12
 
 
 class Stack(NamedTuple):
-    """Layers under one name of the checkpoint."""
+    """Layers with the same prefix in the checkpoint."""
 
     name: str  # "model.layers."
     part: str
@@ -29,88 +30,89 @@ class Stack(NamedTuple):
         return self.name.rstrip(".") or "the layers"
 
     @property
+    def first(self) -> int:
+        return min(first for runs in self.runs for first, _ in runs)
+
+    @property
     def indices(self) -> str:
-        return ranges(run for runs in self.runs for run in runs)
+        return format_runs(run for runs in self.runs for run in runs)
 
-    def kind_at(self, index: int) -> int | None:
-        """Which of the kinds the layer of this index is of."""
-        return next((i for i, runs in enumerate(self.runs) if any(first <= index < first + n for first, n in runs)), None)
+    def find_kind(self, index: int) -> int | None:
+        """The kind of the layer with this index, as an index into `kinds`."""
+        for i, runs in enumerate(self.runs):
+            if any(first <= index < first + n for first, n in runs):
+                return i
+        return None
 
-    def about(self, i: int) -> str:
-        """In words what a kind is called, and which layers are of it."""
+    def describe_kind(self, i: int) -> str:
+        """The name of a kind and its layers: "dense, like layers 0–2"."""
         kind = self.kinds[i].kind
-        words = " ".join(str(word) for word in (kind if isinstance(kind, tuple) else (kind,)) if isinstance(word, str) and word != "layer")
-        alike = f"like {ranges(self.runs[i])}" if sum(n for _, n in self.runs[i]) > 1 else "the only one of its kind"
-        return make_printable(f"{words}, {alike}" if words else alike, 100)
+        names = kind if isinstance(kind, tuple) else (kind,)
+        words = " ".join(word for word in names if isinstance(word, str) and word != "layer")
+        several = sum(n for _, n in self.runs[i]) > 1
+        others = f"like layers {format_runs(self.runs[i])}" if several else "the only one of its kind"
+        return make_printable(f"{words}, {others}" if words else others, 100)
 
 
-def one_layer(model: Model, found: Walk, layer: int | str) -> Explanation:
+def explain_layer(model: Model, walk: Walk, layer: int | str) -> Explanation:
     """The explanation of one layer."""
-    among = stacks(found)
-    stack, index, i = chosen(model, among, layer)
+    stacks = list_stacks(walk)
+    stack, index, i = find_layer(model, stacks, layer)
     kind = stack.kinds[i]
-    pieces = [piece._replace(stack="", layer=None) for piece in found.pieces if piece.layer == kind and piece.stack == stack.name and piece.role == "parameter"]
-    beside = " (in no total)" if all(piece.part == "mtp" for piece in pieces) else ""
-    subject = f"layer {index} of {stack.title}{beside}: {stack.about(i)}"
-    return explanation(model, found, pieces, {}, of="layer", subject=subject, remarks=others(among, stack))
+    pieces = [piece._replace(stack="", layer=None) for piece in walk.pieces if (piece.stack, piece.layer, piece.role) == (stack.name, kind, "parameter")]
+    outside = " (not included in the total)" if all(piece.part == "mtp" for piece in pieces) else ""
+    subject = f"layer {index} of {stack.title}{outside}: {stack.describe_kind(i)}"
+    names = [f"{other.title}.{other.first} (of {other.indices})" for other in stacks if other is not stack]
+    notes = [f"other stacks: --layer {' or '.join(names)}"] if names else []
+    return build_explanation(model, walk, pieces, {}, of="layer", subject=subject, notes=notes)
 
 
-def others(among: Sequence[Stack], stack: Stack) -> list[str]:
-    """How the layers of the other stacks are asked for."""
-    named = [f"{other.title}.{first_of(other)} (of {other.indices})" for other in among if other is not stack]
-    return [f"other stacks: --layer {' or '.join(named)}"] if named else []
-
-
-def first_of(stack: Stack) -> int:
-    return min(first for runs in stack.runs for first, _ in runs)
-
-
-def stacks(found: Walk) -> list[Stack]:
-    """The stacks of a model, the decoder's first."""
+def list_stacks(walk: Walk) -> list[Stack]:
+    """The stacks of a model, the decoder first."""
     kinds: dict[str, dict[Repeat, None]] = {}
     parts: dict[str, list[str]] = {}
-    for piece in found.pieces:
-        if piece.layer and found.at(piece.layers):
+    for piece in walk.pieces:
+        if piece.layer and walk.at(piece.layers):
             kinds.setdefault(piece.stack, {})[piece.layer] = None
             parts.setdefault(piece.stack, []).append(piece.part)
-    made = []
+    stacks = []
     for name, repeats in kinds.items():
-        runs = tuple(tuple((found.at(first), found.at(n)) for first, n in repeat.runs) for repeat in repeats)
+        runs = tuple(tuple((walk.at(first), walk.at(n)) for first, n in repeat.runs) for repeat in repeats)
         part = "decoder" if "decoder" in parts[name] else parts[name][0]
-        made.append(Stack(name, part, tuple(repeats), runs))
-    return sorted(made, key=lambda stack: stack.part != "decoder")
+        stacks.append(Stack(name, part, tuple(repeats), runs))
+    return sorted(stacks, key=lambda stack: stack.part != "decoder")
 
 
-def chosen(model: Model, among: Sequence[Stack], layer: int | str) -> tuple[Stack, int, int]:
-    """(the stack, the index, which of its kinds) that a layer's name means.
+def find_layer(model: Model, stacks: Sequence[Stack], layer: int | str) -> tuple[Stack, int, int]:
+    """The stack, the index and the kind of a layer given as "3" or "model.encoder.layers.3".
 
-    Raises: ParamcountError where there is no such stack, or no layer of this index in it.
+    Raises: ParamcountError if there is no such stack or no layer with this index.
     """
-    if not among:
+    if not stacks:
         raise ParamcountError("has no layers", where=model.id)
-    expected = " or ".join(f"{'' if i == 0 else stack.title + '.'}{stack.indices}" for i, stack in enumerate(among))
-    stack, number = among[0], str(layer)
+    valid = " or ".join(f"{'' if i == 0 else stack.title + '.'}{stack.indices}" for i, stack in enumerate(stacks))
+    missing = f"layer {make_printable(layer, 60)} does not exist"
+    stack, number = stacks[0], str(layer)
     if "." in number:
         name, _, number = number[:LONGEST].rpartition(".")
-        named = {stack.title: stack for stack in among}
-        if name not in named:
-            raise ParamcountError(f"= {make_printable(layer, 60)}", where="layer", expected=expected, nearest=find_nearest(name, named))
-        stack = named[name]
+        by_title = {stack.title: stack for stack in stacks}
+        if name not in by_title:
+            raise ParamcountError(missing, where=model.id, expected=valid, nearest=find_nearest(name, by_title))
+        stack = by_title[name]
     index = int(number) if number.isdecimal() and number.isascii() and len(number) < 10 else None
-    kind = None if index is None else stack.kind_at(index)
+    kind = None if index is None else stack.find_kind(index)
     if index is None or kind is None:
-        raise ParamcountError(f"= {make_printable(layer, 60)}", where="layer", expected=expected)
+        raise ParamcountError(missing, where=model.id, expected=valid)
     return stack, index, kind
 
 
-def ranges(runs: Iterable[Run]) -> str:
-    """Runs of indices as people write them.
+def format_runs(runs: Iterable[Run]) -> str:
+    """Runs of indices as text.
 
-    >>> ranges([(0, 3), (3, 1), (8, 2)])
+    >>> format_runs([(0, 3), (3, 1), (8, 2)])
     '0–3, 8–9'
     """
-    texts = format_ranges(join_ranges(runs))
-    return ", ".join(texts if len(texts) <= MOST_RANGES else [*texts[: MOST_RANGES - 1], "…", texts[-1]])
-
-
-MOST_RANGES = 12
+    ranges = format_ranges(join_ranges(runs))
+    if len(ranges) > MOST_RANGES:
+        ranges = [*ranges[: MOST_RANGES - 1], "…", ranges[-1]]
+    return ", ".join(ranges)

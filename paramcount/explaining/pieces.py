@@ -1,4 +1,4 @@
-"""Every weight of a model in named sizes: the declaration walked with symbols, held against the same walk with numbers."""
+"""Every weight of a model with its sizes as polynomials, checked against the same weights with sizes as numbers."""
 
 from __future__ import annotations
 
@@ -14,118 +14,121 @@ from paramcount.symbolic.polynomials import Polynomial
 
 
 class Piece(NamedTuple):
-    """One weight, or what is in a fused one for one component. Numbers may be polynomials."""
+    """One weight, or the share of one component in a fused weight. Sizes may be polynomials."""
 
     name: str  # as in the checkpoint
     component: str  # "qkv.q"
     part: str
     role: str
     tied_to: str | None
-    shape: tuple[Size, ...]  # of one of them, as stored; a fused one's share
-    one: Size  # parameters in one layer and one expert
-    stack: str  # what the layers that it stands in are stored under: "model.layers."; "" outside
-    layer: Repeat | None  # the layers that it stands in
-    expert: Repeat | None  # the experts that it stands in
+    shape: tuple[Size, ...]  # as stored; for a fused weight, the share's
+    one: Size  # parameters per layer and expert
+    stack: str  # the prefix of its layers: "model.layers."; "" outside
+    layer: Repeat | None
+    expert: Repeat | None
 
     @property
     def each(self) -> Size:
-        """Parameters in one layer, all experts together."""
+        """Parameters per layer, all experts together."""
         return self.one * self.expert.count if self.expert else self.one
 
     @property
-    def used(self) -> Size:
-        """Those of them that one token uses."""
+    def active(self) -> Size:
+        """Parameters per layer that one token uses."""
         return self.one * self.expert.active if self.expert else self.one
 
     @property
-    def bias(self) -> bool:
+    def is_bias(self) -> bool:
         return self.name.rpartition(".")[2].endswith("bias")
 
     @property
     def layers(self) -> Size:
-        """How many layers hold it; 1 outside."""
+        """The number of layers that have it; 1 outside."""
         return self.layer.count if self.layer else 1
 
     @property
-    def owned(self) -> bool:
-        """Whether it counts: learned, tied to nothing, and not of a layer beside the model."""
+    def is_counted(self) -> bool:
+        """Whether it is part of the total: learned, not tied to another weight, not in an MTP layer."""
         return self.role == "parameter" and self.tied_to is None and self.part != "mtp"
 
 
 class Walk(NamedTuple):
-    """The pieces of a model, what its symbols stand for, and which of its sizes had to stay numbers."""
+    """The weights of a model, the values of its symbols, and the sizes that stay numbers."""
 
     pieces: tuple[Piece, ...]
     values: Mapping[str, int]
-    kept: Mapping[str, int]
-    c: Any  # the sizes as the declaration took them
+    fixed: Mapping[str, int]
+    c: Any  # the sizes that the declaration was called with: a symbolic stand-in
 
     def at(self, size: Size) -> int:
         """The value of a number or a polynomial."""
-        return value_of(size, self.values)
+        return evaluate(size, self.values)
 
 
-def value_of(size: Size, values: Mapping[str, int]) -> int:
+def evaluate(size: Size, values: Mapping[str, int]) -> int:
     n: int = size._at(values) if isinstance(size, Polynomial) else size
     return n
 
 
-def polynomial(size: Size) -> Polynomial:
-    """A number or a polynomial as a polynomial."""
+def to_polynomial(size: Size) -> Polynomial:
     return size if isinstance(size, Polynomial) else Polynomial({(): size})
 
 
-def numbers(sizes: Sizes, prefix: str = "") -> dict[str, int]:
-    """Every size that is a number, in the order of its declaration, those of inner configs by their paths: "vision.n_layers"."""
+def list_numbers(sizes: Sizes, prefix: str = "") -> dict[str, int]:
+    """Every size that is a number, in the order of the declaration, with those of inner configs: "vision.n_layers"."""
     found: dict[str, int] = {}
     for name, value in sizes.__dict__.items():
         if name in inner_configs(type(sizes)) and value is not None:
-            found |= numbers(value, f"{prefix}{name}.")
+            found |= list_numbers(value, f"{prefix}{name}.")
         elif type(value) is int:
             found[prefix + name] = value
     return found
 
 
-def walk(sizes: Sizes, head: bool = True, given: frozenset[str] = frozenset()) -> Walk:
-    """Every weight with as many sizes named as the structure leaves free. `given`: sizes that stay numbers whatever it leaves."""
-    values = numbers(sizes)
-    counted = walked(sizes, head)
-    for kept in chosen(values, given):
-        c = make_symbolic(sizes, False, kept=kept)
+def walk_model(sizes: Sizes, head: bool = True, given: frozenset[str] = frozenset()) -> Walk:
+    """Every weight with as many symbolic sizes as the structure allows. `given`: sizes to keep as numbers."""
+    values = list_numbers(sizes)
+    expected = list_pieces(sizes, head)
+    for fixed in choose_fixed(values, given):
+        c = make_symbolic(sizes, False, kept=fixed)
         try:
-            found = walked(c, head)
+            pieces = list_pieces(c, head)
         except UNWALKED:
             continue
-        named = {name: value for name, value in values.items() if name not in kept}
-        if same(found, counted, named):
-            return Walk(tuple(found), named, {name: value for name, value in values.items() if name in kept}, c)
-    raise AssertionError("a walk over numbers equals itself")
+        free = {name: value for name, value in values.items() if name not in fixed}
+        if are_equal(pieces, expected, free):
+            return Walk(tuple(pieces), free, {name: value for name, value in values.items() if name in fixed}, c)
+    raise AssertionError("a walk with numbers only equals itself")
 
 
-def chosen(values: Mapping[str, int], given: frozenset[str]) -> Iterator[frozenset[str]]:
-    """Which sizes to keep as numbers, the fewest first: none, one, how many there are of something, then one more at a time."""
-    first = sorted(values, key=lambda name: not how_many(name))
+def choose_fixed(values: Mapping[str, int], given: frozenset[str]) -> Iterator[frozenset[str]]:
+    """Sets of sizes to keep as numbers: none, one, all that count something (`n_*`), then one more at a time."""
+    names = sorted(values, key=lambda name: not is_number_of(name))
     yield given
-    yield from (given | {name} for name in first)
-    yield given | {name for name in values if how_many(name)}
-    yield from (given | set(first[: i + 1]) for i in range(len(first)))
+    yield from (given | {name} for name in names)
+    yield given | {name for name in values if is_number_of(name)}
+    yield from (given | set(names[: i + 1]) for i in range(len(names)))
 
 
-def how_many(name: str) -> bool:
+def is_number_of(name: str) -> bool:
     return name.rpartition(".")[2].startswith("n_")
 
 
-def same(found: list[Piece], counted: list[Piece], values: Mapping[str, int]) -> bool:
-    """Whether symbols gave what the numbers give. A branch that compares sizes does not stop at symbols."""
-    at = [piece for piece in found if value_of(piece.layers, values)]
-    return len(at) == len(counted) and all(
-        a[:5] == b[:5] and [value_of(n, values) for n in (*a.shape, a.each, a.used, a.layers)] == [*b.shape, b.each, b.used, b.layers]
-        for a, b in zip(at, counted)
-    )
+def are_equal(symbolic: list[Piece], expected: list[Piece], values: Mapping[str, int]) -> bool:
+    """Whether symbolic weights have the expected sizes. They may not, because a branch on a size takes one way only."""
+    present = [piece for piece in symbolic if evaluate(piece.layers, values)]
+    if len(present) != len(expected):
+        return False
+    pairs = zip(present, expected, strict=True)
+    return all(a[:5] == b[:5] and evaluate_all(a, values) == evaluate_all(b, values) for a, b in pairs)
 
 
-def walked(c: Any, head: bool) -> list[Piece]:
-    """The pieces of a declaration, in the order the forward pass reads them."""
+def evaluate_all(piece: Piece, values: Mapping[str, int]) -> list[int]:
+    return [evaluate(n, values) for n in (*piece.shape, piece.each, piece.active, piece.layers)]
+
+
+def list_pieces(c: Any, head: bool) -> list[Piece]:
+    """The weights of a declaration in the order of the forward pass."""
     found: list[Piece] = []
     for out, part in list_flows(c, head):
         stacks = name_stacks(list_steps(out, part))
@@ -133,7 +136,9 @@ def walked(c: Any, head: bool) -> list[Piece]:
             layer, expert = record.layer, record.expert
             others = prod(repeat.count for repeat in record.repeats if repeat is not layer and repeat is not expert)
             stack = stacks[id(layer)] if layer else ""
+            role = record.weight.role
             for component, shape in record.share_shapes:
                 one = prod(shape) * others
-                found.append(Piece(record.name, component, record.part, record.weight.role, record.tied_to, shape, one, stack, layer, expert))
+                place = (component, record.part, role, record.tied_to)
+                found.append(Piece(record.name, *place, shape, one, stack, layer, expert))
     return found

@@ -7,101 +7,146 @@ from collections.abc import Iterator, Sequence
 from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.counting.tensors import Tensor, qualify_component
 from paramcount.explaining.explanation import Explanation
-from paramcount.explaining.render_text import active_sum, labels, latex, markdown, rows_of, said_below, text, title, told
+from paramcount.explaining.render_text import (
+    NOT_INCLUDED,
+    describe_experts,
+    explain_size,
+    format_active_sum,
+    format_title,
+    list_expert_sums,
+    list_labels,
+    list_notes,
+    name_not_included,
+    name_sum,
+    render_latex,
+    render_markdown,
+    render_text,
+)
 from paramcount.flow import Repeat
 from paramcount.output.numbers import format_count
 from paramcount.output.tables import Column, Table
+from paramcount.output.terminal import paint
+
+TENSOR_COLUMNS = (
+    Column("tensor", "tensor", right=False),
+    Column("shape", "shape"),
+    Column("repeats", "repeats", right=False),
+    Column("copies", "copies", right=False, only="csv"),
+    Column("elements", "elements", right=False, only="csv"),
+    Column("parameters", "parameters"),
+    Column("note", "note", right=False),
+    Column("component", "component", right=False, only="csv"),
+    Column("part", "part", right=False, only="csv"),
+    Column("role", "role", right=False, only="csv"),
+    Column("tied_to", "tied_to", right=False, only="csv"),
+)
 
 
-def table(e: Explanation) -> Table:
-    """An explanation: a row for each line, the legend above, and texts of its own for terminals, model cards and papers."""
-    rows = [
-        [
-            *(", ".join([part.name, *labels(line, part.lines, part.name)]), part.name, line.part, line.detail, line.layers, line.of),
-            *(line.formula or line.note, line.numbers, line.value, line.active),
-        ]
-        for part in e.components
-        for line in part.lines
-    ]
+def build_explanation_table(e: Explanation) -> Table:
+    """An explanation: one row per line, with texts of its own for terminals, Markdown and LaTeX."""
+    rows = []
+    for part in e.components:
+        for line in part.lines:
+            label = ", ".join([part.name, *list_labels(line, part.lines, part.name)])
+            place = [part.name, line.part, line.detail, line.layers, line.of]
+            rows.append([label, *place, line.formula or line.note, line.numbers, line.value, line.active])
     columns = [
         Column("label", "component", right=False, only="people"),
         *(Column(name, name, right=False, only="csv") for name in ("component", "part", "detail", "layers", "of")),
         Column("formula", "formula", right=False),
-        Column("numbers", "with these sizes", right=False),
+        Column("numbers", "with values", right=False),
         Column("parameters", "parameters"),
         Column("active", "active", only="csv"),
     ]
-    above = [title(e), *(f"{size.name} = {size.value:,}: {told(size)}" for size in e.sizes)]
+    above = [format_title(e), *(f"{size.name} = {size.value:,}: {explain_size(size)}" for size in e.sizes)]
     below = [f"total {e.total:,}"]
-    below += [f"{visit.component}, {what}: {sum_} = {n:,}" for visit in e.visits for what, sum_, n in rows_of(visit)]
-    below += [f"active: {active_sum(e)} = {e.active:,}"] if e.visits else []
-    below += [f"{part.name}{'' if e.of == 'head' else ', in no total'}: {part.value:,}" for part in e.beside]
-    below += said_below(e)
-    texts = {"table": lambda width: text(e, width), "markdown": lambda _: markdown(e), "latex": lambda _: latex(e)}
+    for group in e.expert_groups:
+        below.append(describe_experts(group))
+        below += [f"{name_sum(group, label)}: {terms} = {n:,}" for label, terms, n in list_expert_sums(group)]
+    below += [f"active: {format_active_sum(e)} = {e.active:,}"] if e.expert_groups else []
+    below += [f"{name_not_included(e, component)}: {component.value:,}" for component in e.not_included]
+    below += list_notes(e)
+    texts = {
+        "table": lambda width, colour: render_text(e, width, colour),
+        "markdown": lambda width, colour: render_markdown(e),
+        "latex": lambda width, colour: render_latex(e),
+    }
     return Table(columns, rows, e.to_dict(), above=above, below=below, texts=texts)
 
 
-def tensors(name: str, count: Count) -> Table:
+def build_tensor_table(name: str, count: Count) -> Table:
     """Every tensor of the checkpoint: its name, shape, repeats and count."""
-    shown = ("tensor", "shape", "repeats", "parameters", "note")
-    names = ("tensor", "shape", "repeats", "copies", "elements", "parameters", "note", "component", "part", "role", "tied_to")
-    rows = [
-        [
-            *(row.name, dimensions(row), repeats(row), row.copies, row.elements, row.parameters, row.note),
-            *(qualify_component(row.part, row.component), row.part, row.role, row.tied_to),
-        ]
-        for row in merged(count.tensors)
-    ]
-    columns = [Column(name, name, right=name in ("shape", "parameters"), only="" if name in shown else "csv") for name in names]
-    above = [
-        f"{name}   {count.total:,} parameters ({format_count(count.total)}) in {sum(tensor.copies for tensor in count.tensors if owned(tensor)):,} tensors"
-    ]
-    beside = (("MTP", count.mtp), ("buffers", count.buffers), ("legacy buffers", count.legacy_buffers))
-    below = [f"total {count.total:,}", *(f"{what} {n:,}, in no total" for what, n in beside if n)]
-    listed = [row.to_dict() | {"repeats": repeats(row), "elements": row.elements} for row in merged(count.tensors)]
+    tensors = merge_kinds(count.tensors)
+    rows = []
+    for tensor in tensors:
+        numbers = [tensor.copies, tensor.elements, tensor.parameters]
+        component = qualify_component(tensor.part, tensor.component)
+        place = [component, tensor.part, tensor.role, tensor.tied_to]
+        rows.append([tensor.name, format_shape(tensor), format_repeats(tensor), *numbers, tensor.note, *place])
+    copies = sum(tensor.copies for tensor in count.tensors if tensor.parameters and tensor.part != "mtp")
+    above = [f"{name}   {count.total:,} parameters ({format_count(count.total)}) in {copies:,} tensors"]
+    extras = (("MTP", count.mtp), ("buffers", count.buffers), ("legacy buffers", count.legacy_buffers))
+    below = [f"total {count.total:,}", *(f"{what} {n:,} ({NOT_INCLUDED})" for what, n in extras if n)]
+    listed = [tensor.to_dict() | {"repeats": format_repeats(tensor), "elements": tensor.elements} for tensor in tensors]
     data = {"schema_version": SCHEMA_VERSION, "id": count.id, "total": count.total, "tensors": listed}
-    return Table(columns, rows, data, above=above, below=below, texts={"table": lambda width: "\n".join(in_rows(above, count, below, width)) + "\n"})
+
+    def render_terminal(width: int, colour: bool) -> str:
+        return "\n".join(list_rows(above, tensors, below, width, colour)) + "\n"
+
+    return Table(TENSOR_COLUMNS, rows, data, above=above, below=below, texts={"table": render_terminal})
 
 
-def merged(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """The same tensors, those of several kinds of layers that are alike in everything else together."""
+def merge_kinds(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The tensors, with one that occurs in several kinds of layers listed once."""
     found: dict[Tensor, list[Repeat]] = {}
     for tensor in tensors:
         layers = [repeat for repeat in tensor.repeats if repeat.axis == "layer"]
-        rest = tensor._replace(repeats=tuple(repeat for repeat in tensor.repeats if repeat not in layers[:1]))
-        found.setdefault(rest, []).extend(layers[:1])
-    return [tensor._replace(repeats=(*([together(layers)] if layers else []), *tensor.repeats)) for tensor, layers in found.items()]
+        others = tuple(repeat for repeat in tensor.repeats if repeat not in layers[:1])
+        found.setdefault(tensor._replace(repeats=others), []).extend(layers[:1])
+    merged = []
+    for tensor, layers in found.items():
+        layer = (merge_repeats(layers),) if layers else ()
+        merged.append(tensor._replace(repeats=(*layer, *tensor.repeats)))
+    return merged
 
 
-def together(layers: Sequence[Repeat]) -> Repeat:
+def merge_repeats(layers: Sequence[Repeat]) -> Repeat:
+    if len(layers) == 1:
+        return layers[0]
     n = sum(layer.count for layer in layers)
-    return layers[0] if len(layers) == 1 else Repeat("layer", n, n, "", tuple(sorted(run for layer in layers for run in layer.runs)))
+    return Repeat("layer", n, n, "", tuple(sorted(run for layer in layers for run in layer.runs)))
 
 
-def owned(tensor: Tensor) -> bool:
-    return tensor.parameters > 0 and tensor.part != "mtp"
-
-
-def dimensions(tensor: Tensor) -> str:
+def format_shape(tensor: Tensor) -> str:
     return " × ".join(f"{n:,}" for n in tensor.shape)
 
 
-def repeats(tensor: Tensor) -> str:
-    """How often a tensor stands in the model: "58 layers × 256 experts"."""
-    stacked = [f"{tensor.stacked.count:,} experts in one"] if tensor.stacked else []
-    return " × ".join([*(f"{r.count:,} {r.axis}{'s' * (r.count != 1)}" for r in tensor.repeats), *stacked])
+def format_repeats(tensor: Tensor) -> str:
+    """How often a tensor occurs: "58 layers × 256 experts"."""
+    repeats = [f"{repeat.count:,} {repeat.axis}{'s' * (repeat.count != 1)}" for repeat in tensor.repeats]
+    stacked = [f"{tensor.stacked.count:,} stacked experts"] if tensor.stacked else []
+    return " × ".join([*repeats, *stacked])
 
 
-def in_rows(above: list[str], count: Count, below: list[str], width: int) -> Iterator[str]:
-    """Names are long: below each of them its shape, its repeats and its count."""
-    yield from above
+def list_rows(
+    above: Sequence[str],
+    tensors: Sequence[Tensor],
+    below: Sequence[str],
+    width: int,
+    colour: bool,
+) -> Iterator[str]:
+    """Names are long: shape, repeats and count are in the row below."""
+    yield from (paint(line, "bold") if colour else line for line in above)
     yield ""
-    shapes = {tensor: dimensions(tensor) or "one number" for tensor in merged(count.tensors)}
+    shapes = {tensor: format_shape(tensor) or "scalar" for tensor in tensors}
     widest = max(map(len, shapes.values()), default=0)
     for tensor, shape in shapes.items():
-        yield f"{tensor.name}{'   ' if tensor.note else ''}{tensor.note}{' to ' + tensor.tied_to if tensor.tied_to else ''}"
-        start = f"  {shape:<{widest}}  {repeats(tensor)}"
-        shown = f"{tensor.parameters:,}"
-        yield start + shown.rjust(max(width - len(start), len(shown) + 2))
+        note = f"   {tensor.note}" if tensor.note else ""
+        tied_to = f" to {tensor.tied_to}" if tensor.tied_to else ""
+        yield f"{tensor.name}{note}{tied_to}"
+        start = f"  {shape:<{widest}}  {format_repeats(tensor)}"
+        number = f"{tensor.parameters:,}"
+        room = max(width - len(start), len(number) + 2)
+        yield (paint(start, "dim") if colour else start) + number.rjust(room)
     yield ""
     yield from below

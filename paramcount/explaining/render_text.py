@@ -1,4 +1,4 @@
-"""An explanation for people: on a terminal, as Markdown, as LaTeX."""
+"""An explanation as text for a terminal, as Markdown and as LaTeX."""
 
 from __future__ import annotations
 
@@ -7,241 +7,296 @@ import textwrap
 from collections.abc import Sequence
 from html import escape
 from itertools import zip_longest
+from typing import NamedTuple
 
 from paramcount.errors import make_printable
-from paramcount.explaining.explanation import Component, Explanation, Line, Size, Visit
+from paramcount.explaining.explanation import Component, ExpertGroup, Explanation, Line, Size
 from paramcount.output.numbers import format_count
 from paramcount.output.tables import Column, Table, render
+from paramcount.output.terminal import paint
 from paramcount.symbolic.factoring import escape_name, group_digits, latex_name, latex_number
 
-LEFT = 20  # columns for what a line is of
+LEFT = 20  # columns for the label of a formula
 NARROWEST = 60
-GAP = "\u00a0"  # holds together what no line break may part
+GAP = "\u00a0"  # a blank where no line may break
+NOT_INCLUDED = "not included in the total"
 
 
-def title(e: Explanation) -> str:
-    of = f", {e.subject}" if e.subject else ""
-    return f"{e.name}{of}   {e.total:,} parameters{f' ({format_count(e.total)})' if e.total >= 1000 else ''}"
+def format_title(e: Explanation) -> str:
+    subject = f", {e.subject}" if e.subject else ""
+    rounded = f" ({format_count(e.total)})" if e.total >= 1000 else ""
+    return f"{e.name}{subject}   {e.total:,} parameters{rounded}"
 
 
-def labels(line: Line, within: Sequence[Line], component: str) -> list[str]:
-    """What tells a line from the others of its component, less what its formula says."""
-    words = []
+def list_labels(line: Line, lines: Sequence[Line], component: str) -> list[str]:
+    """The words that distinguish a line from the other lines of its component, unless its formula contains them."""
+    labels = []
     if line.component != component:
-        words.append(line.component)
-    if len({other.part for other in within}) > 1:
-        words.append(line.part)
+        labels.append(line.component)
+    if len({other.part for other in lines}) > 1:
+        labels.append(line.part)
     if line.detail:
-        words.append(line.detail.removeprefix(f"{line.component}."))
+        labels.append(line.detail.removeprefix(f"{line.component}."))
     if line.layers and not line.formula.startswith(line.layers):
-        words.append(line.layers)
+        labels.append(line.layers)
     if line.of == "biases":
-        words.append(line.of)
-    return words
+        labels.append(line.of)
+    return labels
 
 
-def expert_factors(visit: Visit, experts: int) -> str:
+def format_experts(group: ExpertGroup, experts: int) -> str:
     """58 layers × 256 experts × 3 × 7,168 × 2,048."""
-    one = group_digits(visit.one) if re.search(r" [+−] ", visit.numbers) else visit.numbers
-    layers = f"{visit.layers:,} layer{'s' * (visit.layers != 1)} × " if visit.layers != 1 else ""
+    one = group_digits(group.one) if re.search(r" [+−] ", group.numbers) else group.numbers
+    layers = f"{group.layers:,} layers × " if group.layers != 1 else ""
     return f"{layers}{experts:,} expert{'s' * (experts != 1)} × {one}"
 
 
-def rows_of(visit: Visit) -> list[tuple[str, str, int]]:
-    """(what, the arithmetic, the value) of experts, expert by expert."""
+def list_expert_sums(group: ExpertGroup) -> list[tuple[str, str, int]]:
+    """(label, arithmetic, value) of one expert, all, the active and the inactive ones."""
     return [
-        ("one expert", visit.numbers, visit.one),
-        ("all", expert_factors(visit, visit.experts), visit.all),
-        ("visited", expert_factors(visit, visit.visited), visit.used),
-        ("not visited", expert_factors(visit, visit.experts - visit.visited), visit.rest),
+        ("one expert", group.numbers, group.one),
+        ("all experts", format_experts(group, group.experts), group.all),
+        ("active experts", format_experts(group, group.visited), group.used),
+        ("inactive experts", format_experts(group, group.experts - group.visited), group.rest),
     ]
 
 
-def heading(visit: Visit) -> str:
-    where = f" in {visit.layers:,} {visit.kind + ' ' if visit.kind else ''}layer{'s' * (visit.layers != 1)}" if visit.layers != 1 else ""
-    least = f"{visit.least:,} to " if visit.least != visit.visited else ""
-    return f"{visit.component}: a token visits {least}{visit.visited:,} of {visit.experts:,}{where}"
+def describe_experts(group: ExpertGroup) -> str:
+    """experts: 8 of 256 active per token in 58 moe layers."""
+    kind = f"{group.kind} " if group.kind else ""
+    layers = f" in {group.layers:,} {kind}layers" if group.layers != 1 else ""
+    least = f"{group.least:,} to " if group.least != group.visited else ""
+    return f"{group.component}: {least}{group.visited:,} of {group.experts:,} active per token{layers}"
 
 
-def active_sum(e: Explanation) -> str:
-    return " − ".join([group_digits(e.total), *(group_digits(visit.rest) for visit in e.visits)])
+def format_active_sum(e: Explanation) -> str:
+    return " − ".join([group_digits(e.total), *(group_digits(group.rest) for group in e.expert_groups)])
+
+
+def name_not_included(e: Explanation, component: Component) -> str:
+    """A component outside the total; for a head, all of them are, so nothing is added."""
+    return component.name if e.of == "head" else f"{component.name} ({NOT_INCLUDED})"
+
+
+def list_notes(e: Explanation) -> list[str]:
+    sizes = ", ".join(f"{size.name} = {size.value:,}" for size in e.fixed_sizes)
+    fixed = [f"fixed because the structure depends on it: {sizes}"] if sizes else []
+    return [*fixed, *map(make_printable, e.notes)]
+
+
+def explain_size(size: Size) -> str:
+    """hidden size (n_embd)"""
+    return f"{size.meaning} ({size.key})" if size.meaning and size.key else size.meaning or size.key or "derived"
 
 
 # ---- on a terminal
 
 
-def text(e: Explanation, width: int) -> str:
-    """The legend, the formulas with their numbers below them, the total, how the active figure arises, what stands beside."""
-    width = max(width, NARROWEST)
-    blocks = [[row for line in (title(e), *e.changes) for row in wrapped(line, width)]]
+def render_text(e: Explanation, width: int, colour: bool = False) -> str:
+    """Sizes, formulas with their values, the total, the active parameters, and what the total does not include."""
+    layout = Layout(max(width, NARROWEST), colour)
+    blocks = [[row for line in (format_title(e), *e.changes) for row in wrap_line(line, layout.width)]]
+    if colour:
+        blocks[0] = paint_title(blocks[0], len(wrap_line(format_title(e), layout.width)))
     if e.sizes:
-        blocks.append(render(legend(e.sizes), "table", width).splitlines())
-    formulas = [row for component in e.components for row in component_rows(component, width)]
-    blocks.append([*formulas, summed("total", "", e.total, width)])
-    blocks += [[heading(visit), *(row for what, sum_, n in rows_of(visit) for row in arithmetic(f"  {what}", sum_, n, width))] for visit in e.visits]
-    if e.visits:
-        blocks[-1] += arithmetic("active", active_sum(e), e.active, width)
-    for component in e.beside:
-        said = component.name if e.of == "head" else f"{component.name} (in no total)"
-        blocks.append(component_rows(component._replace(name=said), width, apart=True))
-    blocks.append([row for line in said_below(e) for row in wrapped(line, width)])
+        blocks.append(render(make_size_table(e.sizes), "table", layout.width).splitlines())
+    formulas = [row for component in e.components for row in layout.component_rows(component)]
+    blocks.append([*formulas, layout.total_row("total", e.total)])
+    for group in e.expert_groups:
+        sums = [row for label, terms, n in list_expert_sums(group) for row in layout.sum_rows(f"  {label}", terms, n)]
+        blocks.append([describe_experts(group), *sums])
+    if e.expert_groups:
+        blocks[-1] += layout.sum_rows("active", format_active_sum(e), e.active, style="bold")
+    for component in e.not_included:
+        renamed = component._replace(name=name_not_included(e, component))
+        blocks.append(layout.component_rows(renamed, with_sum=True))
+    blocks.append([row for line in list_notes(e) for row in wrap_line(line, layout.width)])
     return "\n\n".join("\n".join(block) for block in blocks if block).replace(GAP, " ") + "\n"
 
 
-def wrapped(line: str, width: int) -> list[str]:
-    """A line over as many rows as it needs, what stands behind a gap on one of its own."""
-    halves = line.split("   ") if len(line) > width else [line]
-    return [row for half in halves for row in textwrap.wrap(half, width, subsequent_indent="  ", break_on_hyphens=False)]
+def paint_title(rows: list[str], n: int) -> list[str]:
+    """The first n rows in bold."""
+    return [*(paint(row, "bold") for row in rows[:n]), *rows[n:]]
 
 
-def said_below(e: Explanation) -> list[str]:
-    kept = [f"numbers on which the structure depends: {', '.join(f'{size.name} = {size.value:,}' for size in e.kept)}"] if e.kept else []
-    return [*kept, *map(make_printable, e.remarks)]
+def wrap_line(line: str, width: int) -> list[str]:
+    """A line in as many rows as it needs, broken first at gaps of three blanks."""
+    pieces = line.split("   ") if len(line) > width else [line]
+    return [row for piece in pieces for row in textwrap.wrap(piece, width, subsequent_indent="  ", break_on_hyphens=False)]
 
 
-def legend(sizes: Sequence[Size]) -> Table:
-    """Names, values, and what they mean with the keys they are read from."""
-    columns = [Column("size", "size", right=False), Column("value", "value"), Column("meaning", "meaning, and key of config.json", right=False)]
-    return Table(columns, [[size.name, size.value, told(size)] for size in sizes], None, wraps=True)
+def make_size_table(sizes: Sequence[Size]) -> Table:
+    columns = [
+        Column("size", "size", right=False),
+        Column("value", "value"),
+        Column("meaning", "meaning (config.json key)", right=False),
+    ]
+    return Table(columns, [[size.name, size.value, explain_size(size)] for size in sizes], None, wraps=True)
 
 
-def told(size: Size) -> str:
-    return f"{size.meaning} ({size.key})" if size.meaning and size.key else size.meaning or size.key or "derived"
+class Layout(NamedTuple):
+    """The rows of an explanation on a terminal of `width` columns."""
+
+    width: int
+    colour: bool
+
+    def paint(self, text: str, style: str) -> str:
+        return paint(text, style) if self.colour else text
+
+    def component_rows(self, component: Component, *, with_sum: bool = False) -> list[str]:
+        """The lines of a component, after their sum if there are several."""
+        lines = component.lines
+        first = lines[0]
+        labels = list_labels(first, lines, component.name)
+        if len(lines) == 1 and not with_sum and labels in ([], [first.layers]):
+            return self.line_rows([component.name, *labels], first)
+        rows = [self.value_row(component.name, "", component.value)]
+        has_biases = any(line.of == "biases" for line in lines)
+        for line in lines:
+            label = ", ".join(list_labels(line, lines, component.name)) or (line.of if has_biases else "")
+            rows += self.line_rows([label], line, indent="  ")
+        return rows
+
+    def line_rows(self, labels: list[str], line: Line, indent: str = "") -> list[str]:
+        """Labels on the left; on the right the formula and, below it, the numbers with the value."""
+        if not line.formula:
+            return [self.value_row(indent + labels[0], line.note, line.value)]
+        room = LEFT - 1 - len(indent)
+        words = [piece for label in labels for piece in textwrap.wrap(label, room, break_long_words=False, break_on_hyphens=False)]
+        rows = [*fold_formula(line.formula, self.width - LEFT), *self.number_rows("= " + line.numbers, line.value)]
+        if any(len(word) > room for word in words):  # a tensor's name
+            return [indent + " ".join(words), *(" " * LEFT + row for row in rows)]
+        return [f"{indent + word:<{LEFT}}{row}".rstrip() for word, row in zip_longest(words, rows, fillvalue="")]
+
+    def sum_rows(self, label: str, terms: str, value: int, style: str = "") -> list[str]:
+        """A label, arithmetic and its value."""
+        first, *others = self.number_rows(terms, value)
+        return [self.paint(f"{label:<{LEFT}}", style) + first, *(" " * LEFT + row for row in others)]
+
+    def total_row(self, label: str, value: int) -> str:
+        return self.paint(self.value_row(label, "", value), "bold")
+
+    def value_row(self, label: str, note: str, value: int) -> str:
+        start = f"{label:<{LEFT}}{note}" if note else label
+        number = f"{value:,}"
+        return start + number.rjust(max(self.width - len(start), len(number) + 2))
+
+    def number_rows(self, terms: str, value: int) -> list[str]:
+        """Dim arithmetic, the value at the right end of its last row, or of one more row if there is no room."""
+        width, number = self.width - LEFT, f"{value:,}"
+        rows = fold_formula(terms, width)
+        if len(rows[-1]) + 2 + len(number) > width:
+            rows.append("")
+        *others, last = rows
+        return [*(self.paint(row, "dim") for row in others), self.paint(last, "dim") + number.rjust(width - len(last))]
 
 
-def component_rows(component: Component, width: int, *, apart: bool = False) -> list[str]:
-    """A component's lines; of several also what they sum to."""
-    first = component.lines[0]
-    words = labels(first, component.lines, component.name)
-    if len(component.lines) == 1 and not apart and words in ([], [first.layers]):
-        return line_rows([component.name, *words], first, width)
-    rows = [summed(component.name, "", component.value, width)]
-    for line in component.lines:
-        told = ", ".join(labels(line, component.lines, component.name))
-        biased = any(other.of == "biases" for other in component.lines)
-        rows += line_rows([told or (line.of if biased else "")], line, width, indent="  ")
-    return rows
+def fold_formula(formula: str, width: int) -> list[str]:
+    """A formula in as many rows as it needs, broken before a sign, and in no bracket that fits in a row."""
+
+    def bind(bracket: re.Match[str]) -> str:
+        return bracket[0].replace(" ", GAP) if len(bracket[0]) < width - 8 else bracket[0]
+
+    text = re.sub(r"(?<=\d) (?=[A-Za-z])|(?<=[A-Za-z_]) (?=[A-Za-z])", GAP, formula)
+    text = re.sub(r"\([^()]*\)", bind, text)
+    text = re.sub(r" ([·×+−=]) ", rf" \1{GAP}", text).replace("= ", f"={GAP}")
+    text = " ".join(word.replace("·", "· ") if len(word) > width - 2 else word for word in text.split(" "))
+    rows = textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+    return rows or [""]
 
 
-def line_rows(left: list[str], line: Line, width: int, indent: str = "") -> list[str]:
-    """What a line is of beside the formula and, below it, the numbers with the value."""
-    if not line.formula:
-        return [summed(indent + left[0], line.note, line.value, width)]
-    room = LEFT - 1 - len(indent)
-    words = [piece for word in left for piece in textwrap.wrap(word, room, break_long_words=False, break_on_hyphens=False)]
-    right = [*folded(line.formula, width - LEFT), *valued(folded("= " + line.numbers, width - LEFT), line.value, width - LEFT)]
-    if any(len(word) > room for word in words):  # a tensor's name
-        return [indent + " ".join(words), *(" " * LEFT + row for row in right)]
-    return [f"{indent + word:<{LEFT}}{row}".rstrip() for word, row in zip_longest(words, right, fillvalue="")]
+# ---- Markdown
 
 
-def arithmetic(left: str, sum_: str, value: int, width: int) -> list[str]:
-    """Arithmetic and its value beside what they are of."""
-    rows = valued(folded(sum_, width - LEFT), value, width - LEFT)
-    return [f"{left if i == 0 else '':<{LEFT}}{row}" for i, row in enumerate(rows)]
-
-
-def summed(left: str, note: str, value: int, width: int) -> str:
-    start = f"{left:<{LEFT}}{note}" if note else left
-    return start + f"{value:,}".rjust(max(width - len(start), len(f"{value:,}") + 2))
-
-
-def valued(rows: list[str], value: int, width: int) -> list[str]:
-    """The value at the right end of the last row, or below it where it has no room."""
-    shown = f"{value:,}"
-    if len(rows[-1]) + 2 + len(shown) > width:
-        rows = [*rows, ""]
-    return [*rows[:-1], rows[-1] + shown.rjust(width - len(rows[-1]))]
-
-
-def folded(formula: str, width: int) -> list[str]:
-    """A formula over as many rows as it needs, parted before a sign, in no bracket that fits on a row."""
-    held = re.sub(r"(?<=\d) (?=[A-Za-z])|(?<=[A-Za-z_]) (?=[A-Za-z])", GAP, formula)
-    held = re.sub(r"\([^()]*\)", lambda bracket: bracket[0].replace(" ", GAP) if len(bracket[0]) < width - 8 else bracket[0], held)
-    held = re.sub(r" ([·×+−=]) ", rf" \1{GAP}", held).replace("= ", f"={GAP}")
-    held = " ".join(word.replace("·", "· ") if len(word) > width - 2 else word for word in held.split(" "))
-    return textwrap.wrap(held, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False) or [""]
-
-
-# ---- for a model card
-
-
-def markdown(e: Explanation) -> str:
+def render_markdown(e: Explanation) -> str:
     """A section of a model card."""
-    head = ["component", "formula", "with these sizes", "parameters"]
-    rows = [row for component in e.components for row in cells(component, component.name)]
-    lines = [f"### {plain(title(e).replace('   ', ': '))}", ""] + [text for line in e.changes for text in (plain(line), "")]
+    head = ["component", "formula", "with values", "parameters"]
+    lines = [f"### {escape_markdown(format_title(e).replace('   ', ': '))}", ""]
+    for line in e.changes:
+        lines += [escape_markdown(line), ""]
     if e.sizes:
-        sizes = [[code(size.name), group_digits(size.value), code(size.key), plain(size.meaning)] for size in e.sizes]
-        lines += [*pipes(["size", "value", "config.json", "meaning"], sizes, 1), ""]
-    lines += pipes(head, [*rows, ["**total**", "", "", f"**{e.total:,}**"]], 3)
-    for visit in e.visits:
-        sums = [[what, sum_, group_digits(n)] for what, sum_, n in rows_of(visit)]
-        lines += ["", f"{plain(heading(visit))}:", "", *pipes(["experts", "arithmetic", "parameters"], sums, 2)]
-    if e.visits:
-        lines += ["", f"Active: {active_sum(e)} = **{e.active:,}**"]
-    for component in e.beside:
-        said = "" if e.of == "head" else ", in no total"
-        lines += ["", f"{plain(component.name)}{said}: {component.value:,}", "", *pipes(head, cells(component), 3)]
-    lines += [text for said in said_below(e) for text in ("", plain(said))]
+        sizes = [[code(size.name), group_digits(size.value), code(size.key), escape_markdown(size.meaning)] for size in e.sizes]
+        lines += [*make_pipe_table(["size", "value", "config.json", "meaning"], sizes, 1), ""]
+    rows = [row for component in e.components for row in make_cells(component, component.name)]
+    lines += make_pipe_table(head, [*rows, ["**total**", "", "", f"**{e.total:,}**"]], 3)
+    for group in e.expert_groups:
+        sums = [[label, terms, group_digits(n)] for label, terms, n in list_expert_sums(group)]
+        lines += ["", f"{escape_markdown(describe_experts(group))}:", ""]
+        lines += make_pipe_table(["experts", "arithmetic", "parameters"], sums, 2)
+    if e.expert_groups:
+        lines += ["", f"Active: {format_active_sum(e)} = **{e.active:,}**"]
+    for component in e.not_included:
+        lines += ["", f"{escape_markdown(name_not_included(e, component))}: {component.value:,}", ""]
+        lines += make_pipe_table(head, make_cells(component), 3)
+    for note in list_notes(e):
+        lines += ["", escape_markdown(note)]
     return "\n".join(lines) + "\n"
 
 
-def cells(component: Component, *before: str) -> list[list[str]]:
-    """A row for each line of a component."""
+def make_cells(component: Component, *labels: str) -> list[list[str]]:
+    """One row per line of a component."""
     rows = []
     for line in component.lines:
-        words = ", ".join([*before, *labels(line, component.lines, component.name)]) or line.of
-        rows.append([plain(words), code(line.formula) or plain(line.note), code(line.numbers), group_digits(line.value)])
+        label = ", ".join([*labels, *list_labels(line, component.lines, component.name)]) or line.of
+        formula = code(line.formula) or escape_markdown(line.note)
+        rows.append([escape_markdown(label), formula, code(line.numbers), group_digits(line.value)])
     return rows
 
 
-def plain(words: str) -> str:
-    return re.sub(r"([\\|`*_\[\]#])", r"\\\1", escape(make_printable(words, 400), quote=False))
+def escape_markdown(text: str) -> str:
+    return re.sub(r"([\\|`*_\[\]#])", r"\\\1", escape(make_printable(text, 400), quote=False))
 
 
-def code(words: str) -> str:
-    return f"`{words}`" if words else ""
+def code(text: str) -> str:
+    return f"`{text}`" if text else ""
 
 
-def pipes(head: list[str], rows: Sequence[Sequence[str]], right: int) -> list[str]:
-    """A table of Markdown. `right`: the column of numbers."""
+def make_pipe_table(head: list[str], rows: Sequence[Sequence[str]], right: int) -> list[str]:
+    """A Markdown table. `right`: the index of the column of numbers."""
     rule = ["---:" if i == right else "---" for i in range(len(head))]
     return [f"| {' | '.join(row)} |" for row in (head, rule, *rows)]
 
 
-# ---- for a paper
+# ---- LaTeX
 
 
-def latex(e: Explanation) -> str:
+def render_latex(e: Explanation) -> str:
     """Aligned equations: the sizes, the formulas with their numbers and values, the total."""
-    blocks = [[rf"{latex_name(size.name)} &= {latex_number(size.value)} && {upright(told(size))}" for size in e.sizes]]
+    sizes = [rf"{latex_name(size.name)} &= {latex_number(size.value)} && {upright(explain_size(size))}" for size in e.sizes]
     formulas = []
     for component in e.components:
         for line in component.lines:
-            words = upright(", ".join([component.name, *labels(line, component.lines, component.name)]))
+            label = upright(", ".join([component.name, *list_labels(line, component.lines, component.name)]))
             if line.formula:
-                formulas += [rf"{words} &= {line.latex}", rf"&= {line.latex_numbers}", rf"&= {latex_number(line.value)}"]
+                formulas.append(rf"{label} &= {line.latex}")
+                formulas.append(rf"&= {line.latex_numbers}")
+                formulas.append(rf"&= {latex_number(line.value)}")
             else:
-                formulas.append(rf"{words} &= 0 && {upright(line.note)}")
-    blocks.append([*formulas, rf"{upright('total')} &= {latex_number(e.total)}"])
-    for visit in e.visits:
-        rows = [rf"{upright(f'{visit.component}, {what}')} &= {products(sum_)} = {latex_number(n)}" for what, sum_, n in rows_of(visit)]
-        blocks.append(rows)
-    if e.visits:
-        blocks[-1].append(rf"{upright('active')} &= {products(active_sum(e))} = {latex_number(e.active)}")
-    made = [f"% {make_printable(line)}" for line in (title(e), *e.changes, *said_below(e))] + [r"% needs \usepackage{amsmath}"]
-    for block in blocks:
-        if block:
-            made += [r"\begin{align*}", " \\\\\n".join(block), r"\end{align*}"]
-    return "\n".join(made) + "\n"
+                formulas.append(rf"{label} &= 0 && {upright(line.note)}")
+    blocks = [sizes, [*formulas, rf"{upright('total')} &= {latex_number(e.total)}"]]
+    for group in e.expert_groups:
+        sums = [rf"{upright(name_sum(group, label))} &= {format_products(terms)} = {latex_number(n)}" for label, terms, n in list_expert_sums(group)]
+        blocks.append(sums)
+    if e.expert_groups:
+        total = format_products(format_active_sum(e))
+        blocks[-1].append(rf"{upright('active')} &= {total} = {latex_number(e.active)}")
+    lines = [f"% {make_printable(line)}" for line in (format_title(e), *e.changes, *list_notes(e))]
+    lines.append(r"% needs \usepackage{amsmath}")
+    for block in filter(None, blocks):
+        lines += [r"\begin{align*}", " \\\\\n".join(block), r"\end{align*}"]
+    return "\n".join(lines) + "\n"
 
 
-def upright(words: str) -> str:
-    return rf"\text{{{escape_name(words)}}}" if words else ""
+def name_sum(group: ExpertGroup, label: str) -> str:
+    """The label of a sum after its component: "experts, one expert", "active experts"."""
+    return label if label.endswith(f" {group.component}") else f"{group.component}, {label}"
 
 
-def products(sum_: str) -> str:
-    """Arithmetic as mathematics: words behind numbers stand upright."""
-    held = re.sub(r"(?<=\d) (layers?|experts?)", r"\\ \\text{\1}", sum_.replace(",", "{,}"))
-    return held.replace("×", r"\times ").replace("−", "-").replace("²", "^{2}").replace("  ", " ")
+def upright(text: str) -> str:
+    return rf"\text{{{escape_name(text)}}}" if text else ""
+
+
+def format_products(terms: str) -> str:
+    """Arithmetic in LaTeX, the words in it upright."""
+    text = re.sub(r"(?<=\d) (layers?|experts?)", r"\\ \\text{\1}", terms.replace(",", "{,}"))
+    return text.replace("×", r"\times ").replace("−", "-").replace("²", "^{2}").replace("  ", " ")

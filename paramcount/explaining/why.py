@@ -1,4 +1,4 @@
-"""Why somebody else says a different number: a published figure as a count and named causes with nothing left over."""
+"""Why a published figure differs from the count: a sum of named causes with nothing unexplained."""
 
 from __future__ import annotations
 
@@ -10,37 +10,43 @@ from typing import Any, NamedTuple
 from paramcount.counting.count import Count
 from paramcount.counting.quantisation.scales import get_scheme
 from paramcount.errors import ParamcountError, describe_value
-from paramcount.explaining.causes import Candidate, Cause, candidates, stand_together, visited
+from paramcount.explaining.causes import Candidate, Cause, are_compatible, find_candidates, select_active
+from paramcount.explaining.explanation import to_plain
 from paramcount.output.numbers import Figure, match_figure, parse_figure
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.entries import Published
 
-MOST_CAUSES = 3  # at once; `active` instead of `total` is one of them
+MOST_CAUSES = 3  # in one explanation; starting from `active` instead of `total` is one of them
 LARGEST = 10**30
-ACCEPTED = "7B, 124M, 7.61B, ~1.04T or a whole number from 1"
-OPEN = (None, "unspecified")  # the source does not say what it counts
+EXPECTED = "7B, 124M, 7.61B, ~1.04T or a whole number from 1"
+UNSTATED = (None, "unspecified")  # the source does not say what it counts
 FITS = ("exact", "rounded", "truncated")
 
 
 @dataclass(frozen=True)
 class Account:
-    """A count and causes that sum to what a figure says."""
+    """A count and causes that sum to a figure."""
 
     base: str  # total | active
-    count: int  # of the base
+    count: int  # the base count
     causes: tuple[Cause, ...]
     value: int  # count plus the units of the causes
     fit: str  # how the value becomes the figure: exact | rounded | truncated
-    also: tuple[tuple[Cause, ...], ...] = ()  # other causes of the same sum
+    also: tuple[tuple[Cause, ...], ...] = ()  # other causes with the same sum
 
     @property
     def terms(self) -> str:
-        """What follows the count, in words: "− one table 579,133,440 (input embedding or output head, equally large)"."""
-        return ", or ".join(terms(causes) for causes in (self.causes, *self.also))
+        """The causes after the count: "− input or output embedding 579,133,440 (same size)"."""
+        return ", or ".join(format_causes(causes) for causes in (self.causes, *self.also))
 
 
-def terms(causes: Iterable[Cause]) -> str:
-    return " ".join(f"{'+' if cause.units > 0 else '−'} {cause.name} {abs(cause.units):,}{f' ({cause.note})' if cause.note else ''}" for cause in causes)
+def format_causes(causes: Iterable[Cause]) -> str:
+    """Causes as signed terms: "+ tied LM head counted twice 617,558,016 − biases 7,077,888"."""
+    terms = []
+    for cause in causes:
+        note = f" ({cause.note})" if cause.note else ""
+        terms.append(f"{'+' if cause.units > 0 else '−'} {cause.name} {abs(cause.units):,}{note}")
+    return " ".join(terms)
 
 
 @dataclass(frozen=True)
@@ -49,16 +55,16 @@ class Why:
 
     id: str
     published: str  # as printed
-    value: int  # what it says
-    step: int  # the unit of its last digit; 1 where it is exact
-    what: str | None  # what its source says it counts; None where nobody says
+    value: int  # as a number
+    step: int  # the unit of its last digit; 1 if it is exact
+    what: str | None  # what it counts, according to its source; None if unknown
     source: str | None
-    base: str  # the count that is meant: total | active
+    base: str  # the count it refers to: total | active
     true: int  # that count
-    accounts: tuple[Account, ...]  # one: the explanation; several: equally good, none of them claimed; none: not reproducible
-    plainer: Account | None  # where those need causes: a count that becomes the figure by being cut off, without any
-    rounded: Account | None  # where the active count that the source states is cut off: a sum that rounds to the figure
-    left_over: int  # where nothing explains it: what it has beside the count that its source names, else `true`; negative: what it lacks
+    accounts: tuple[Account, ...]  # one: the explanation; several: they fit equally well; none: not reproducible
+    plainer: Account | None  # if those need causes: a count that becomes the figure when truncated, without causes
+    rounded: Account | None  # if the stated active count only matches when truncated: a sum that matches when rounded
+    left_over: int  # what is unexplained: the figure minus the count that its source names, or `true`
 
     @property
     def verdict(self) -> str:
@@ -67,88 +73,91 @@ class Why:
 
     @property
     def ok(self) -> bool:
-        """Whether something explains it."""
+        """Whether the figure is explained."""
         return bool(self.accounts)
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data for JSON."""
-        return {name: plain(value) for name, value in self.__dict__.items()} | {"verdict": self.verdict}
-
-
-def plain(value: Any) -> Any:
-    if isinstance(value, tuple) and not hasattr(value, "_asdict"):
-        return [plain(inner) for inner in value]
-    fields = value._asdict() if hasattr(value, "_asdict") else getattr(value, "__dict__", None)
-    return {name: plain(inner) for name, inner in fields.items()} if fields is not None else value
+        """The explanation as plain data for JSON."""
+        return {name: to_plain(value) for name, value in self.__dict__.items()} | {"verdict": self.verdict}
 
 
 def explain_figures(model: Model, numbers: Iterable[str | int] = ()) -> tuple[Why, ...]:
-    """The same of a loaded model, with any number of figures."""
+    """An explanation of each figure; without figures, of each one that the entry lists as published."""
     count = count_model(model)
-    asked = [about(model, number) for number in numbers] or [(figure.value, (figure,)) for figure in model.published]
-    return tuple(answer(model, count, number, said) for number, said in asked)
+    given = [(number, find_published(model, number)) for number in numbers]
+    figures = given or [(figure.value, (figure,)) for figure in model.published]
+    return tuple(explain_figure(model, count, number, published) for number, published in figures)
 
 
-def about(model: Model, number: str | int) -> tuple[str | int, tuple[Published, ...]]:
-    """A figure, and where the entry lists the same.
+def find_published(model: Model, number: str | int) -> tuple[Published, ...]:
+    """The published figures of the entry that have this value.
 
-    Raises: ParamcountError for what is no figure.
+    Raises: ParamcountError if the text is not a figure.
     """
     figure = parse_figure(number)
     if not 1 <= figure.value <= LARGEST:
-        raise ParamcountError(f"{describe_value(number)} is not a figure", expected=ACCEPTED)
-    return number, tuple(said for said in model.published if parse_figure(said.value) == figure)
+        raise ParamcountError(f"{describe_value(number)} is not a figure", expected=EXPECTED)
+    return tuple(published for published in model.published if parse_figure(published.value) == figure)
 
 
-def answer(model: Model, count: Count, number: str | int, said: tuple[Published, ...]) -> Why:
-    """What a figure counts. `said`: where the entry lists it."""
+def explain_figure(model: Model, count: Count, number: str | int, published: tuple[Published, ...]) -> Why:
+    """What a figure counts. `published`: where the entry lists it."""
     figure = parse_figure(number)
-    listed = min(said, key=lambda published: quality(meaning(published.what, count), figure), default=None)
+    listed = min(published, key=lambda one: rank_fit(stated_count(one.what, count), figure), default=None)
     what = listed.what if listed else None
-    meant = meaning(what, count)
-    counts = bases(count, what)
-    causes = {base: causes_of(model, count, base, files=what in (*OPEN, "checkpoint")) for base in counts}
-    stated = fewest(counts, causes, lambda value: value == meant) if quality(meant, figure) < len(FITS) else []
-    cut_off = what == "active" and bool(stated) and match_figure(stated[0].value, figure) == "truncated"  # conventions differ in `active`
-    rounding = fewest(counts, causes, lambda value: match_figure(value, figure) in FITS[:2]) if not stated or cut_off else []
-    found = stated or rounding or fewest(counts, causes, lambda value: match_figure(value, figure) is not None)
+    stated = stated_count(what, count)
+    counts = base_counts(count, what)
+    files = what in (*UNSTATED, "checkpoint")
+    candidates = {base: find_causes(model, count, base, files=files) for base in counts}
+
+    def fewest(is_match: Callable[[int], bool]) -> list[Sum]:
+        return find_fewest(counts, candidates, is_match)
+
+    as_stated = fewest(lambda value: value == stated) if rank_fit(stated, figure) < len(FITS) else []
+    # Sources differ in what they call active: if theirs matches only when truncated, also look for a rounded match.
+    truncated = what == "active" and bool(as_stated) and match_figure(as_stated[0].value, figure) == "truncated"
+    rounding = fewest(lambda value: match_figure(value, figure) in FITS[:2]) if not as_stated or truncated else []
+    found = as_stated or rounding or fewest(lambda value: match_figure(value, figure) is not None)
     plainer = None
-    if not stated:
-        plainer = next((Account(base, n, (), n, "truncated") for base, n in counts.items() if found and found[0].causes and match_figure(n, figure)), None)
-    accounts = merged(counts, found, figure)
-    rounded = next(iter(merged(counts, rounding, figure)), None) if stated else None
+    if not as_stated and found and found[0].causes:
+        plain = (Account(base, n, (), n, "truncated") for base, n in counts.items() if match_figure(n, figure))
+        plainer = next(plain, None)
+    accounts = make_accounts(counts, found, figure)
+    rounded = next(iter(make_accounts(counts, rounding, figure)), None) if as_stated else None
     base = accounts[0].base if accounts else min(counts, key=lambda base: abs(counts[base] - figure.value))
-    left_over = 0 if accounts else figure.value - (counts[base] if meant is None else meant)
+    unexplained = 0 if accounts else figure.value - (counts[base] if stated is None else stated)
     source = next((source.ref for source in model.sources if listed and source.id == listed.source), None)
     printed = f"{number:,}" if isinstance(number, int) else number.strip()
-    return Why(model.id, printed, *figure, what, source, base, counts[base], accounts, plainer, rounded, left_over)
+    return Why(model.id, printed, *figure, what, source, base, counts[base], accounts, plainer, rounded, unexplained)
 
 
-def bases(count: Count, what: str | None) -> dict[str, int]:
-    """The counts that may be meant."""
+def base_counts(count: Count, what: str | None) -> dict[str, int]:
+    """The counts that a figure may refer to, by what its source says."""
     if count.active == count.total:
         return {"total": count.total}
-    meant = ("total", "active") if what in OPEN else ("active",) if str(what).startswith("active") else ("total",)
-    return {base: getattr(count, base) for base in meant}
+    if what in UNSTATED:
+        return {"total": count.total, "active": count.active}
+    return {"active": count.active} if str(what).startswith("active") else {"total": count.total}
 
 
-def meaning(what: str | None, count: Count) -> int | None:
-    """The number that somebody means who says that this is counted."""
-    found: int | None = getattr(count, what) if what not in OPEN and what is not None else None
-    return found
+def stated_count(what: str | None, count: Count) -> int | None:
+    """The count that a source names; None if it names none."""
+    n: int | None = None if what is None or what in UNSTATED else getattr(count, what)
+    return n
 
 
-def quality(value: int | None, figure: Figure) -> int:
-    """How well a number fits a figure, the best first."""
+def rank_fit(value: int | None, figure: Figure) -> int:
+    """How well a number fits a figure; 0 is best."""
     fit = None if value is None else match_figure(value, figure)
     return FITS.index(fit) if fit else len(FITS)
 
 
-def causes_of(model: Model, count: Count, base: str, *, files: bool) -> list[Candidate]:
-    """What may explain a difference from this count. To what one token uses, nothing belongs that only files hold."""
+def find_causes(model: Model, count: Count, base: str, *, files: bool) -> list[Candidate]:
+    """Possible causes of a difference from this count. What only files hold is never part of the active count."""
     if base == "active":
-        return candidates([visited(tensor) for tensor in count.tensors], files=False)
-    return candidates(count.tensors, get_scheme(model.release.quantisation if model.release else None, model.reading.unread), files=files)
+        return find_candidates([select_active(tensor) for tensor in count.tensors], files=False)
+    scheme = get_scheme(model.release.quantisation if model.release else None, model.reading.unread)
+    return find_candidates(count.tensors, scheme, files=files)
 
 
 class Sum(NamedTuple):
@@ -159,26 +168,38 @@ class Sum(NamedTuple):
     value: int
 
 
-def fewest(counts: Mapping[str, int], causes: Mapping[str, Sequence[Candidate]], fit: Callable[[int], bool]) -> list[Sum]:
-    """All sums that fit with as few causes as any."""
+def find_fewest(
+    counts: Mapping[str, int],
+    candidates: Mapping[str, Sequence[Candidate]],
+    is_match: Callable[[int], bool],
+) -> list[Sum]:
+    """All matching sums with the smallest number of causes."""
     for n in range(MOST_CAUSES + 1):
-        made = (found for base in counts for found in sums(base, counts[base], causes[base], n - (base == "active")))
-        if fitting := [found for found in made if fit(found.value) and stand_together(found.causes)]:
-            return fitting
+        matches = [
+            found
+            for base in counts
+            for found in make_sums(base, counts[base], candidates[base], n - (base == "active"))
+            if is_match(found.value) and are_compatible(found.causes)
+        ]
+        if matches:
+            return matches
     return []
 
 
-def sums(base: str, count: int, causes: Sequence[Candidate], n: int) -> Iterator[Sum]:
-    """A count with every n of its causes."""
-    pairs = [(cause.units, cause) for cause in causes]
-    for chosen in combinations(pairs, n) if n >= 0 else ():
-        yield Sum(base, tuple(cause for _, cause in chosen), count + sum(units for units, _ in chosen))
+def make_sums(base: str, count: int, candidates: Sequence[Candidate], n: int) -> Iterator[Sum]:
+    """A count with every combination of n candidates."""
+    units = [(candidate.units, candidate) for candidate in candidates]
+    for chosen in combinations(units, n) if n >= 0 else ():
+        yield Sum(base, tuple(candidate for _, candidate in chosen), count + sum(n for n, _ in chosen))
 
 
-def merged(counts: Mapping[str, int], found: Iterable[Sum], figure: Figure) -> tuple[Account, ...]:
-    """One account for each value, the nearest to the figure first."""
-    alike: dict[tuple[str, int], list[tuple[Cause, ...]]] = {}
-    for base, causes, value in found:
-        alike.setdefault((base, value), []).append(tuple(candidate.cause for candidate in causes))
-    made = [Account(base, counts[base], first, value, str(match_figure(value, figure)), tuple(others)) for (base, value), (first, *others) in alike.items()]
-    return tuple(sorted(made, key=lambda account: abs(account.value - figure.value)))
+def make_accounts(counts: Mapping[str, int], sums: Iterable[Sum], figure: Figure) -> tuple[Account, ...]:
+    """One account per value, nearest to the figure first."""
+    by_value: dict[tuple[str, int], list[tuple[Cause, ...]]] = {}
+    for base, candidates, value in sums:
+        by_value.setdefault((base, value), []).append(tuple(candidate.cause for candidate in candidates))
+    accounts = []
+    for (base, value), (first, *others) in by_value.items():
+        fit = str(match_figure(value, figure))
+        accounts.append(Account(base, counts[base], first, value, fit, tuple(others)))
+    return tuple(sorted(accounts, key=lambda account: abs(account.value - figure.value)))

@@ -57,7 +57,7 @@ class Table(NamedTuple):
     headings: bool = True
     wraps: bool = False  # whether the last column's text may run over several lines
     drops: bool = False  # whether a terminal that has no room for the last column does without it
-    texts: Mapping[str, Callable[[int], str]] = {}  # {format: its text for a width}, where rows and columns would not do
+    texts: Mapping[str, Callable[[int, bool], str]] = {}  # {format: text for a width, in colour or not}, instead of rows
     bold: Collection[Any] = ()  # on a terminal: the rows that begin with one of these cells
     caption: str = ""  # of a LaTeX table; the lines above if empty
 
@@ -65,7 +65,7 @@ class Table(NamedTuple):
 def render(table: Table, format: str, width: int, *, colour: bool = False) -> str:
     """The table as text in one of FORMATS. `width`: columns of the terminal, which only `table` respects, as only it has `colour`."""
     if format in table.texts:
-        return table.texts[format](width)
+        return table.texts[format](width, colour)
     if format == "table":
         from paramcount.output.text_tables import render_text
 

@@ -1,4 +1,4 @@
-"""One model at a glance: its total with the proof, a row per component, what stands beside."""
+"""One model: total, components, arithmetic, and the figures that the total does not include."""
 
 from __future__ import annotations
 
@@ -11,13 +11,22 @@ from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model
 from paramcount.zoo.checks import summarize_checks
 
+RELEASE_ITEMS = {  # items of `count.release`, for people; {scales}: "FP8 scales"
+    "legacy_buffers": "legacy buffers",
+    "mtp": "MTP",
+    "mtp_buffers": "MTP buffers",
+    "mtp_copies": "duplicate embedding and LM head (MTP)",
+    "scales": "{scales}",
+    "mtp_scales": "MTP {scales}",
+}
 
-def table(model: Model, count: Count) -> Table:
-    """The overview: components that are all zero are left out, but for a tied head."""
-    written = format_arithmetic(count)
-    rows = [
-        [name, n, count.active_components[name], share(n, count.total), written.get(name, "")] for name, n in count.components.items() if n or name in written
-    ]
+
+def build_model_table(model: Model, count: Count) -> Table:
+    """The overview of a model: one row per component that has parameters or is tied, notes below."""
+    sums = format_arithmetic(count)
+    active = count.active_components
+    components = {name: n for name, n in count.components.items() if n or name in sums}
+    rows = [[name, n, active[name], format_share(n, count.total), sums.get(name, "")] for name, n in components.items()]
     columns = [
         Column("component", "component", right=False),
         Column("parameters", "parameters"),
@@ -25,17 +34,18 @@ def table(model: Model, count: Count) -> Table:
         Column("share", "share", only="people"),
         Column("arithmetic", "arithmetic", right=False, only="people", style="dim"),
     ]
-    proven = summarize_checks(model, count)
+    evidence = summarize_checks(model, count)
     what = "parameters of the language model" if count.scope == "language_model" else "parameters"
-    above = [f"{model.name}   {count.total:,} {what} ({format_count(count.total)}){'' if model.original else f'   {proven}'}"]
-    data = count.to_dict() | {"name": model.name, "proof": proven}
-    return Table(columns, rows, data, above=above, below=beside(count), headings=False, wraps=True)
+    title = f"{model.name}   {count.total:,} {what} ({format_count(count.total)})"
+    above = [title if model.original else f"{title}   {evidence}"]
+    data = count.to_dict() | {"name": model.name, "proof": evidence}
+    return Table(columns, rows, data, above=above, below=describe_count(count), headings=False, wraps=True)
 
 
-def share(n: int, total: int) -> str:
-    """A share in per cent with one decimal; nothing of nothing.
+def format_share(n: int, total: int) -> str:
+    """A share in per cent with one decimal; "" for 0.
 
-    >>> share(1, 3), share(2, 3), share(0, 3), share(0, 0)
+    >>> format_share(1, 3), format_share(2, 3), format_share(0, 3), format_share(0, 0)
     ('33.3%', '66.7%', '', '')
     """
     if not n:
@@ -44,46 +54,65 @@ def share(n: int, total: int) -> str:
     return f"{tenths // 10}.{tenths % 10}%"
 
 
-def beside(count: Count) -> list[str]:
-    """What stands beside the total, below the table."""
+def describe_count(count: Count) -> list[str]:
+    """The lines below a model's table: active parameters, bytes, and everything that the total does not include."""
     lines = []
     if count.active != count.total:
-        experts = dict.fromkeys((r.active, r.count) for t in count.tensors for r in (*t.repeats, *([t.stacked] if t.stacked else [])) if r.axis == "expert")
-        visited = " and ".join(f"{active} of {n}" for active, n in experts)
-        least = f", at least {count.active_min:,}" if count.active_min != count.active else ""
-        active = f"active {count.active:,} ({format_count(count.active)}{least}): {visited} experts a token"
-        lines.append(f"{active} · without the input embedding {count.active_without_input_embedding:,}")
-    lines.append(f"non-embedding {count.non_embedding:,} · FP32 {format_bytes(count.bytes_fp32)} · BF16 {format_bytes(count.bytes_bf16)}{stored(count)}")
-    others = [f"{name} {n:,}" for name, n in (("buffers", count.buffers), ("MTP", count.mtp)) if n]
-    if others:
-        lines.append(f"beside the total: {' · '.join(others)}")
-    scales = f"{str(count.quantisation).upper()} scales"
-    items = {name.replace("_", " ").replace("mtp", "MTP").replace("scales", scales): n for name, n in count.release.items() if n}
-    if len(items) > 1:
-        lines.append(f"released files {count.checkpoint:,} = {' + '.join(f'{name} {n:,}' for name, n in items.items())}")
-    lines += [f"unreachable {n:,}, not in the total: {reason}" for reason, n in sum_unreachable(count.sizes, count.head).items()]
-    if count.not_counted:
-        lines.append(f"not counted: {', '.join(count.not_counted)}")
+        lines.append(describe_active(count))
+    sizes = [f"FP32 {format_bytes(count.bytes_fp32)}", f"BF16 {format_bytes(count.bytes_bf16)}"]
+    lines.append(" · ".join([f"non-embedding {count.non_embedding:,}", *sizes, *describe_storage(count)]))
+    extras = [f"{name} {n:,}" for name, n in (("buffers", count.buffers), ("MTP", count.mtp)) if n]
+    extras += count.not_counted
+    if extras:
+        lines.append(f"not included in the total: {' · '.join(extras)}")
+    lines += describe_release(count)
+    for reason, n in sum_unreachable(count.sizes, count.head).items():
+        lines.append(f"unreachable {n:,}, not included in the total: {reason}")
     if count.language_model != count.total:
-        lines.append(f"language model alone {count.language_model:,}")
+        lines.append(f"language model only {count.language_model:,}")
     return lines
 
 
-def stored(count: Count) -> str:
-    """The bytes of a quantised model, beside those of other formats."""
-    found = count.storage
-    if found is None:
-        return ""
-    about, mtp = "" if found.exact else "about ", ", with MTP" if found.mtp else ""
-    return f" · as stored ({found.scheme}{mtp}) {about}{format_bytes(found.bytes)}"
+def describe_active(count: Count) -> str:
+    """The active parameters with the number of experts per token."""
+    repeats = (repeat for tensor in count.tensors for repeat in (*tensor.repeats, tensor.stacked) if repeat)
+    groups = dict.fromkeys(f"{repeat.active} of {repeat.count}" for repeat in repeats if repeat.axis == "expert")
+    least = f", at least {count.active_min:,}" if count.active_min != count.active else ""
+    active = f"active {count.active:,} ({format_count(count.active)}{least}): {' and '.join(groups)} experts per token"
+    return f"{active} · without input embedding {count.active_without_input_embedding:,}"
 
 
-def claims(model: Model) -> Table:
-    """What others say of a model whose sizes nobody published."""
+def describe_release(count: Count) -> list[str]:
+    """What the released files hold, item by item, if that is more than the parameters."""
+    if len(items := {name: n for name, n in count.release.items() if n}) < 2:
+        return []
+    scales = f"{str(count.quantisation).upper()} scales"
+    terms = [f"{RELEASE_ITEMS.get(name, name).format(scales=scales)} {n:,}" for name, n in items.items()]
+    return [f"released files hold {count.checkpoint:,} = {' + '.join(terms)}"]
+
+
+def describe_storage(count: Count) -> list[str]:
+    """The size of the quantised weights."""
+    storage = count.storage
+    if storage is None:
+        return []
+    about, mtp = "" if storage.exact else "about ", ", with MTP" if storage.mtp else ""
+    return [f"as stored ({storage.scheme}{mtp}) {about}{format_bytes(storage.bytes)}"]
+
+
+def build_estimates_table(model: Model) -> Table:
+    """Third-party estimates of a model with unpublished sizes.
+
+    Raises: ParamcountError if the entry lists none.
+    """
     if not model.claims:
-        raise ParamcountError("has no claims", where=model.id)
+        raise ParamcountError("has no third-party estimates", where=model.id)
     refs = {source.id: source.ref for source in model.sources}
     rows = [[claim.what, claim.value, claim.by, refs[claim.source]] for claim in model.claims]
-    columns = [Column(name, name, right=False, only="csv" if name == "source" else "") for name in ("what", "claim", "by", "source")]
-    data = {"schema_version": SCHEMA_VERSION, **(model.entry.model_dump(mode="json", exclude_none=True) if model.entry else {})}
-    return Table(columns, rows, data, above=[f"{model.name}   estimate: nobody published its sizes; these are claims, never counts"], wraps=True)
+    columns = [
+        Column(name, label, right=False, only="csv" if name == "source" else "")
+        for name, label in (("what", "what"), ("claim", "estimate"), ("by", "by"), ("source", "source"))
+    ]
+    entry = model.entry.model_dump(mode="json", exclude_none=True) if model.entry else {}
+    above = [f"{model.name}   third-party estimates; its sizes are unpublished"]
+    return Table(columns, rows, {"schema_version": SCHEMA_VERSION, **entry}, above=above, wraps=True)

@@ -59,19 +59,25 @@ def summarize_checks(model: Model, count: Count) -> str:
         return format_changes(model)
     if model.reading.origin:
         whole = model.reading.scope == "model" or not model.reading.head
-        return f"as {model.reading.reference if whole else model.sizes.reference} builds it"
-    made = run_checks(model, count)
-    reference = next((check for check in made if check.what == "reference"), None)
-    if reference is None:
-        words = ["unverified"]
-    else:
-        name = "reference implementation" if reference.source.startswith("transformers") else "derivation by hand"
-        words = [f"{'=' if reference.ok else '≠'} {name}"]
-    totals = [check for check in made if check.what in ("total", "checkpoint") and check.ok]
+        return f"as built by {model.reading.reference if whole else model.sizes.reference}"
+    matching: list[str] = []
+    wrong: list[str] = []
+    differing: list[str] = []
+    totals: list[Check] = []
+    for check in run_checks(model, count):
+        if check.what == "reference":
+            name = "reference implementation" if check.source.startswith("transformers") else "hand derivation"
+            (matching if check.ok else wrong).append(name)
+        elif check.ok is False:
+            differing.append(f"{check.what} {check.text}".removeprefix("total "))
+        elif check.ok and check.what in ("total", "checkpoint"):
+            totals.append(check)
     if any(check.verdict == "exact" for check in totals):
-        words.append("= published")
+        matching.append("published total")
     elif totals:
-        words.append(f"fits published {totals[0].text}")
-    if differing := [check for check in made if check.ok is False and check.what != "reference"]:
-        words.append(f"≠ published {', '.join(f'{check.what} {check.text}'.removeprefix('total ') for check in differing)}")
+        matching.append(f"published {totals[0].text}")
+    words = ["unverified"] if isinstance(model.checked, str) else []
+    words += [f"matches {' and '.join(matching)}"] if matching else []
+    words += [f"≠ {name}" for name in wrong]
+    words += [f"≠ published {', '.join(differing)}"] if differing else []
     return ", ".join(words)

@@ -61,7 +61,7 @@ def note_fixed_sizes(before: Sizes, after: Sizes, origins: Mapping[str, Origin])
                 continue  # it depends on keys of the config.json
             if then == getattr(old, field) != now:
                 would_be[field] = now
-                yield f"{path} stays {format_size(then)}; derived from the changed sizes it would be {format_size(now)}"
+                yield f"kept {path} = {format_size(then)}; deriving it from the new sizes would give {format_size(now)}"
 
 
 def flatten_changes(changes: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
