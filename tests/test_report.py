@@ -356,7 +356,7 @@ def test_the_page_goes_to_a_file_or_to_the_screen(run: Runner, tmp_path: Path, m
             ["gpt-4", "-o", "out.html"],
             "gpt-4: is a third-party estimate; its sizes are unpublished (expected paramcount gpt-4 --estimates shows the claims)",
         ),
-        ([], "Missing argument 'MODEL...'."),
+        ([], "missing argument MODEL...; run `paramcount report --help`"),
     ],
 )
 def test_what_cannot_be_reported_is_refused(
