@@ -97,7 +97,7 @@ class UnreadableClaim(Exception):
 def parse_claims(text: str, heading: Heading) -> tuple[Claim, ...]:
     """What a cell of a column claims.
 
-    >>> from paramcount.auditing.headings import understood
+    >>> from paramcount.auditing.headings import parse_heading
     >>> [(claim.kind, int(claim.amount.value)) for claim in parse_claims("14.3B (2.7B active)", parse_heading("parameters"))]
     [('total', 14300000000), ('active', 2700000000)]
     >>> [(claim.kind, int(claim.amount.value)) for claim in parse_claims("28 (queries), 4 (keys/values)", parse_heading("heads"))]
