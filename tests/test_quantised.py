@@ -160,15 +160,15 @@ def test_what_a_library_writes_is_read_as_the_model_it_was_made_of(make: Any, op
     assert found.scheme == scheme
     assert shapes(found) == PLAIN
     assert found.faults == ()
-    held = {name for logical in found.tensors.values() for name in logical.file_names}
+    held = {part for name, logical in found.tensors.items() for part in logical.names_in_file(name)}
     assert held == set(tensors)
-    assert set(found.beside) == held - {logical.file_names[0] for logical in found.tensors.values()}
+    assert set(found.beside) == held - {logical.names_in_file(name)[0] for name, logical in found.tensors.items()}
     sizes = {name: prod(shape) * BITS[dtype] // 8 for name, (dtype, shape) in tensors.items()}
     assert found.totals[:3] == (VALUES, sum(prod(shape) for _, shape in tensors.values()), sum(sizes.values()))
     assert found.totals.bits == Fraction(8 * sum(sizes.values()), VALUES)
-    for logical in found.tensors.values():
+    for name, logical in found.tensors.items():
         assert logical.shape is not None
-        assert logical.size(logical.shape) == sum(sizes[name] for name in logical.file_names)
+        assert logical.size(logical.shape) == sum(sizes[part] for part in logical.names_in_file(name))
 
 
 @pytest.mark.parametrize("inputs", [160, 288, 1056])
@@ -463,7 +463,7 @@ def test_every_damage_is_found_and_named(make: Any, config: Any, damage: Any, fa
     tensors |= {f"{AT}{end}": held for end, held in damage.items() if held}
     found = read(tensors, (config or None) if told else None)
     assert found.faults == faults
-    assert {name for logical in found.tensors.values() for name in logical.file_names} | found.beside.keys() == tensors.keys()
+    assert {part for name, logical in found.tensors.items() for part in logical.names_in_file(name)} | found.beside.keys() == tensors.keys()
     gone = "qweight" in damage and damage["qweight"] is None
     gone |= "weight" in damage and damage["weight"] is None
     assert (f"{AT}weight" in found.tensors) == (not gone)
@@ -678,7 +678,7 @@ def test_no_shapes_make_it_fail() -> None:
             continue
         for line in found.faults:
             assert_one_line(line)
-        assert {name for logical in found.tensors.values() for name in logical.file_names} | found.beside.keys() == tensors.keys()
+        assert {part for name, logical in found.tensors.items() for part in logical.names_in_file(name)} | found.beside.keys() == tensors.keys()
         for logical in found.tensors.values():
             assert (logical.size((64, 64)) or 0) >= 0
             if logical.shape is not None and logical.packing is not None:

@@ -72,9 +72,14 @@ class StoredCount:
     experts: int  # in a layer, at most
     copies: tuple[Copy, ...]
     faults: tuple[str, ...]  # how the files contradict each other, an index, or the way they are packed
-    remarks: tuple[str, ...]
+    notes: tuple[str, ...]  # what was not counted or not checked; harmless
     patterns: tuple[Pattern, ...] = field(repr=False)
     shapes: Shapes = field(repr=False)  # by name, unpacked
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """An alias of `notes` until 0.3."""
+        return self.notes
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data for JSON."""
@@ -125,7 +130,7 @@ def summarize_checkpoint(checkpoint: Checkpoint) -> StoredCount:
         experts=told.experts,
         copies=copies,
         faults=(*checkpoint.faults, *content.faults),
-        remarks=(*(found.verification or checkpoint).remarks, *remarks(len(known), content, found.ids, patterns)),
+        notes=(*(found.verification.notes if found.verification else checkpoint.remarks), *remarks(len(known), content, found.ids, patterns)),
         patterns=patterns,
         shapes=count_shapes(what, content),
     )
@@ -167,7 +172,7 @@ def find_copies(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> tu
 
 def are_copies(checkpoint: Checkpoint, content: Unpacked, a: str, b: str) -> bool | None:
     """Whether samples of two tensors are equal; None where nobody can tell."""
-    one, other = content.tensors[a].file_names, content.tensors[b].file_names
+    one, other = content.tensors[a].names_in_file(a), content.tensors[b].names_in_file(b)
     if any(checkpoint.tensors[x].dtype != checkpoint.tensors[y].dtype for x, y in zip(one, other)) or len(one) != len(other):
         return None
     found = [have_same_samples(checkpoint, x, y) for x, y in zip(one, other)]
@@ -185,7 +190,7 @@ def count_shapes(what: Mapping[str, str], content: Unpacked) -> dict[str, Counte
 
 def build_patterns(checkpoint: Checkpoint, content: Unpacked, what: Mapping[str, str], known: Mapping[str, int]) -> tuple[Pattern, ...]:
     """Every tensor of the files, those together that are stored alike and differ in indices alone."""
-    values = {logical.file_names[0]: name for name, logical in content.tensors.items()}
+    values = {logical.names_in_file(name)[0]: name for name, logical in content.tensors.items()}
     alike: dict[tuple[str, str | None, tuple[int, ...] | None], list[str]] = {}
     for name, held in checkpoint.tensors.items():
         thing = what[values[name]] if name in values else content.beside[name]

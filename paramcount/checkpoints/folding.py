@@ -38,20 +38,22 @@ def fold_names(names: Iterable[str]) -> list[tuple[str, list[str]]]:
     >>> fold_names(["h.0.e.0.w", "h.0.e.1.w", "h.1.e.0.w"])
     [('h.0.e.{0-1}.w', ['h.0.e.0.w', 'h.0.e.1.w']), ('h.1.e.0.w', ['h.1.e.0.w'])]
     """
-    kinds: dict[tuple[str, ...], Indices | dict[Indices, None]] = {}  # a single place stands as it is: hostile names have one each
+    # A pattern with a single name holds that name alone, because hostile files have one pattern per name.
+    kinds: dict[tuple[str, ...], str | dict[Indices, str]] = {}
     for name in names:
         words, indices = split_name(name)
-        places = kinds.setdefault(words, indices)
+        places = kinds.setdefault(words, name)
         if isinstance(places, dict):
-            places[indices] = None
-        elif places != indices:
-            kinds[words] = {places: None, indices: None}
+            places[indices] = name
+        elif places != name:
+            kinds[words] = {split_name(places)[1]: places, indices: name}
     found = []
     for words, places in kinds.items():
         if isinstance(places, dict):
-            found += [(format_pattern(words, block), [fill_pattern(words, place) for place in product(*block)]) for block in group_indices(list(places))]
+            blocks = group_indices(list(places))
+            found += [(format_pattern(words, block), [places[place] for place in product(*block)]) for block in blocks]
         else:
-            found.append((format_pattern(words, [(index,) for index in places]), [fill_pattern(words, places)]))
+            found.append((format_pattern(words, [(index,) for index in split_name(places)[1]]), [places]))
     return found
 
 
@@ -67,10 +69,6 @@ def split_name(name: str) -> tuple[tuple[str, ...], Indices]:
     if not 1 < len(pieces) <= 2 * MOST_INDICES + 1:
         return (name,), ()
     return tuple(pieces[::2]), tuple(map(int, pieces[1::2]))
-
-
-def fill_pattern(words: Sequence[str], indices: Sequence[int]) -> str:
-    return words[0] + "".join([f"{index}{word}" for index, word in zip(indices, words[1:])])
 
 
 def format_pattern(words: Sequence[str], block: Sequence[Indices]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from paramcount.checkpoints.folding import split_name
+from paramcount.checkpoints.folding import Indices, split_name
 
 MOST_WORDS = 24  # of a name that are looked at
 LAST_WORDS = 3  # layer_norm1.0.weight
@@ -123,6 +123,22 @@ class Meanings(NamedTuple):
     experts: int  # in a layer, at most
 
 
+class Kind(NamedTuple):
+    """What the tensors of one pattern of names have in common."""
+
+    stack: str  # the name up to its first index
+    meaning: str | None
+    marks_mtp_layer: bool  # whether the layer of such a tensor is an MTP layer
+    is_mtp: bool
+    has_experts: bool  # whether the second index counts experts
+
+
+def read_kind(words: tuple[str, ...]) -> Kind:
+    """What the names mean that consist of these words with an index between each two."""
+    text = "#".join(words)
+    return Kind(words[0], find_meaning(text), *find_mtp_marks(text), len(words) > 1 and words[1].endswith("experts."))
+
+
 def read_meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
     """What all tensors of a checkpoint are by their names. `shapes`: of each, where it is known.
 
@@ -130,28 +146,32 @@ def read_meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
     >>> list(found.what.values()), found.tables, found.stacks
     (['embedding', 'legacy buffer', 'mlp', 'mlp'], ('wte.weight',), {'h': 2})
     """
-    read = {name: split_name(name) for name in shapes}
-    predicting = {(words[0], indices[0]) for words, indices in read.values() if indices and find_mtp_marks("#".join(words))[0]}
+    kinds: dict[tuple[str, ...], Kind] = {}  # one object per pattern of names, however many layers and experts there are
+    split: list[tuple[Kind, Indices]] = []
+    for name in shapes:
+        words, indices = split_name(name)
+        kind = kinds.get(words) or kinds.setdefault(words, read_kind(words))
+        split.append((kind, indices))
+    mtp_layers = {(kind.stack, indices[0]) for kind, indices in split if indices and kind.marks_mtp_layer}
     what: dict[str, str] = {}
     untold = []
     stacks: dict[str, dict[int, None]] = {}
     experts: dict[str, set[int]] = {}
     stacked = 0
-    for name, (words, indices) in read.items():
-        kind, shape = "#".join(words), shapes[name]
-        if find_mtp_marks(kind)[1] or (indices and (words[0], indices[0]) in predicting):
+    for (name, shape), (kind, indices) in zip(shapes.items(), split):
+        if kind.is_mtp or (mtp_layers and indices and (kind.stack, indices[0]) in mtp_layers):
             what[name] = MTP_LAYER
             continue
-        found = find_meaning(kind)
+        found = kind.meaning
         if found == "legacy_buffer" and name.endswith(".bias") and shape is not None and len(shape) < MASK_AXES:
             found = None
         if found is None:
             untold.append(name)
         what[name] = (found or "other").replace("_buffer", " buffer")
         if indices:
-            stacks.setdefault(words[0].rstrip("."), {})[indices[0]] = None
-            if len(indices) > 1 and words[1].endswith("experts."):
-                experts.setdefault(words[0], set()).add(indices[1])
+            stacks.setdefault(kind.stack.rstrip("."), {})[indices[0]] = None
+            if len(indices) > 1 and kind.has_experts:
+                experts.setdefault(kind.stack, set()).add(indices[1])
         if found == "experts" and shape is not None and len(shape) > 2:
             stacked = max(stacked, shape[0])
     tables = tuple(name for thing in ("embedding", "lm_head") for name, told in what.items() if told == thing)

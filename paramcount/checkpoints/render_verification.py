@@ -92,7 +92,7 @@ def notes(found: Verification) -> list[str]:
     found_lines += [f"{make_printable(line.pattern)}: {line.finding.what} {make_printable(line.finding.note)}" for line in noted]
     if not found.shapes_checked:
         found_lines.append("shapes not checked: an index has names only" if found.only_names else "shapes not checked for tensors in missing files")
-    return [*found_lines, *summarize_checkpoint(found), *found.remarks]
+    return [*found_lines, *summarize_checkpoint(found), *found.notes]
 
 
 def summarize_checkpoint(found: Verification) -> list[str]:

@@ -42,13 +42,18 @@ class Verification:
     found: Mapping[str, int]
     lines: tuple[Line, ...]  # of tensors that are not simply there
     faults: tuple[str, ...]  # how the files contradict each other, an index, or the way they are packed
-    remarks: tuple[str, ...]
+    notes: tuple[str, ...]  # what was not checked, or matched in an unusual way; harmless
     size: Size
     totals: Totals
     scheme: str | None  # how the file is quantised
     shapes_checked: bool  # all of them; not where a file is not there
     only_names: bool  # no shape is known: an index says no more than names, and `found` is what they stand for
     by_shape: int  # tensors whose names are strange and that were matched by their shape alone
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """An alias of `notes` until 0.3."""
+        return self.notes
 
     @property
     def problems(self) -> int:
@@ -136,7 +141,7 @@ def build_verification(model: Model, found: Comparison) -> Verification:
         found=sum_found(found),
         lines=fold_findings(found.findings),
         faults=tuple(faults),
-        remarks=(*checkpoint.remarks, *filter(None, remarks)),
+        notes=(*checkpoint.remarks, *filter(None, remarks)),
         size=size,
         totals=content.totals,
         scheme=content.scheme,

@@ -88,4 +88,4 @@ def show_checkpoint(path: str, by: str | None, output: Output) -> None:
             return render_contents.table(contents)
         return render_contents.by_tensor(contents, full=format in ("csv", "json"))
 
-    emit(make_table, output, Messages(notes=contents.remarks))
+    emit(make_table, output, Messages(notes=contents.notes))

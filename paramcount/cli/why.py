@@ -155,7 +155,7 @@ def contents_table(model: Model, contents: CheckpointExplanation) -> Table:
         values = f"{values} according to the tensor names"
     above = [f"{make_printable(contents.path)}: {values} = {render_equation(account)}", *describe_changes(model)]
     findings = render_verification.lines(verification, MAX_ITEMS, "paramcount verify")
-    below = [contents.summary, *findings, *contents.byte_sums, *verification.remarks]
+    below = [contents.summary, *findings, *contents.byte_sums, *verification.notes]
     below += [f"{cause}: number of values unknown, the index has names only" for cause in contents.unknown]
     return account_table(account, above, below)
 

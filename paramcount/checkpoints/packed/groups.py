@@ -19,6 +19,7 @@ ACTIVATIONS = ("input_scale", ACTIVATION, "input_scale_ub", "output_scale", "k_s
 CACHES = ("k_scale", "v_scale", "kv_scale", "q_scale", "prob_scale")  # of keys and values, that belong to no matrix
 ENDINGS = ("_scale_inv", "_scale")  # of scales, behind the name of the values
 OF_MODULES = ("scale", "qscale_weight")  # instead of `weight`: DeepSeek-V4's, Mistral Large 4's
+SCALE_NAMES = (*ENDINGS, *OF_MODULES)  # ends of the names of scales
 FOUR_BITS = "fp8 of four bits"
 WEIGHTS_MISSING = "packed weights are missing"
 SCALES_MISSING = "scales are missing"
@@ -51,8 +52,9 @@ def group_packed(tensors: Mapping[str, FileTensor], said: QuantizationScheme) ->
     groups: list[Group] = []
     beside: dict[str, str] = {}
     activations = {name for name in tensors if name.endswith(ACTIVATIONS)}
+    has_scales = any(name.endswith(SCALE_NAMES) for name in tensors)
     for name, held in tensors.items():
-        if group := find_group(name, held, tensors, said, activations):
+        if group := find_group(name, held, tensors, said, activations, has_scales=has_scales):
             groups.append(group)
             beside |= zip(group.names[1:], group.whats[1:])
     families = {group.family for group in groups}
@@ -68,8 +70,21 @@ def group_packed(tensors: Mapping[str, FileTensor], said: QuantizationScheme) ->
     return Grouping(tuple(groups), beside, tuple(faults))
 
 
-def find_group(name: str, held: FileTensor, tensors: Mapping[str, FileTensor], said: QuantizationScheme, activations: Collection[str]) -> Group | None:
-    """The packed tensor whose values these are; None where they are not packed. `activations`: names that may be scales of activations."""
+def find_group(
+    name: str,
+    held: FileTensor,
+    tensors: Mapping[str, FileTensor],
+    said: QuantizationScheme,
+    activations: Collection[str],
+    *,
+    has_scales: bool,
+) -> Group | None:
+    """The packed tensor whose values these are, or None if they are not packed.
+
+    Args:
+        activations: names that may be activation scales
+        has_scales: whether any tensor of the checkpoint is named like a scale
+    """
     stem, dot, last = name.rpartition(".")
     if last == "qweight" and held.dtype in WORD_TYPES:
         names = [(name, "packed weights"), *((f"{stem}{dot}{end}", what) for end, what in BESIDE_WORDS)]
@@ -80,7 +95,7 @@ def find_group(name: str, held: FileTensor, tensors: Mapping[str, FileTensor], s
         if scales in tensors and tensors[scales].dtype in BYTE_TYPES:
             there = [(name, "packed weights"), (scales, "scale")]
             return _group("mxfp4", name[:-7], there, tensors, turned=name[-7] == "_", format="MXFP4")
-    if held.dtype is None or held.dtype in FP8 or held.dtype in ("I8", "U8", "F4"):
+    if has_scales and (held.dtype is None or held.dtype in FP8 or held.dtype in ("I8", "U8", "F4")):
         return _with_scales(name, held, tensors, said, activations)
     return None
 

@@ -15,7 +15,7 @@ from itertools import islice
 from math import prod
 from typing import NamedTuple
 
-from paramcount.checkpoints.checkpoint import Checkpoint, FileTensor
+from paramcount.checkpoints.checkpoint import Checkpoint
 from paramcount.checkpoints.folding import fold_names
 from paramcount.checkpoints.packed import groups
 from paramcount.checkpoints.packed.configs import read_quantization
@@ -36,7 +36,7 @@ class LogicalTensor(NamedTuple):
 
     shape: tuple[int, ...] | None  # None where only the name is known, or where what is there fits nothing
     format: str | None  # for people: BF16, Q4_K, GPTQ 4-bit
-    file_names: tuple[str, ...]  # names in the file: of its values first, then of scales, zero points, group index
+    file_names: tuple[str, ...]  # of packed tensors: values first, then scales, zero points, group index
     packing: Packing | None = None  # None where not all shapes are known
     turned: bool | None = False  # None: `shape` is [outputs, inputs], and which way round the model's own tensor is, packing does not tell
 
@@ -47,6 +47,10 @@ class LogicalTensor(NamedTuple):
         (True, False)
         """
         return shape == self.shape or (self.turned is None and self.shape is not None and shape == _transposed(self.shape))
+
+    def names_in_file(self, name: str) -> tuple[str, ...]:
+        """The tensors of the file that stand for this one, values first. `name`: its own name."""
+        return self.file_names or (name,)
 
     def size(self, shape: tuple[int, ...]) -> int | None:
         """The bytes that a tensor of a declared shape takes, packed like this one, scales and all; None where the packing is not known."""
@@ -111,7 +115,7 @@ def unpack(checkpoint: Checkpoint) -> Unpacked:
 def _unpack(checkpoint: Checkpoint) -> Unpacked:
     said = read_quantization(checkpoint)
     if checkpoint.format == "gguf":
-        stored = {name: unpacked_tensor(name, held, "ggml") for name, held in checkpoint.tensors.items()}
+        stored = {name: unpacked_tensor(held.dtype, held.shape, "ggml") for name, held in checkpoint.tensors.items()}
         return Unpacked(_gguf_scheme(stored), stored, {}, (), sum_totals(stored, checkpoint))
     refuse_foreign(checkpoint.tensors)
     found = group_packed(checkpoint.tensors, said)
@@ -127,7 +131,7 @@ def _unpack(checkpoint: Checkpoint) -> Unpacked:
                 faults.append((name, f"conflicts with {make_printable(group.name)}, which has the same name"))
             tensors[group.name if free else name] = packed_tensor(group, fit)
         elif name not in found.beside:
-            tensors[name] = unpacked_tensor(name, held)
+            tensors[name] = unpacked_tensor(held.dtype, held.shape)
     scheme = describe_scheme([(group, fit) for group, fit in packed.values()], said)
     lines = _lines(faults)
     if said.method and checkpoint.tensors and not any(group.family.startswith(said.method) for group in found.groups):
@@ -135,17 +139,10 @@ def _unpack(checkpoint: Checkpoint) -> Unpacked:
     return Unpacked(scheme, tensors, found.beside, lines, sum_totals(tensors, checkpoint))
 
 
-def unpacked_tensor(name: str, held: FileTensor, layout: str = "plain") -> LogicalTensor:
-    """A tensor that is not packed."""
-    if held.dtype is None or held.shape is None:
-        return LogicalTensor(held.shape, held.dtype, (name,))
-    return LogicalTensor(held.shape, held.dtype, (name,), _plain_packing(layout, held.dtype))
-
-
-@lru_cache(256)
-def _plain_packing(layout: str, dtype: str) -> Packing:
-    """The same object for all tensors of a type, of which there may be hundreds of thousands."""
-    return Packing(layout, dtype)
+@lru_cache(4096)
+def unpacked_tensor(dtype: str | None, shape: tuple[int, ...] | None, layout: str = "plain") -> LogicalTensor:
+    """A tensor that is not packed: one object for all of a shape, because there may be hundreds of thousands."""
+    return LogicalTensor(shape, dtype, (), None if dtype is None or shape is None else Packing(layout, dtype))
 
 
 def packed_tensor(group: Group, fit: Fit) -> LogicalTensor:
