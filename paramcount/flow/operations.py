@@ -88,7 +88,7 @@ class AttentionDetail(NamedTuple):
     """What a reader of `attend` wants to know besides its shapes."""
 
     window: Size | None  # how far back a token looks, itself counted; both ways where that is not causal, itself not counted
-    cached: tuple[Data, ...]  # what is kept for later tokens
+    cached: tuple[Data, ...]  # KV cache or recurrent state
     causal: bool  # whether a token sees none that come after it
     keeps_all: bool  # whether what no window reaches any more is kept too
 

@@ -28,8 +28,8 @@ def decoder(
     leave: Callable[[Data], Data] | None = None,
 ) -> Data:
     """Token ids to logits. `layer(c, kind, x, *reads)` is written once for each kind (all layers are of one unless `kinds` says
-    otherwise). `names`: of the table, the stack and the last norm. `extra_rows`: rows of the table that the head lacks.
-    `enter`: what the rows of the table go through before the first layer. `carry`: widths of what layers hand on beside x.
+    otherwise). `names`: of the table, the stack and the last norm. `extra_rows`: rows of the token embedding that the LM head lacks.
+    `enter`: what the token embeddings go through before the first layer. `carry`: widths of what layers hand on beside x.
     `leave`: the last norm and what else stands between the layers and the head, where that is not the usual norm."""
     table, stack, last_norm = (prefix + name for name in names)
     x = lookup(tokens, f"{table}.weight", "embedding", c.vocab_size + extra_rows if extra_rows else c.vocab_size, c.d_model)

@@ -14,13 +14,13 @@ class Layout(NamedTuple):
     """What BART's relatives differ in."""
 
     before: bool = False  # norms stand before what they belong to
-    extra_places: int = 0  # rows of the table of places that no text reaches
+    extra_places: int = 0  # positions that no text reaches
     tables_normed: bool = False  # a norm behind the tables
     last_norm: str = ""  # one behind the last layer
 
 
 class Tables(NamedTuple):
-    """Rows of the tables of tokens and of the head, and what they are tied to."""
+    """Rows of the token embedding and of the LM head, and what they are tied to."""
 
     source: Size
     target: Size
@@ -87,7 +87,7 @@ def decoder_alone(
     d_memory: Size | None = None,
     **options: Any,
 ) -> Data:
-    """The decoder without its encoder, whose output it still looks at. `vocabulary`: rows of the table and of the head, unless
+    """The decoder without its encoder, whose output it still looks at. `vocabulary`: rows of the token embedding and of the LM head, unless
     vocab_size. `places`: there is a table of them. `d_memory`: the width of the encoder's output, unless d_model."""
     prefix = "model.decoder."
     rows, classes = vocabulary or (c.vocab_size, c.vocab_size)

@@ -190,7 +190,7 @@ def substitute(style: Style, values: Mapping[str, int]) -> Style:
 
 
 def format_formula(tree: Sum, style: Style = TEXT) -> str:
-    """The tree as text. A product that stands alone has room around its factors; those inside a sum have none."""
+    """The tree as text. A product on its own has room around its factors; those inside a sum have none."""
     if not tree.products:
         return style.number(0)
     alone = len(tree.products) == 1

@@ -247,7 +247,7 @@ def test_experts_get_the_rows_of_the_tokens_that_chose_them(name: str, asked: Tr
 
 
 def check_kept(name: str, asked: TraceOptions) -> None:
-    """The caches hold what the trace says is kept for later tokens."""
+    """The caches hold what the trace says is cached."""
     run = ran(name, asked)
     if not run.kept and class_of(name).endswith("MaskedLM"):
         return  # which shows no cache, even as a decoder
