@@ -60,9 +60,10 @@ _TYPES = {
     "Why": "explaining.why",
 }
 __all__ = [
-    "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Model", "ParamcountError", "Polynomial", "StoredCount", "Tensor", "Trace",
-    "Verification", "Why", "__version__", "audit", "compare", "count", "diff", "draw", "explain", "formula", "load", "plot", "report",
-    "stored_in", "trace", "verify", "what_if", "why",
+    "Audit", "ConfigWarning", "Count", "Difference", "Drawing", "Explanation", "Model", "ParamcountError",
+    "Polynomial", "StoredCount", "Tensor", "Trace", "Verification", "Why", "__version__", "audit", "compare",
+    "count", "diff", "draw", "explain", "formula", "load", "plot", "report", "stored_in", "trace", "verify",
+    "what_if", "why",
 ]  # fmt: skip
 
 
