@@ -282,8 +282,8 @@ def test_the_table_is_printed_as_ever_and_the_ending_chooses(run: Runner) -> Non
         (["--plot", "-"], "--plot: no plot has the ending 'none' (expected .svg, .png, .pdf)"),
         (["--plot", "nowhere/out.png"], "--plot nowhere/out.png: cannot be written: No such file or directory"),
         (["--plot", "\x1b[2J/out.svg"], r"--plot \x1b[2J/out.svg: cannot be written: No such file or directory"),
-        (["--scale", "log"], "--scale without --plot (expected both, or neither)"),
-        (["--plot", "out.svg", "--scale", "lgo"], "Invalid value for '--scale': 'lgo' is not one of 'linear', 'log'."),
+        (["--scale", "log"], "--scale requires --plot"),
+        (["--plot", "out.svg", "--scale", "lgo"], "--scale: unknown value 'lgo' (expected linear or log); did you mean log?"),
         (["--plot", "out.svg", "--csv", "--json"], "two formats at once: csv and json (expected one of them)"),
     ],
 )
