@@ -140,7 +140,7 @@ def test_a_folder_with_a_pickle_is_not_taken_for_its_config_alone(run: Runner, c
 
 def test_standard_input_is_a_config_and_no_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     message = command_refusal(capsys, "verify", "gpt2-small", "-")
-    assert message == "standard input is no checkpoint, as headers are picked out of files (expected the path of a checkpoint)"
+    assert message == "a checkpoint cannot be read from standard input (expected the path of a checkpoint)"
 
 
 def test_that_not_one_tensor_of_the_model_is_there_is_said_before_the_findings(run: Runner) -> None:
