@@ -1,27 +1,48 @@
-"""The one exception of the package: one line that says where, what was found, what is expected and what is nearest."""
+"""ParamcountError, the one exception of the package, and helpers that quote untrusted values in its one-line message."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 LONGEST = 200
-MOST_SUGGESTED = 5
+MOST_LISTED = 5
 
 
 class ParamcountError(ValueError):
-    """Raised for every input that cannot be answered exactly.
+    """Raised for every input that paramcount cannot answer exactly.
 
-    The message is always a single printable line, whatever the input held, so that it is safe on a terminal.
+    The message is a single printable line whatever the input contained, so it is safe to print on a terminal.
 
-    >>> print(ParamcountError("= 0", where="config.n_heads", expected="a whole number from 1"))
-    config.n_heads = 0 (expected a whole number from 1)
+    Args:
+        found: What is wrong; it follows `where` directly if it begins with "= ".
+        where: The field, key, option or file that is wrong.
+        expected: What would be valid, in words.
+        choices: All valid values, if they can be listed. The message lists the first five if `expected` is empty.
+        sizes: The numbers that do not fit together, for code that looks for a combination that does.
+        nearest: Valid names that are close to the invalid one.
+
+    >>> print(ParamcountError("= 0", where="config.n_heads", expected="an integer of at least 1"))
+    config.n_heads = 0 (expected an integer of at least 1)
+    >>> print(ParamcountError("= 3 does not divide n_heads = 8", where="n_kv_heads", choices=(1, 2, 4, 8)))
+    n_kv_heads = 3 does not divide n_heads = 8 (expected 1, 2, 4 or 8)
     """
 
-    def __init__(self, found: str, *, where: str = "", expected: str = "", nearest: Iterable[str] = ()) -> None:
-        self.found, self.where, self.expected, self.nearest = found, where, expected, tuple(nearest)[:MOST_SUGGESTED]
+    def __init__(
+        self,
+        found: str,
+        *,
+        where: str = "",
+        expected: str = "",
+        choices: Iterable[object] = (),
+        sizes: Iterable[int] = (),
+        nearest: Iterable[str] = (),
+    ) -> None:
+        self.found, self.where = found, where
+        self.choices, self.sizes, self.nearest = tuple(choices), tuple(sizes), tuple(nearest)[:MOST_LISTED]
+        self.expected = expected or list_choices(self.choices)
         message = f"{where}{' ' if found.startswith('= ') else ': '}{found}" if where else found
-        if expected:
-            message += f" (expected {expected})"
+        if self.expected:
+            message += f" (expected {self.expected})"
         if self.nearest:
             message += f"; did you mean {' or '.join(self.nearest)}?"
         super().__init__(make_printable(message, 4 * LONGEST))
@@ -31,27 +52,58 @@ class ParamcountError(ValueError):
         """Deprecated alias of `expected`, until 0.3."""
         return self.expected
 
-    def at(self, place: str) -> ParamcountError:
-        """The same error, found in `place`: a file, a line."""
-        where = f"{place}: {self.where}" if self.where else place
-        return ParamcountError(self.found, where=where, expected=self.expected, nearest=self.nearest)
+    def add_location(self, place: str) -> ParamcountError:
+        """The same error with a file or line before its field.
 
-    def inside(self, block: str) -> ParamcountError:
-        """The same error, in a field of `block`.
+        >>> print(ParamcountError("= 0", where="n_heads").add_location("config.json"))
+        config.json: n_heads = 0
+        """
+        return self.replace(where=f"{place}: {self.where}" if self.where else place)
 
-        >>> print(ParamcountError("= 0", where="n_heads").inside("config"))
+    def add_block(self, block: str) -> ParamcountError:
+        """The same error with its field inside `block`.
+
+        >>> print(ParamcountError("= 0", where="n_heads").add_block("config"))
         config.n_heads = 0
         """
-        where = f"{block}.{self.where}" if self.where else block
-        return ParamcountError(self.found, where=where, expected=self.expected, nearest=self.nearest)
+        return self.replace(where=f"{block}.{self.where}" if self.where else block)
+
+    def replace(
+        self,
+        *,
+        found: str | None = None,
+        where: str | None = None,
+        expected: str | None = None,
+        nearest: Iterable[str] | None = None,
+    ) -> ParamcountError:
+        """The same error with some of its parts replaced."""
+        return ParamcountError(
+            self.found if found is None else found,
+            where=self.where if where is None else where,
+            expected=self.expected if expected is None else expected,
+            choices=self.choices,
+            sizes=self.sizes,
+            nearest=self.nearest if nearest is None else nearest,
+        )
+
+
+def make_choice_error(value: object, choices: Iterable[str], *, where: str) -> ParamcountError:
+    """The error for a value that is not one of `choices`, with the nearest of them.
+
+    >>> print(make_choice_error("fulll", ("full", "sliding"), where="layer_types.0"))
+    layer_types.0 = the string 'fulll' (expected full or sliding); did you mean full?
+    """
+    names = tuple(choices)
+    expected, nearest = list_names(names, value), find_nearest(value, names)
+    return ParamcountError(f"= {describe_value(value)}", where=where, expected=expected, choices=names, nearest=nearest)
 
 
 class ConfigWarning(UserWarning):
-    """A config.json may not say what its author meant: a key is misspelt, or a size is missing. Python's `warnings` shows it."""
+    """A config.json may not mean what its author intended: a key is misspelt or a size is missing."""
 
 
 def show_warnings(texts: Sequence[str]) -> None:
-    """Show each text as a ConfigWarning of the caller's line, the first outside of this package."""
+    """Emit each text as a ConfigWarning that points at the first caller outside this package."""
     import sys
     import warnings
 
@@ -63,7 +115,7 @@ def show_warnings(texts: Sequence[str]) -> None:
 
 
 def make_strict_error(warnings: Sequence[str]) -> ParamcountError:
-    """The error that warnings are with --strict or strict=True.
+    """The error that --strict or strict=True makes of warnings.
 
     >>> print(make_strict_error(["hidden_size is missing", "ignored hiden_size"]))
     strict: hidden_size is missing (and 1 more warning)
@@ -74,51 +126,90 @@ def make_strict_error(warnings: Sequence[str]) -> ParamcountError:
 
 
 def make_printable(text: object, longest: int = LONGEST) -> str:
-    """`text` on one line: control characters (terminal escapes, line breaks, text direction) escaped, the middle of a long one cut.
+    """`text` on one line, with control characters escaped and the middle of a long text replaced by "…".
+
+    Terminal escapes, line breaks and text direction marks count as control characters.
 
     >>> make_printable("a\\x1b[31m" + "b" * 300, longest=16)
     'a\\\\x1b[3…bbbbbbbb'
     """
     try:
         line = str(text)
-    except ValueError:  # a number of more digits than Python prints
+    except ValueError:  # Python refuses to print integers of more than 4,300 digits
         line = f"a value of type {type(text).__name__}"
     if len(line) > 2 * longest:
         line = line[:longest] + line[-longest:]
-    escaped = line
-    if not line.isprintable():
-        escaped = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode("ascii") for c in line)
+    escaped = line if line.isprintable() else "".join(map(_escape, line))
     return escaped if len(escaped) <= longest else f"{escaped[: longest // 2 - 1]}…{escaped[-(longest // 2) :]}"
 
 
-def find_nearest(word: object, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
-    """The known words nearest to a misspelt one, best first.
+def _escape(c: str) -> str:
+    return c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode("ascii")
+
+
+def find_nearest(word: object, names: Iterable[str], most: int = 3) -> tuple[str, ...]:
+    """The names nearest to a misspelt one, best first.
 
     >>> find_nearest("n_hedas", ["n_heads", "n_layers", "d_model"])
     ('n_heads',)
     """
-    from difflib import get_close_matches  # only when something is already wrong
+    from difflib import get_close_matches  # slow to import, and only errors need it
 
-    return tuple(get_close_matches(make_printable(word), list(known), n=most, cutoff=0.6))
+    return tuple(get_close_matches(make_printable(word), list(names), n=most, cutoff=0.6))
 
 
-def list_names(known: Iterable[str], word: object = "") -> str:
-    """Names in a list, of a long one the five nearest to a word and how many there are.
+def list_choices(choices: Sequence[object]) -> str:
+    """Alternatives as text; "…" stands for all but the first five.
 
-    >>> list_names(["a", "b"]), list_names(["n_heads", "n_layers", "d_model", "d_ff", "d_head", "tied", "window"], "n_head")
-    ('a, b', 'n_heads, d_head, n_layers, tied, window, … 7 in all')
+    >>> list_choices((1, 2, 4, 8)), list_choices(range(9))
+    ('1, 2, 4 or 8', '0, 1, 2, 3, 4, …')
     """
-    from difflib import SequenceMatcher  # only when something is already wrong
+    texts = [str(choice) for choice in choices[:MOST_LISTED]]
+    if len(choices) > MOST_LISTED:
+        return ", ".join([*texts, "…"])
+    return " or ".join([", ".join(texts[:-1]), *texts[-1:]] if len(texts) > 1 else texts)
 
-    names, typed = list(dict.fromkeys(known)), make_printable(word)
-    if len(names) <= MOST_SUGGESTED:
-        return ", ".join(names)
-    nearest = sorted(names, key=lambda name: -SequenceMatcher(None, typed, name).ratio())[:MOST_SUGGESTED]
-    return f"{', '.join(nearest)}, … {len(names)} in all"
+
+def list_names(names: Iterable[str], word: object = "") -> str:
+    """Alternatives as text; of a long list, the five nearest to `word` and how many there are.
+
+    >>> list_names(("a", "b"))
+    'a or b'
+    >>> list_names(("n_heads", "n_layers", "d_model", "d_ff", "d_head", "tied", "window"), "n_head")
+    'n_heads, d_head, n_layers, tied, window, … 7 in all'
+    """
+    from difflib import SequenceMatcher  # slow to import, and only errors need it
+
+    distinct, typed = list(dict.fromkeys(names)), make_printable(word)
+    if len(distinct) <= MOST_LISTED:
+        return list_choices(distinct)
+    nearest = sorted(distinct, key=lambda name: -SequenceMatcher(None, typed, name).ratio())[:MOST_LISTED]
+    return f"{', '.join(nearest)}, … {len(distinct)} in all"
+
+
+def list_numbers(numbers: Sequence[int], near: int) -> str:
+    """Alternatives as text; of a long list, the five nearest to `near`.
+
+    >>> list_numbers((1, 2, 3, 4, 6, 8, 12, 16, 24, 48, 96), 7)
+    '2, 3, 4, 6, 8, …'
+    """
+    if len(numbers) <= MOST_LISTED:
+        return list_choices(numbers)
+    return ", ".join(map(str, sorted(sorted(numbers, key=lambda n: abs(n - near))[:MOST_LISTED]))) + ", …"
+
+
+def describe_integer(least: int | None = None) -> str:
+    """An integer with its lower bound, as an error expects it.
+
+    >>> describe_integer(), describe_integer(0), describe_integer(1), describe_integer(4)
+    ('an integer', 'a non-negative integer', 'a positive integer', 'an integer of at least 4')
+    """
+    known = {None: "an integer", 0: "a non-negative integer", 1: "a positive integer"}
+    return known.get(least, f"an integer of at least {least}")
 
 
 def quote(text: str) -> str:
-    """A text in quotes as an error message prints it.
+    """A string in quotes, escaped and at most 60 characters long.
 
     >>> print(quote("a\\x1b[31m"))
     'a\\x1b[31m'
@@ -126,20 +217,20 @@ def quote(text: str) -> str:
     return make_printable(repr(text), 60)
 
 
-def format_shape(values: Iterable[object]) -> str:
-    """Sizes as people write a shape.
+def format_shape(sizes: Iterable[object]) -> str:
+    """A shape as text.
 
     >>> format_shape((1024, 768))
     '[1024, 768]'
     """
-    return f"[{', '.join(map(str, values))}]"
+    return f"[{', '.join(map(str, sizes))}]"
 
 
 def describe_value(value: object) -> str:
-    """A value from a file as an error message prints it: its type named where the text alone would mislead.
+    """A value from a file as text, with its type if the text alone would mislead.
 
     >>> describe_value("12"), describe_value(True), describe_value(None), describe_value(7)
-    ("the text '12'", 'true', 'null', '7')
+    ("the string '12'", 'true', 'null', '7')
     """
     match value:
         case None:
@@ -147,7 +238,7 @@ def describe_value(value: object) -> str:
         case bool():
             return str(value).lower()
         case str():
-            return f"the text {quote(value)}"
+            return f"the string {quote(value)}"
         case dict():
             return "a mapping"
         case list() | tuple():

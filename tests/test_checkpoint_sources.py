@@ -456,7 +456,7 @@ WRONG: list[tuple[str, str]] = [
     ('{"weight_map": {"a": "m.safetensors", "b": "m.bin"}}', "weight_map: lists both safetensors files and pickles (expected one kind of file)"),
     ('{"metadata": [], ' + ONE + "}", "metadata: holds an array (expected a JSON object)"),
     ('{"metadata": "x", ' + ONE + "}", "metadata: holds a text (expected a JSON object)"),
-    ('{"metadata": {"total_size": "120"}, ' + ONE + "}", "metadata.total_size = the text '120' (expected a number of bytes)"),
+    ('{"metadata": {"total_size": "120"}, ' + ONE + "}", "metadata.total_size = the string '120' (expected a number of bytes)"),
     ('{"metadata": {"total_size": 1.5}, ' + ONE + "}", "metadata.total_size = 1.5 (expected a number of bytes)"),
     ('{"metadata": {"total_size": -1}, ' + ONE + "}", "metadata.total_size = -1 (expected a number of bytes)"),
     ('{"metadata": {"total_size": true}, ' + ONE + "}", "metadata.total_size = true (expected a number of bytes)"),
@@ -594,7 +594,7 @@ def test_a_saved_header_gives_all_but_the_values(tmp_path: Path) -> None:
         assert (found.format, found.faults) == ("safetensors", ())
         assert [(file.name, file.size) for file in found.files] == [("header.json", None)]
     path.write_bytes(header.replace(b"F16", b"F61"))
-    assert refusal(path).startswith(f"{path}: tensor layers.0.weight: dtype = the text 'F61' (expected ")
+    assert refusal(path).startswith(f"{path}: tensor layers.0.weight: dtype = the string 'F61' (expected ")
     path.write_bytes(header[:-20])
     assert refusal(path).startswith(f"{path}: ")
     path.write_bytes(whole)

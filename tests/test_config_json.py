@@ -120,9 +120,9 @@ def test_an_absent_key_and_a_null_mean_what_they_mean_in_the_reference(document:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"model_type": "modernbert-decoder", "sliding_window": -2}, "sliding_window = -2 (expected a whole number from 0, or -1)"),
-        ({"model_type": "modernbert-decoder", "sliding_window": None}, "sliding_window = null (expected a whole number from 0, or -1)"),
-        ({"model_type": "mllama_text_model", "cross_attention_layers": [-1]}, "cross_attention_layers = a list (expected whole numbers from 0)"),
+        ({"model_type": "modernbert-decoder", "sliding_window": -2}, "sliding_window = -2 (expected an integer of at least 0, or -1)"),
+        ({"model_type": "modernbert-decoder", "sliding_window": None}, "sliding_window = null (expected an integer of at least 0, or -1)"),
+        ({"model_type": "mllama_text_model", "cross_attention_layers": [-1]}, "cross_attention_layers = a list (expected non-negative integers)"),
         (
             {"model_type": "whisper", "encoder_attention_heads": None, "num_attention_heads": 6},
             "encoder_attention_heads = null (expected a value, or no such key)",
@@ -269,7 +269,7 @@ LLAVA_NEXT = {"model_type": "llava_next", "text_config": {"model_type": "llama",
         (
             "LlavaNextModel",
             True,
-            ("ignored architectures (expected a list of class names, found the text 'LlavaNextModel'); "
+            ("ignored architectures (expected a list of class names, found the string 'LlavaNextModel'); "
              "counted as llava_next, its language model as LlamaForCausalLM",),
         ),
     ],
@@ -297,7 +297,7 @@ def test_a_query_rank_that_no_layer_reads_may_be_null(kind: str) -> None:
     unread, needed = ("swa_q_lora_rank", "q_lora_rank") if kind == "full_attention" else ("q_lora_rank", "swa_q_lora_rank")
     config = {"model_type": "dots3_note_text", "num_hidden_layers": 2, "layer_types": [kind] * 2}
     assert pc.count({**config, unread: None}).total == pc.count(config).total
-    assert refusal({**config, needed: None}) == f"{needed} = null (expected a whole number from 1)"
+    assert refusal({**config, needed: None}) == f"{needed} = null (expected a positive integer)"
 
 
 def test_a_number_of_experts_that_no_layer_has_may_be_null() -> None:
@@ -348,7 +348,7 @@ BERT = {
     [
         (["Qwen2ForCausalLM"], "architectures names Qwen2ForCausalLM, a class of model_type qwen2, but model_type is llama; counted as LlamaForCausalLM"),
         (["FooForCausalLM"], "architectures names FooForCausalLM, which is unknown, but model_type is llama; counted as LlamaForCausalLM"),
-        ("LlamaForCausalLM", "ignored architectures (expected a list of class names, found the text 'LlamaForCausalLM'); counted as LlamaForCausalLM"),
+        ("LlamaForCausalLM", "ignored architectures (expected a list of class names, found the string 'LlamaForCausalLM'); counted as LlamaForCausalLM"),
         ([1], "ignored architectures (expected a list of class names, found a list); counted as LlamaForCausalLM"),
         ({"a": 1}, "ignored architectures (expected a list of class names, found a mapping); counted as LlamaForCausalLM"),
         ([], None),
@@ -518,16 +518,16 @@ def test_where_the_number_of_visited_experts_varies_active_is_the_most_and_the_l
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"model_type": "got_ocr2", "text_config": {"model_type": [True]}}, "text_config.model_type = a list (expected a text)"),
-        ({"model_type": "paligemma", "vision_config": {"model_type": {}}}, "vision_config.model_type = a mapping (expected a text)"),
-        ({"model_type": "hrm_text", "L_cycles": 1999}, "H_cycles = 2 (expected a whole number from 1, and at most 256 passes)"),
-        ({"model_type": "deepseek_v2", "q_lora_rank": [1]}, "q_lora_rank = a list (expected a whole number from 1)"),
+        ({"model_type": "got_ocr2", "text_config": {"model_type": [True]}}, "text_config.model_type = a list (expected a string)"),
+        ({"model_type": "paligemma", "vision_config": {"model_type": {}}}, "vision_config.model_type = a mapping (expected a string)"),
+        ({"model_type": "hrm_text", "L_cycles": 1999}, "H_cycles = 2 (expected an integer of at least 1, and at most 256 passes)"),
+        ({"model_type": "deepseek_v2", "q_lora_rank": [1]}, "q_lora_rank = a list (expected a positive integer)"),
         ({"model_type": "glm4v_text", "head_dim": [None], "partial_rotary_factor": 2**31}, "the rotated part of a head = a list (expected numbers)"),
         (
             {"model_type": "phi", "partial_rotary_factor": "x" * 100},
-            "the rotated part of a head = the text 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxxx' (expected numbers)",
+            "the rotated part of a head = the string 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxxxxxx' (expected numbers)",
         ),
-        ({"model_type": "albert", "inner_group_num": 3001}, "inner_group_num = 3001 (expected a whole number up to 256)"),
+        ({"model_type": "albert", "inner_group_num": 3001}, "inner_group_num = 3001 (expected an integer of at most 256)"),
     ],
 )
 def test_a_config_that_nobody_could_build_is_refused_at_once(document: dict[str, Any], message: str) -> None:
@@ -555,7 +555,7 @@ def test_qwen3_omni_is_counted_as_the_language_model_of_its_thinker() -> None:
     [
         (3, "thinker_config = 3 (expected a mapping)"),
         ({"text_config": 3}, "thinker_config.text_config = 3 (expected a mapping)"),
-        ({"text_config": {"hidden_size": "x"}}, "thinker_config.text_config.hidden_size = the text 'x' (expected a whole number from 1)"),
+        ({"text_config": {"hidden_size": "x"}}, "thinker_config.text_config.hidden_size = the string 'x' (expected a positive integer)"),
     ],
 )
 def test_an_error_inside_a_composite_inside_a_composite_names_the_whole_path(thinker: object, message: str) -> None:

@@ -265,7 +265,7 @@ def test_hostile_names_become_no_markup(run: Runner, tmp_path: Path) -> None:
         (["gpt2-small", "gpt2-*"], "unknown model 'gpt2-*'"),
         (["gpt2-small", "\x1b[2J"], r"unknown model '\x1b[2J'"),
         (["gpt2-small", "llama-2-7b", "--set", "n_kv_heads=4"], "gpt2-small: has no size 'n_kv_heads'"),
-        (["gpt-oss-20b", "--set", f"layer_types={LIST}"], "gpt-oss-20b: layer_types: names 1 layers, n_layers = 24 (expected one word a layer)"),
+        (["gpt-oss-20b", "--set", f"layer_types={LIST}"], "gpt-oss-20b: layer_types: has 1 items for n_layers = 24 (expected one per layer)"),
         (["gpt2-small", "gpt2-xl", "-o", "out.cvs"], "-o: no format has the ending '.cvs'"),
     ],
 )

@@ -252,10 +252,10 @@ def test_a_word_that_names_a_model_is_the_model_and_a_mapping_the_architecture()
 
 
 REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
-    "an unknown count": (("gpt2-small", "toatl"), {}, r"^of = the text 'toatl' \(expected total, .*… 33 in all\); did you mean total\?$"),
+    "an unknown count": (("gpt2-small", "toatl"), {}, r"^of = the string 'toatl' \(expected total, .*… 34 in all\); did you mean total\?$"),
     "no count": (("gpt2-small", None), {}, "^of = null"),
     "a list of counts": (("gpt2-small", ["total"]), {}, "^of = a list"),
-    "an unknown detail": (("llama-3.1-8b", "qkv.o"), {}, r"^of = the text 'qkv\.o' \(expected qkv, "),
+    "an unknown detail": (("llama-3.1-8b", "qkv.o"), {}, r"^of = the string 'qkv\.o' \(expected qkv, "),
     "an unknown word": (("lama",), {}, r"^unknown model 'lama' .*or an architecture\); did you mean llama or"),
     "no architecture": (({"architecture": "gpt3"},), {}, r"^unknown architecture gpt3 \(expected .*\); did you mean gptj or gpt2"),
     "no word": (({"architecture": 3},), {}, "^unknown architecture 3"),
@@ -270,16 +270,16 @@ REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     ),
     "a flag of a part that is not named": (("llava",), {"language.d_model": 3}, "^llava: language: unknown architecture None"),
     "an unknown part": (("llava",), {"language": "lama"}, r"^llava: language: unknown architecture lama .*; did you mean llama"),
-    "an unknown tower": (("llava",), {"vision": "clip"}, r"^llava: vision = the text 'clip' \(expected clip_vision_model, "),
+    "an unknown tower": (("llava",), {"vision": "clip"}, r"^llava: vision = the string 'clip' \(expected clip_vision_model, "),
     "a number for a flag": (("llama",), {"mlp_bias": 1}, r"^llama: mlp_bias = 1 \(expected True or False\)$"),
     "a flag for a size": (("llama",), {"d_model": True}, r"^llama: d_model = true \(expected a whole number or a symbol\)$"),
     "a negative size": (("llama",), {"d_model": -1}, "^llama: d_model = -1"),
     "a broken size": (("llama",), {"d_model": 1.5}, r"^llama: d_model = 1\.5"),
-    "a text for a size": (("llama",), {"d_model": "4096"}, "^llama: d_model = the text '4096'"),
+    "a text for a size": (("llama",), {"d_model": "4096"}, "^llama: d_model = the string '4096'"),
     "an unknown kind of layer": (("jamba",), {"layer_types": ["mambo"]}, r"^jamba: layer_types = a list \(expected a word for each layer: .*mamba"),
-    "one word for all layers": (("jamba",), {"layer_types": "mamba"}, "^jamba: layer_types = the text 'mamba'"),
+    "one word for all layers": (("jamba",), {"layer_types": "mamba"}, "^jamba: layer_types = the string 'mamba'"),
     "words for indices": (("jamba",), {"dense_layers": ["0"]}, r"^jamba: dense_layers = a list \(expected a list of numbers\)$"),
-    "an unknown arrangement": (("falcon",), {"norms": "none"}, "^falcon: norms = the text 'none'"),
+    "an unknown arrangement": (("falcon",), {"norms": "none"}, "^falcon: norms = the string 'none'"),
     "sizes that a model cannot have": (("gpt-3",), {"n_heads": 95}, "^gpt-3: n_heads × d_head = 95 × 128 = 12160 is not d_model"),
     "an escape": (("llama",), {"\x1b[31m": 3}, r"^llama: unknown name \\x1b\[31m"),
 }

@@ -294,7 +294,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "fraction": (1.5, "= 1.5 "),
     "whole float": (3.0, "= 3.0 "),
     "nan": (float("nan"), "= nan "),
-    "text": ("7", "= the text '7' "),
+    "text": ("7", "= the string '7' "),
     "list": ([3, 4], "= a list "),
     "mapping": ({"a": 1}, "= a mapping "),
     "zero in an array": (np.array([3, 0]), "holds 0 to 3 "),
@@ -324,7 +324,8 @@ def test_a_wrong_size_is_one_line_that_names_it(name: str, size: str, wrong: str
         call(name, sizes | {size: value}, flags)
     message = str(error.value)
     assert message.startswith(f"{size} {said}")
-    assert message.endswith(f"(expected a whole number from {least}, an array of them or a symbol)")
+    integer = "a non-negative integer" if least == 0 else "a positive integer"
+    assert message.endswith(f"(expected {integer}, an array of integers or a symbol)")
     assert message.isprintable()
 
 

@@ -160,13 +160,13 @@ WRONG: list[tuple[Any, str]] = [
     ([], "token_ids: is empty (expected 1 to 11 token ids)"),
     ([0] * 12, "token_ids: 12 tokens (expected 1 to 11 token ids)"),
     (7, "token_ids: 7 is not a list (expected 1 to 11 token ids)"),
-    ([1, 23], "token_ids: token 1 is 23 (expected whole numbers from 0 to 22)"),
-    ([-1], "token_ids: token 0 is -1 (expected whole numbers from 0 to 22)"),
-    ([1.0], "token_ids: token 0 is 1.0 (expected whole numbers from 0 to 22)"),
-    ([True], "token_ids: token 0 is true (expected whole numbers from 0 to 22)"),
-    (["3"], "token_ids: token 0 is the text '3' (expected whole numbers from 0 to 22)"),
-    ([[1, 2]], "token_ids: token 0 is a list (expected whole numbers from 0 to 22)"),
-    (np.array([1.5]), "token_ids: token 0 is 1.5 (expected whole numbers from 0 to 22)"),
+    ([1, 23], "token_ids: token 1 is 23 (expected integers from 0 to 22)"),
+    ([-1], "token_ids: token 0 is -1 (expected integers from 0 to 22)"),
+    ([1.0], "token_ids: token 0 is 1.0 (expected integers from 0 to 22)"),
+    ([True], "token_ids: token 0 is true (expected integers from 0 to 22)"),
+    (["3"], "token_ids: token 0 is the string '3' (expected integers from 0 to 22)"),
+    ([[1, 2]], "token_ids: token 0 is a list (expected integers from 0 to 22)"),
+    (np.array([1.5]), "token_ids: token 0 is 1.5 (expected integers from 0 to 22)"),
 ]
 
 

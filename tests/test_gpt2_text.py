@@ -281,7 +281,7 @@ def test_ids_beyond_the_vocabulary_are_one_line(weights: Path) -> None:
 
 @pytest.mark.parametrize("top", [0, -1, 24, True, 2.0])
 def test_as_many_next_words_as_there_are_tokens_at_most(top: Any, weights: Path) -> None:
-    assert refusal(weights, top=top) == f"top = {str(top).lower()} (expected a whole number from 1 to 23)"
+    assert refusal(weights, top=top) == f"top = {str(top).lower()} (expected a positive integer to 23)"
 
 
 # ---- weights that do not fit
@@ -389,7 +389,7 @@ def test_a_text_that_would_fill_the_memory_is_one_line(weights: Path, monkeypatc
 
 TANH = "gelu_new or gelu_fast or gelu_accurate or gelu_pytorch_tanh or gelu_python_tanh"
 OTHER: list[tuple[dict[str, Any], str]] = [
-    ({"activation_function": "relu"}, f"activation_function = the text 'relu' (expected {TANH}, which the NumPy pass computes)"),
+    ({"activation_function": "relu"}, f"activation_function = the string 'relu' (expected {TANH}, which the NumPy pass computes)"),
     ({"activation_function": None}, f"activation_function = null (expected {TANH}, which the NumPy pass computes)"),
     ({"layer_norm_epsilon": 1e-6}, "layer_norm_epsilon = 1e-06 (expected 1e-05, which the NumPy pass computes)"),
     ({"scale_attn_weights": False}, "scale_attn_weights = false (expected true, which the NumPy pass computes)"),

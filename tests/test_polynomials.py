@@ -201,7 +201,7 @@ def test_a_difference_takes_a_symbol_and_refuses_what_is_no_size() -> None:
     n, d, m = make_symbols("n_layers d_model more")
     assert (n * d).difference("n_layers", by=m) == d * m
     assert (n * d).difference("n_layers", by=0) == 0
-    with pytest.raises(ParamcountError, match=r"^difference: unknown size n_layer \(expected d_model, n_layers\); did you mean n_layers\?$"):
+    with pytest.raises(ParamcountError, match=r"^difference: unknown size n_layer \(expected d_model or n_layers\); did you mean n_layers\?$"):
         (n * d).difference("n_layer")
     with pytest.raises(TypeError, match="is not a whole number"):
         (n * d).difference("n_layers", by=0.5)
@@ -241,7 +241,7 @@ def test_a_missing_size_is_one_line_that_names_it() -> None:
 
 def test_an_unknown_size_is_one_line_with_the_nearest() -> None:
     n, d = make_symbols("n_layers d_model")
-    with pytest.raises(ParamcountError, match=r"^evaluate: unknown size d_modle \(expected d_model, n_layers\); did you mean d_model\?$"):
+    with pytest.raises(ParamcountError, match=r"^evaluate: unknown size d_modle \(expected d_model or n_layers\); did you mean d_model\?$"):
         (n * d).evaluate(n_layers=3, d_model=4, d_modle=5)
 
 

@@ -86,7 +86,7 @@ def test_where_no_layer_has_anything_of_its_own_every_architecture_is_what_it_is
         (GEMMA | {PER_LAYER: {"5": {"head_dim": 512}}}, f"{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
         (GEMMA | {PER_LAYER: {"0": {"head_dim": 8}}}, f"{PER_LAYER}: overrides sizes layer by layer, which is not supported"),
         (gemma(intermediate_size=8), f"{PER_LAYER}.05.intermediate_size: overrides sizes layer by layer, which is not supported"),
-        (gemma(head_dim=0), f"{PER_LAYER}.05.head_dim = 0 (expected a whole number from 1)"),
+        (gemma(head_dim=0), f"{PER_LAYER}.05.head_dim = 0 (expected a positive integer)"),
         (GEMMA | {PER_LAYER: {}, "layer_types": [["full_attention"]] * 30}, f"{PER_LAYER}: cannot be derived from {PER_LAYER} (expected a config that the reference can build)"),
         (DOTS | {PER_LAYER: {}}, "head_dim = 256 (expected 192, the sum of its parts)"),
         (DOTS | {PER_LAYER: {"2": WINDOW | {"head_dim": 200}}}, f"{PER_LAYER}.2.head_dim = 200 (expected 256, the sum of its parts)"),

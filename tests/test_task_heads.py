@@ -39,11 +39,11 @@ LABELS: list[tuple[dict[str, Any], int]] = [
     ({"id2label": {"0": "a"}, "num_labels": 1, "problem_type": "multi_label_classification"}, 1),
 ]
 REFUSED_LABELS: list[tuple[dict[str, Any], str]] = [
-    ({"num_labels": None}, "num_labels = null (expected a whole number from 0)"),
-    ({"num_labels": "3"}, "num_labels = the text '3' (expected a whole number from 0)"),
-    ({"num_labels": 3.0}, "num_labels = 3.0 (expected a whole number from 0)"),
+    ({"num_labels": None}, "num_labels = null (expected a non-negative integer)"),
+    ({"num_labels": "3"}, "num_labels = the string '3' (expected a non-negative integer)"),
+    ({"num_labels": 3.0}, "num_labels = 3.0 (expected a non-negative integer)"),
     ({"id2label": ["a", "b"]}, "id2label = a list (expected a mapping from numbers to names)"),
-    ({"id2label": {"a": "0"}}, "id2label: has the text 'a': the text '0' (expected a mapping from numbers to names)"),
+    ({"id2label": {"a": "0"}}, "id2label: has the string 'a': the string '0' (expected a mapping from numbers to names)"),
     (
         {"num_labels": 1, "problem_type": "single_label_classification"},
         "num_labels = 1 with problem_type = single_label_classification (expected 2 or more)",

@@ -26,14 +26,14 @@ def group_of_each(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...
     """Which group stands at each place; the reference spreads them evenly."""
     n_groups = c["n_layer_groups"]
     if type(n_groups) is not int or n_groups < 1:
-        raise ParamcountError(f"= {describe_value(n_groups)}", where="num_hidden_groups", expected="a whole number from 1")
+        raise ParamcountError(f"= {describe_value(n_groups)}", where="num_hidden_groups", expected="a positive integer")
     return tuple(int(i / (c["n_layers"] / n_groups)) for i in per_layer(c))
 
 
 def layers_of_a_group(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     n = js.get("inner_group_num", 1)
     if type(n) is not int or n > MOST_INNER:
-        raise ParamcountError(f"= {describe_value(n)}", where="inner_group_num", expected=f"a whole number up to {MOST_INNER:,}")
+        raise ParamcountError(f"= {describe_value(n)}", where="inner_group_num", expected=f"an integer of at most {MOST_INNER:,}")
     return tuple(range(n))
 
 
@@ -82,9 +82,10 @@ class Albert(Sizes):
     def check(c) -> None:
         check_heads_fill(c)
         if len(c.layer_groups) != c.n_layers:
-            raise ParamcountError(f"names {len(c.layer_groups)} groups for {c.n_layers} layers", where="layer_groups", expected="one for each layer")
+            found, sizes = f"has {len(c.layer_groups)} items for n_layers = {c.n_layers}", (len(c.layer_groups), c.n_layers)
+            raise ParamcountError(found, where="layer_groups", expected="one per layer", sizes=sizes)
         if list(c.layer_groups) != sorted(c.layer_groups):
-            raise ParamcountError("leads back to an earlier group", where="layer_groups", expected="groups in order")
+            raise ParamcountError("returns to an earlier group", where="layer_groups", expected="groups in ascending order")
 
 
 def group(c: Any, x: Data, index: int, uses: int) -> Data:

@@ -118,7 +118,7 @@ class Blt(Sizes):
         )
         for name, found, other, wanted in pairs:
             if found != wanted:
-                raise ParamcountError(f"= {found} is not {other} = {wanted}", where=name, expected=f"{wanted}")
+                raise ParamcountError(f"= {found} is not {other} = {wanted}", where=name, expected=f"{wanted}", sizes=(found, wanted))
 
 
 def table(c: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value, find_nearest
+from paramcount.errors import ParamcountError, make_choice_error
 from paramcount.flow import Data, activate
 from paramcount.parts.attentions import unrotated
 from paramcount.parts.decoders import decoder, parallel, typed_layers, usual_layer
@@ -31,7 +31,7 @@ def words_are_known(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """The router's function is one of two, where a layer has a router."""
     word, known = js.get("expert_selection_fn", "softmax"), ("softmax", "sigmoid")
     if word not in known and len(c["dense_layers"]) < c["n_layers"]:
-        raise ParamcountError(f"= {describe_value(word)}", where="expert_selection_fn", expected=" or ".join(known), nearest=find_nearest(word, known))
+        raise make_choice_error(word, known, where="expert_selection_fn")
 
 
 class Cohere2Moe(Sizes):
@@ -69,9 +69,7 @@ class Cohere2Moe(Sizes):
         if c.d_head % 2 and (turning or c.d_head > 4):  # the reference asks it of a wide head even where none is turned
             raise ParamcountError(f"= {c.d_head} cannot be rotated in pairs", where="d_head", expected="an even number")
         if c.shared and len(c.dense_layers) < c.n_layers and c.combined not in COMBINED:
-            raise ParamcountError(
-                f"= {describe_value(c.combined)}", where="combined", expected=" or ".join(COMBINED), nearest=find_nearest(c.combined, COMBINED)
-            )
+            raise make_choice_error(c.combined, COMBINED, where="combined")
 
 
 def rotates(c: Any, kind: Any) -> bool:

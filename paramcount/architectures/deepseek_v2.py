@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.flow import Data
 from paramcount.parts.decoders import decoder, dense_first, usual_layer
 from paramcount.parts.feed_forward import shared_mixture
@@ -23,7 +23,7 @@ def experts_are_chosen(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         return
     method, groups, kept = js.get("topk_method", "greedy"), js.get("n_group"), js.get("topk_group")
     if method not in METHODS:
-        raise ParamcountError(f"= {describe_value(method)}", where="topk_method", expected=" or ".join(METHODS))
+        raise make_choice_error(method, METHODS, where="topk_method")
     if method == "group_limited_greedy" and (groups is None or kept is None or c["n_routed_experts"] % groups or kept > groups):
         raise ParamcountError(
             f"= {describe_value(groups)} groups, {describe_value(kept)} of them kept", where="n_group", expected="a divisor of the number of experts"

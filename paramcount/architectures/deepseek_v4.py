@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value, find_nearest
+from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.flow import Data, Size, Weight, activate, attend, elementwise, join, layers, linear, lookup, norm, rope, split
 from paramcount.parts.decoders import head
 from paramcount.parts.feed_forward import correction, gated_mlp, mixture
@@ -39,7 +39,7 @@ def hashed(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
         raise ParamcountError(f"names {len(words)} layers of {n}", where="mlp_layer_types", expected="one word a layer")
     for i, word in enumerate(words[:n]):
         if word not in known:
-            raise ParamcountError(f"= {describe_value(word)}", where=f"mlp_layer_types.{i}", expected=", ".join(known), nearest=find_nearest(str(word), known))
+            raise make_choice_error(word, known, where=f"mlp_layer_types.{i}")
     return tuple(i for i in per_layer(c) if words[i] == "hash_moe")
 
 
@@ -50,7 +50,7 @@ def block_size(word: str, key: str, absent: int) -> Derivation:
         rates = js.get("compress_rates")
         n = js.get(key) if js.get(key) is not None else absent if rates is None or word not in c["layer_types"] else rates[word]
         if type(n) is not int or n < 1:
-            raise ParamcountError(f"= {describe_value(n)}", where=f"compress_rates.{word}", expected="a whole number from 1")
+            raise ParamcountError(f"= {describe_value(n)}", where=f"compress_rates.{word}", expected="a positive integer")
         return n
 
     return found
@@ -144,7 +144,8 @@ class DeepseekV4(Sizes):
         if KINDS[1] in c.layer_types:
             check_at_most(c, "d_far_rope", "d_index")
         if c.n_heads * c.d_head % c.n_o_groups:
-            raise ParamcountError(f"= {c.n_o_groups} does not divide {c.n_heads} × {c.d_head}", where="n_o_groups", expected="a divisor")
+            found, sizes = f"= {c.n_o_groups} does not divide n_heads × d_head = {c.n_heads} × {c.d_head}", (c.n_o_groups, c.n_heads, c.d_head)
+            raise ParamcountError(found, where="n_o_groups", expected="a divisor", sizes=sizes)
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data, tokens: Data) -> Data:

@@ -51,11 +51,12 @@ class Doge(Sizes):
 
     def check(c) -> None:
         if c.n_keys != isqrt(c.n_routed_experts):
-            raise ParamcountError(
-                f"= {c.n_keys} for {c.n_routed_experts} experts", where="n_keys", expected=f"{isqrt(c.n_routed_experts)}, the whole root of it"
-            )
+            root = isqrt(c.n_routed_experts)
+            found, expected = f"= {c.n_keys} for {c.n_routed_experts} experts", f"{root}, the integer square root"
+            raise ParamcountError(found, where="n_keys", expected=expected, sizes=(c.n_keys, c.n_routed_experts, root))
         if c.moe and c.n_active_experts > c.n_keys**2:
-            raise ParamcountError(f"= {c.n_active_experts}", where="n_active_experts", expected=f"at most {c.n_keys**2}, what stands in the square")
+            expected, sizes = f"at most n_keys² = {c.n_keys**2}", (c.n_active_experts, c.n_keys**2)
+            raise ParamcountError(f"= {c.n_active_experts}", where="n_active_experts", expected=expected, sizes=sizes)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

@@ -75,7 +75,7 @@ def query_rank_of_no_layer(key: str) -> Derivation:
 
     def derivation(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
         if any((word == "sliding_attention") == key.startswith("swa_") for word in c["layer_types"]):
-            raise ParamcountError("= null", where=key, expected="a whole number from 1")
+            raise ParamcountError("= null", where=key, expected="a positive integer")
         return 1024
 
     return derivation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.flow import Data, attend, fused, linear, norm, rope
 from paramcount.parts.attentions import alibi
 from paramcount.parts.decoders import decoder, parallel, pre_norm
@@ -78,7 +78,7 @@ class Falcon(Sizes):
     def check(c) -> None:
         check_heads_fill(c)
         if c.norms not in NORMS:
-            raise ParamcountError(f"= {describe_value(c.norms)}", where="norms", expected=", ".join(NORMS))
+            raise make_choice_error(c.norms, NORMS, where="norms")
         if not c.alibi:
             check_even(c, "d_head")
 

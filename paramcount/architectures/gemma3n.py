@@ -117,7 +117,8 @@ class Gemma3nText(Sizes):
         check_sliding_or_full(c)
         sources_come_first(c)
         if isinstance(c.d_ff, tuple) and len(c.d_ff) != c.n_layers:
-            raise ParamcountError(f"names {len(c.d_ff)} layers of {c.n_layers}", where="d_ff", expected="one width, or one a layer")
+            found, sizes = f"has {len(c.d_ff)} items for n_layers = {c.n_layers}", (len(c.d_ff), c.n_layers)
+            raise ParamcountError(found, where="d_ff", expected="one size, or one per layer", sizes=sizes)
 
 
 def vectors_of_layers(c: Any, tokens: Data, x: Data, prefix: str) -> Data:

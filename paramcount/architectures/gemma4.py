@@ -209,7 +209,7 @@ class Gemma4Patches(Sizes):
 
     def check(c) -> None:
         if c.d_out != c.d_model:
-            raise ParamcountError(f"= {c.d_out} is not d_model = {c.d_model}", where="d_out", expected=f"{c.d_model}")
+            raise ParamcountError(f"= {c.d_out} is not d_model = {c.d_model}", where="d_out", expected=f"{c.d_model}", sizes=(c.d_out, c.d_model))
 
 
 def samples(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:

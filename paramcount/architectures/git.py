@@ -26,7 +26,7 @@ def patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 def frames_apart(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     n = js.get("num_image_with_embedding")
     if n is not None and (type(n) is not int or n > MOST_NAMED):
-        raise ParamcountError(f"= {describe_value(n)}", where="num_image_with_embedding", expected=f"null or a whole number up to {MOST_NAMED:,}")
+        raise ParamcountError(f"= {describe_value(n)}", where="num_image_with_embedding", expected=f"null or an integer of at most {MOST_NAMED:,}")
     return tuple(range(n or 0))
 
 

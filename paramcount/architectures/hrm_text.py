@@ -21,7 +21,7 @@ def cycles(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
     slow, fast = js.get("H_cycles", 2), js.get("L_cycles", 3)
     for key, n in (("H_cycles", slow), ("L_cycles", fast)):
         if type(n) is not int or not 1 <= n <= MOST_PASSES or slow * (fast + 1) > MOST_PASSES:
-            raise ParamcountError(f"= {describe_value(n)}", where=key, expected=f"a whole number from 1, and at most {MOST_PASSES:,} passes")
+            raise ParamcountError(f"= {describe_value(n)}", where=key, expected=f"an integer of at least 1, and at most {MOST_PASSES:,} passes")
     words: tuple[str, ...] = (*["L"] * fast, "H") * slow
     return words
 

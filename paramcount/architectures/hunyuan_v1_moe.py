@@ -21,7 +21,7 @@ def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     if type(found) is int and found > 0:
         return (found,)
     if not isinstance(found, (list, tuple)) or len(found) < c["n_layers"] or not all(type(n) is int and n > 0 for n in found):
-        raise ParamcountError(f"= {describe_value(found)}", where=key, expected="a whole number from 1, or one for each layer")
+        raise ParamcountError(f"= {describe_value(found)}", where=key, expected="an integer of at least 1, or one for each layer")
     return tuple(found[i] for i in per_layer(c))
 
 

@@ -86,7 +86,7 @@ class InklingText(InklingBody):
     def check(c) -> None:
         super().check()
         if not c.n_shared_experts and len(c.dense_layers) < c.n_layers:
-            raise ParamcountError("= 0, but the router scores them too", where="n_shared_experts", expected="a whole number from 1")
+            raise ParamcountError("= 0, but the router scores them too", where="n_shared_experts", expected="a positive integer")
 
 
 def layer(c: Any, kind: tuple[str, str], x: Data) -> Data:

@@ -23,7 +23,7 @@ def heads_by_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ..
     if found is None:
         return ()
     if not isinstance(found, (list, tuple)) or len(found) != c["n_layers"] or not all(type(n) is int and n > 0 for n in found):
-        raise ParamcountError(f"= {describe_value(found)}", where="num_attention_heads_per_layer", expected="a whole number from 1 for each layer")
+        raise ParamcountError(f"= {describe_value(found)}", where="num_attention_heads_per_layer", expected="a positive integer for each layer")
     return () if set(found) == {c["n_heads"]} else tuple(found[i] for i in per_layer(c))
 
 
@@ -76,9 +76,11 @@ class Laguna(Sizes):
         check_sliding_or_full(c)
         for i, n in enumerate(c.heads_by_layer):
             if n % c.n_kv_heads:
-                raise ParamcountError(f"= {n} heads on n_kv_heads = {c.n_kv_heads}", where=f"heads_by_layer.{i}", expected=f"a multiple of {c.n_kv_heads}")
+                found, expected = f"= {n} with n_kv_heads = {c.n_kv_heads}", f"a multiple of {c.n_kv_heads}"
+                raise ParamcountError(found, where=f"heads_by_layer.{i}", expected=expected, sizes=(n, c.n_kv_heads))
         if c.heads_by_layer and len(c.heads_by_layer) != c.n_layers:
-            raise ParamcountError(f"names {len(c.heads_by_layer)} layers of {c.n_layers}", where="heads_by_layer", expected="one number a layer, or none")
+            found, sizes = f"has {len(c.heads_by_layer)} items for n_layers = {c.n_layers}", (len(c.heads_by_layer), c.n_layers)
+            raise ParamcountError(found, where="heads_by_layer", expected="one number per layer, or an empty list", sizes=sizes)
         if SLIDING[1] in c.layer_types:
             check_at_most(c, "d_rope", "d_head")
         if SLIDING[0] in c.layer_types:

@@ -54,7 +54,7 @@ class Lfm3(Sizes):
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
         if c.window is None and "sliding_attention" in c.layer_types:
-            raise ParamcountError("= null, but layers look back over one", where="window", expected="a whole number from 1")
+            raise ParamcountError("= null, but layers look back over one", where="window", expected="a positive integer")
 
 
 def layer(c: Any, word: str, x: Data) -> Data:

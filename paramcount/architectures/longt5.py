@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from paramcount.architectures.t5 import BUCKETS_OF_AN_ENCODER, QKVO, T5, decoder, encoder, relative_bias, source_tokens
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import make_choice_error
 from paramcount.flow import Data, attend, linear, norm
 from paramcount.parts.attentions import relative
 from paramcount.sizes import Condition, Flag, Positive, Word, derived, flag, hf
@@ -29,7 +29,7 @@ class LongT5(T5):
 
     def check(c) -> None:
         if c.encoder_attention not in ATTENTIONS:
-            raise ParamcountError(f"= {describe_value(c.encoder_attention)}", where="encoder_attention", expected=", ".join(ATTENTIONS))
+            raise make_choice_error(c.encoder_attention, ATTENTIONS, where="encoder_attention")
 
 
 class LongT5Encoder(LongT5):

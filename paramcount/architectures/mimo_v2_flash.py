@@ -55,7 +55,8 @@ class MiMoV2Flash(Sizes):
     def check(c) -> None:
         check_sliding_or_full(c)
         if SLIDING[0] in c.layer_types and c.n_heads % (2 * c.n_kv_heads):
-            raise ParamcountError(f"= {c.n_kv_heads}: its double does not divide n_heads = {c.n_heads}", where="n_kv_heads", expected="half a divisor")
+            found = f"= {c.n_kv_heads}, and 2 × {c.n_kv_heads} does not divide n_heads = {c.n_heads}"
+            raise ParamcountError(found, where="n_kv_heads", expected="half of a divisor", sizes=(c.n_kv_heads, c.n_heads))
         check_at_most(c, "d_rope", "d_head")
         check_at_most(c, "d_rope_sliding", "d_head")
 

@@ -20,7 +20,7 @@ def n_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
 def n_active(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     """No num_experts_per_tok, which only a model without experts may lack."""
     if c["n_routed_experts"] is not None:
-        raise ParamcountError("is missing", where="num_experts_per_tok", expected="a whole number from 1")
+        raise ParamcountError("is missing", where="num_experts_per_tok", expected="a positive integer")
 
 
 class MiniCPM(Sizes):

@@ -29,7 +29,7 @@ def crossing_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, .
     said = js.get("cross_attention_layers")
     said = list(range(3, 40, 5)) if said is None else said
     if not isinstance(said, (list, tuple)) or not all(type(i) is int and i >= 0 for i in said):
-        raise ParamcountError(f"= {describe_value(said)}", where="cross_attention_layers", expected="whole numbers from 0")
+        raise ParamcountError(f"= {describe_value(said)}", where="cross_attention_layers", expected="non-negative integers")
     return tuple(sorted({i for i in said if i < c["n_layers"]}))
 
 

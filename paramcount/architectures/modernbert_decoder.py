@@ -25,7 +25,7 @@ def half_window(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
     if "sliding_window" in js:
         window = js["sliding_window"]
         if type(window) is not int or window < -1:
-            raise ParamcountError(f"= {describe_value(window)}", where="sliding_window", expected="a whole number from 0, or -1")
+            raise ParamcountError(f"= {describe_value(window)}", where="sliding_window", expected="an integer of at least 0, or -1")
         return None if window == -1 else window
     span = js.get("local_attention", 128)
     if span is not None and type(span) is not int:

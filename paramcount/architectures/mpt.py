@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import make_choice_error
 from paramcount.flow import Data, attend, linear
 from paramcount.parts.attentions import alibi, fused_qkv
 from paramcount.parts.decoders import decoder, pre_norm
@@ -19,7 +19,7 @@ ATTENTIONS = ("multihead_attention", "multiquery_attention")  # the reference re
 def known_attention(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     word = (js.get("attn_config") or {}).get("attn_type", ATTENTIONS[0])
     if word not in ATTENTIONS:
-        raise ParamcountError(f"= {describe_value(word)}", where="attn_config.attn_type", expected=", ".join(ATTENTIONS))
+        raise make_choice_error(word, ATTENTIONS, where="attn_config.attn_type")
 
 
 class MPT(Sizes):

@@ -110,10 +110,12 @@ class NemotronNAS(Sizes):
         check_layer_types(c, "mlp_types", "n_layers", ("gated", NO_OP, LINEAR))
         for i, (word, n) in enumerate(zip(c.layer_types, listed(c, "n_kv_heads_by_layer"))):
             if (word == "full_attention") != bool(n) or (n and c.n_heads % n):
-                raise ParamcountError(f"= {n} of {c.n_heads} for {word}", where=f"n_kv_heads_by_layer.{i}", expected="a divisor where heads attend, else 0")
+                found, expected = f"= {n} for {word} with n_heads = {c.n_heads}", "a divisor of n_heads if the layer has attention, else 0"
+                raise ParamcountError(found, where=f"n_kv_heads_by_layer.{i}", expected=expected, sizes=(n, c.n_heads))
         for i, (word, n) in enumerate(zip(c.mlp_types, listed(c, "d_ff_by_layer"))):
             if (word == "gated") != bool(n):
-                raise ParamcountError(f"= {n} for {word}", where=f"d_ff_by_layer.{i}", expected="a width where there is an MLP, else 0")
+                expected = "a positive integer if the layer has an MLP, else 0"
+                raise ParamcountError(f"= {n} for {word}", where=f"d_ff_by_layer.{i}", expected=expected, sizes=(n,))
         if c.window_by_layer:
             listed(c, "window_by_layer")
 
@@ -121,7 +123,8 @@ class NemotronNAS(Sizes):
 def listed(c: Any, field: str) -> tuple[int, ...]:
     found: tuple[int, ...] = getattr(c, field)
     if len(found) != c.n_layers:
-        raise ParamcountError(f"names {len(found)} layers, n_layers = {c.n_layers}", where=field, expected="one number a layer")
+        problem, sizes = f"has {len(found)} items for n_layers = {c.n_layers}", (len(found), c.n_layers)
+        raise ParamcountError(problem, where=field, expected="one number per layer", sizes=sizes)
     return found
 
 

@@ -39,7 +39,8 @@ class OpenAIGPT(Sizes):
     def check(c) -> None:
         check_heads_fill(c)
         if c.d_ff != 4 * c.d_model:
-            raise ParamcountError(f"= {c.d_ff} is not 4 × d_model = {4 * c.d_model}", where="d_ff", expected=f"{4 * c.d_model}")
+            found, sizes = f"= {c.d_ff} is not 4 × d_model = {4 * c.d_model}", (c.d_ff, 4 * c.d_model)
+            raise ParamcountError(found, where="d_ff", expected=f"{4 * c.d_model}", sizes=sizes)
 
 
 def layer(c: Any, x: Data) -> Data:

@@ -44,7 +44,8 @@ class Phi(Sizes):
 def heads_fill_evenly(c: Any) -> None:
     """The reference makes the norms of queries and keys as wide as d_model / n_heads, whatever head_dim says."""
     if c.d_model // c.n_heads != c.d_head:
-        raise ParamcountError(f"= {c.d_head} does not fit its norm", where="d_head", expected=f"{c.d_model // c.n_heads}")
+        expected, sizes = c.d_model // c.n_heads, (c.d_head, c.d_model // c.n_heads)
+        raise ParamcountError(f"= {c.d_head} is not the size of its norm", where="d_head", expected=f"{expected}", sizes=sizes)
 
 
 def layer(c: Any, kind: str, x: Data) -> Data:

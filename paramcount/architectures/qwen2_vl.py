@@ -36,7 +36,7 @@ class Qwen2VLText(Qwen2):
     def check(c) -> None:
         check_heads_fill(c)
         if c.d_rope != c.d_head > 1:
-            raise ParamcountError(f"= {c.d_rope} for heads of {c.d_head}", where="head_dim", expected=f"{c.d_head}")
+            raise ParamcountError(f"= {c.d_rope} for heads of {c.d_head}", where="head_dim", expected=f"{c.d_head}", sizes=(c.d_rope, c.d_head))
 
 
 class Qwen2_5VLText(Qwen2VLText):

@@ -26,7 +26,7 @@ class Rwkv(Sizes):
 
     def check(c) -> None:
         if c.n_layers < 2:  # how much each layer mixes is initialised by its depth over n_layers - 1
-            raise ParamcountError("= 1, which the reference cannot initialise", where="n_layers", expected="a whole number from 2")
+            raise ParamcountError("= 1, which the reference cannot initialise", where="n_layers", expected="an integer of at least 2")
 
     def forward(c, tokens: Data) -> Data:
         table = "rwkv.embeddings.weight"

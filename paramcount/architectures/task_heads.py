@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.flow import Body, Data, Repeat
 from paramcount.parts import task_heads as heads
 from paramcount.sizes import Condition, Flag, Natural, Positive, Sizes, before_lm_head, derived, flag, hf
@@ -31,7 +31,7 @@ def count_labels(js: Mapping[str, Any], usual: int = USUAL_LABELS) -> int:
             if not isinstance(name, str) or not is_whole(key):
                 raise ParamcountError(f"has {describe_value(key)}: {describe_value(name)}", where="id2label", expected="a mapping from numbers to names")
     if "num_labels" in js and (type(n) is not int or n < 0):
-        raise ParamcountError(f"= {describe_value(n)}", where="num_labels", expected="a whole number from 0")
+        raise ParamcountError(f"= {describe_value(n)}", where="num_labels", expected="a non-negative integer")
     named = usual if names is None else len({int(key) for key in names})
     counted: int = named if n is None else n
     if js.get("problem_type") == "single_label_classification" and (counted if names is None else named) == 1:
@@ -72,7 +72,7 @@ def summarised(*, to_labels: bool = False, projected: bool = True) -> Fields:
 def summary_of_one_position(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     known = ("last", "first", "mean", "cls_index")
     if js.get("summary_type", "last") not in known:
-        raise ParamcountError(f"= {describe_value(js['summary_type'])}", where="summary_type", expected=", ".join(known))
+        raise make_choice_error(js["summary_type"], known, where="summary_type")
 
 
 def summary_as_wide_as(wanted: str) -> Condition:

@@ -27,7 +27,7 @@ def block_count(c: Mapping[str, Any]) -> int:
     """How many shared blocks the hybrid layers use in turn."""
     n = c["n_blocks"]
     if type(n) is not int or n < 1:
-        raise ParamcountError(f"= {describe_value(n)}", where="num_mem_blocks", expected="a whole number from 1")
+        raise ParamcountError(f"= {describe_value(n)}", where="num_mem_blocks", expected="a positive integer")
     return n
 
 
@@ -119,10 +119,12 @@ class Zamba2(Sizes):
         check_layer_types(c, "layer_types", "n_layers", KINDS)
         owned(c)
         if len(c.adapters) != len(c.owners):
-            raise ParamcountError(f"names {len(c.adapters)} for {len(c.owners)} hybrid layers", where="adapters", expected="one for each hybrid layer")
+            found, sizes = f"has {len(c.adapters)} items for {len(c.owners)} hybrid layers", (len(c.adapters), len(c.owners))
+            raise ParamcountError(found, where="adapters", expected="one per hybrid layer", sizes=sizes)
         if c.owners and c.attention_adapters and not c.n_kv_heads * c.d_head == c.n_heads * c.d_head == 2 * c.d_model:
             found = f"= {c.n_heads} × {c.d_head}, {c.n_kv_heads} × {c.d_head}"
-            raise ParamcountError(found, where="n_heads × d_head, n_kv_heads × d_head", expected=f"{2 * c.d_model}, as wide as the adapters")
+            where, values = "n_heads × d_head, n_kv_heads × d_head", (c.n_heads, c.n_kv_heads, c.d_head, 2 * c.d_model)
+            raise ParamcountError(found, where=where, expected=f"2 × d_model = {2 * c.d_model}", sizes=values)
 
 
 def layer(c: Any, kind: Any, x: Data, embedded: Data) -> Data:

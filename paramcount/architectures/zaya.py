@@ -61,7 +61,8 @@ class Zaya(Sizes):
     def check(c) -> None:
         check_layer_types(c, "layer_types", "n_layers", KINDS)
         if 2 * c.d_late != c.n_kv_heads * c.d_head:
-            raise ParamcountError(f"= {c.d_late} is not half of {c.n_kv_heads} × {c.d_head}", where="d_late", expected="an even width of all values, halved")
+            found = f"= {c.d_late} is not half of n_kv_heads × d_head = {c.n_kv_heads} × {c.d_head}"
+            raise ParamcountError(found, where="d_late", expected="half of an even size", sizes=(c.d_late, c.n_kv_heads, c.d_head))
         for word, width in zip(KINDS, ("d_rope", "d_rope_sliding")):
             if word in c.layer_types:
                 check_at_most(c, width, "d_head")

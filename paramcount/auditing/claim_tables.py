@@ -74,7 +74,7 @@ def from_bytes(data: bytes, place: str) -> Tables:
     try:
         text = decode_text(data, KIND_OF_FILE, MOST_BYTES)
     except ParamcountError as error:
-        raise error.at(place) from None
+        raise error.add_location(place) from None
     return from_text(text, place)
 
 

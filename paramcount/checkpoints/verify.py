@@ -107,7 +107,7 @@ def compare_tensors(model: Model, checkpoint: Checkpoint, content: Unpacked | No
     try:
         declared = expand_names(tensors)
     except ParamcountError as error:
-        raise error.at(make_printable(model.id)) from None
+        raise error.add_location(make_printable(model.id)) from None
     matches = match_tensors(declared, content.tensors, count.sizes.not_saved)
     remarks += [f"{make_printable(name)} is not in the file; the reference recomputes it" for name in matches.absent if name.endswith(count.sizes.not_saved)]
     return Comparison(checkpoint, count, content, tensors, matches, collect_findings(matches, checkpoint, content, count), tuple(remarks))
@@ -162,7 +162,7 @@ def format_pattern(checkpoint: Checkpoint, content: Unpacked, count: Count) -> t
     try:
         tensors = gguf_tensors(count.tensors, content.tensors, checkpoint.metadata.get("general.architecture"), count)
     except ParamcountError as error:
-        raise error.at(make_printable(checkpoint.path)) from None
+        raise error.add_location(make_printable(checkpoint.path)) from None
     return tensors, remarks + rows_left_out(count.tensors, tensors)
 
 

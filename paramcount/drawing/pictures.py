@@ -78,7 +78,7 @@ Rows: TypeAlias = list[tuple[Section, list[Band]]]
 def draw_model(model: Model, *, tokens: int | None = None, layer: int | None = None) -> Drawing:
     """The drawing of a loaded model."""
     if layer is not None and (type(layer) is not int or layer < 0):
-        raise ParamcountError(f"= {describe_value(layer)}", where="layer", expected="a whole number from 0")
+        raise ParamcountError(f"= {describe_value(layer)}", where="layer", expected="a non-negative integer")
     n = choose_tokens(model) if tokens is None else tokens
     trace = trace_model(model, TraceOptions(n, source=n))
     found = list_sections(trace)

@@ -3,7 +3,6 @@ tells which flags its weights depend on."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
@@ -75,7 +74,7 @@ def class_of(cls: type[Sizes], name: str, path: str, value: Any) -> type[Sizes]:
         try:
             return architecture(value)
         except ParamcountError as error:
-            raise error.at(path) from None
+            raise error.add_location(path) from None
     if inner is Tower:
         if not isinstance(value, str) or value not in ENCODERS:
             raise ParamcountError(f"= {describe_value(value)}", where=path, expected=list_names(ENCODERS, value), nearest=find_nearest(value, ENCODERS))
@@ -132,10 +131,8 @@ def words(cls: type[Sizes], name: str) -> tuple[str, ...]:
         try:
             cls.check(SimpleNamespace(**{**defaults(cls), name: value}))  # type: ignore[arg-type]
         except NO_WALK as error:
-            if isinstance(error, ParamcountError) and error.where in (name, f"{name}.0") and error.found.startswith("= "):
-                said = re.split(r", (?:or )?| or ", error.expected)
-                if all(re.fullmatch("[a-z0-9_-]+", word) for word in said):
-                    return tuple(said)
+            if isinstance(error, ParamcountError) and error.where in (name, f"{name}.0") and error.choices:
+                return tuple(map(str, error.choices))
     usual = defaults(cls).get(name)
     found = tuple(dict.fromkeys(usual)) if isinstance(usual, tuple) else ()
     return found if len(found) > 1 and all(isinstance(word, str) for word in found) else ()

@@ -35,7 +35,7 @@ def architecture_formula(name: str, of: str, structure: Mapping[str, object]) ->
         known = bare.given(cls, dict(flatten_changes(structure)))
         sums = bare.sums(cls, known)
     except ParamcountError as error:
-        raise error.at(make_printable(name, 60)) from None
+        raise error.add_location(make_printable(name, 60)) from None
     return picked(sums, bare.Open(cls, known), cls, of)
 
 
@@ -59,7 +59,7 @@ def with_architectures(error: ParamcountError, name: object) -> ParamcountError:
     if not nearest:
         return error
     expected = f"{error.expected}, or an architecture"
-    return ParamcountError(error.found, where=error.where, expected=expected, nearest=dict.fromkeys((*error.nearest, *nearest)))
+    return error.replace(expected=expected, nearest=dict.fromkeys((*error.nearest, *nearest)))
 
 
 def model_formula(model: Model, of: str, structure: Mapping[str, object]) -> Polynomial:

@@ -18,7 +18,7 @@ from paramcount.zoo.entries import Published
 
 MOST_CAUSES = 3  # in one explanation; starting from `active` instead of `total` is one of them
 LARGEST = 10**30
-EXPECTED = "7B, 124M, 7.61B, ~1.04T or a whole number from 1"
+EXPECTED = "7B, 124M, 7.61B, ~1.04T or a positive integer"
 UNSTATED = (None, "unspecified")  # the source does not say what it counts
 FITS = ("exact", "rounded", "truncated")
 

@@ -76,7 +76,7 @@ def read_text(path: Path, what: str, most: int) -> str:
     try:
         return decode_text(data, what, most)
     except ParamcountError as error:
-        raise error.at(make_printable(path)) from None
+        raise error.add_location(make_printable(path)) from None
 
 
 def decode_text(data: bytes, what: str, most: int) -> str:

@@ -107,7 +107,7 @@ def read_gguf(path: Path) -> GgufHeader:
         try:
             return _header(path, file)
         except ParamcountError as error:
-            raise error.at(make_printable(path)) from None
+            raise error.add_location(make_printable(path)) from None
 
 
 def values_size(dtype: str, shape: Sequence[int]) -> int:
@@ -235,7 +235,7 @@ def _metadata(front: _Front, n: int) -> tuple[dict[str, Single], dict[str, Array
                 raise ParamcountError(f"is of type {kind}", expected="UINT32")
             value = _value(front, kind)
         except ParamcountError as error:
-            raise error.at(_of_metadata(key)) from None
+            raise error.add_location(_of_metadata(key)) from None
         if isinstance(value, Array):
             arrays[key] = value
         else:
@@ -274,7 +274,7 @@ def _kind(front: _Front) -> str:
 def _text(front: _Front, most: int) -> str:
     (length,) = front.numbers("Q")
     if length > most:
-        raise ParamcountError(f"has {length:,} bytes", expected=f"a text of at most {most:,}")
+        raise ParamcountError(f"has {length:,} bytes", expected=f"a string of at most {most:,}")
     data = front.take(length)
     try:
         return data.decode("utf-8")
@@ -286,7 +286,7 @@ def _name(front: _Front, place: str, most: int) -> str:
     try:
         name = _text(front, most)
     except ParamcountError as error:
-        raise error.at(f"{place}: its name") from None
+        raise error.add_location(f"{place}: its name") from None
     if not name or not name.isprintable():
         raise ParamcountError(f"its name = {quote(name)}", where=place, expected="printable characters")
     return name
@@ -313,7 +313,7 @@ def _tensors(front: _Front, n: int) -> dict[str, TensorEntry]:
         try:
             found[name] = _tensor(front)
         except ParamcountError as error:
-            raise error.at(name_tensor(name)) from None
+            raise error.add_location(name_tensor(name)) from None
     return found
 
 
@@ -338,8 +338,9 @@ def _split(metadata: Mapping[str, Single]) -> Split | None:
 def _whole(metadata: Mapping[str, Single], key: str, below: int) -> int:
     found = metadata.get(key)
     if type(found) is not int or not 0 <= found < below:
-        most = "" if below == LARGEST_NUMBER else f" to {below - 1:,}"
-        raise ParamcountError("is missing" if found is None else f"= {describe_value(found)}", where=f"metadata {key}", expected=f"a whole number from 0{most}")
+        problem = "is missing" if found is None else f"= {describe_value(found)}"
+        expected = "a non-negative integer" if below == LARGEST_NUMBER else f"an integer from 0 to {below - 1:,}"
+        raise ParamcountError(problem, where=f"metadata {key}", expected=expected)
     return found
 
 

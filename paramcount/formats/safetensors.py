@@ -15,7 +15,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from paramcount.errors import ParamcountError, describe_value, find_nearest, format_shape, make_printable, quote
+from paramcount.errors import ParamcountError, describe_value, find_nearest, format_shape, make_choice_error, make_printable, quote
 from paramcount.formats.files import KNOWN, FileState, check_unchanged, get_file_state, open_regular
 from paramcount.formats.piecewise_json import expect_end, parse_members, parse_string
 from paramcount.formats.strict_json import parse_json
@@ -83,7 +83,7 @@ def read_header(path: Path) -> Header:
             held = f"its tensors end after {end:,} bytes of values, the file after {size - 8 - length:,}"
             raise ParamcountError(held, expected="as many as its tensors take")
     except ParamcountError as error:
-        raise error.at(place) from None
+        raise error.add_location(place) from None
     return Header(path, tensors, metadata, 8 + length, state)
 
 
@@ -137,7 +137,7 @@ def parse_tensors(text: str) -> tuple[dict[str, TensorEntry], dict[str, str], in
         found, at = parse_members(text, 0, entry, lambda at: _usual(text, at, shapes))
         expect_end(text, at)
     except ParamcountError as error:
-        raise error if error.where else error.at("header") from None
+        raise error if error.where else error.add_location("header") from None
     tensors = {name: stored for name, stored in found.items() if stored is not None}
     return tensors, metadata, check_layout(tensors)
 
@@ -170,23 +170,23 @@ def _tensor(name: str, text: str, at: int) -> tuple[TensorEntry, int]:
     try:
         return _make_entry(parse_json(entry[0])), entry.end()
     except ParamcountError as error:
-        raise error.at(name_tensor(name)) from None
+        raise error.add_location(name_tensor(name)) from None
 
 
 def _make_entry(fields: Mapping[str, Any]) -> TensorEntry:
     if fields.keys() ^ KEYS:
         for key in (*KEYS, *fields):
             if key not in fields:
-                raise ParamcountError("is missing", where=key, expected=", ".join(KEYS))
+                raise ParamcountError("is missing", where=key, expected="dtype, shape and data_offsets")
             if key not in KEYS:
-                raise ParamcountError(f"unknown key {quote(key)}", expected=", ".join(KEYS), nearest=find_nearest(key, KEYS))
+                raise ParamcountError(f"unknown key {quote(key)}", choices=KEYS, nearest=find_nearest(key, KEYS))
     dtype, shape, offsets = (fields[key] for key in KEYS)
     if not isinstance(dtype, str) or dtype not in BITS:
-        raise ParamcountError(f"= {describe_value(dtype)}", where="dtype", expected=", ".join(BITS), nearest=find_nearest(dtype, BITS))
+        raise make_choice_error(dtype, BITS, where="dtype")
     if not isinstance(shape, list) or len(shape) > MOST_AXES or not all(map(_is_size, shape)):
-        raise ParamcountError(f"= {_format_list(shape)}", where="shape", expected=f"a list of at most {MOST_AXES} whole numbers from 0")
+        raise ParamcountError(f"= {_format_list(shape)}", where="shape", expected=f"a list of at most {MOST_AXES} non-negative integers")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_size, offsets)) or offsets[0] > offsets[1]:
-        raise ParamcountError(f"= {_format_list(offsets)}", where="data_offsets", expected="where its values begin and end, two whole numbers from 0")
+        raise ParamcountError(f"= {_format_list(offsets)}", where="data_offsets", expected="where its values begin and end, two non-negative integers")
     if prod(n or 1 for n in shape) * BITS[dtype] >= 8 * LARGEST_NUMBER:  # as NumPy counts, where one is 0 too
         raise ParamcountError(f"= {_format_list(shape)} of {dtype}", where="shape", expected="fewer than 2^63 bytes")
     start, stop = offsets
@@ -215,7 +215,7 @@ def map_bits(header: Header, name: str) -> Array:
     stored = header.tensors[name]
     place = f"{make_printable(header.path)}: {name_tensor(name)}"
     if stored.dtype not in NUMPY:
-        raise ParamcountError(f"its values are of type {stored.dtype}", where=place, expected=", ".join(NUMPY))
+        raise ParamcountError(f"its values are of type {stored.dtype}", where=place, choices=NUMPY)
     with open_regular(header.path, WHAT) as file:
         check_unchanged(header.path, file, header.state)
         if stored.start == stored.stop:

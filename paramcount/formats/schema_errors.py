@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
-from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names
+from paramcount.errors import ParamcountError, describe_integer, describe_value, find_nearest, list_names
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -49,21 +49,23 @@ def _describe_expected(error: ErrorDetails) -> str:
         case "value_error" if isinstance(limits["error"], ParamcountError):
             return limits["error"].expected
         case "greater_than_equal":
-            return f"a whole number from {limits['ge']}"
+            return describe_integer(limits["ge"])
         case "less_than_equal":
-            return f"a whole number up to {limits['le']:,}"
+            return f"an integer of at most {limits['le']:,}"
         case "int_type":
-            return "a whole number"
+            return "an integer"
         case "bool_type":
             return "true or false"
         case "string_type":
-            return "a text"
+            return "a string"
         case "string_unicode":
-            return "a text in Unicode"
-        case "string_too_short" | "string_too_long":
-            return f"a text of {limits.get('min_length', 'at most')} {limits.get('max_length', 'or more')} characters"
+            return "a Unicode string"
+        case "string_too_short":
+            return f"a string of at least {limits['min_length']} characters" if limits["min_length"] > 1 else "a string that is not empty"
+        case "string_too_long":
+            return f"a string of at most {limits['max_length']} characters"
         case "too_long":
-            return f"a list of at most {limits['max_length']:,}"
+            return f"a list of at most {limits['max_length']:,} items"
         case "model_type" | "dict_type":
             return "a mapping"
         case "tuple_type":

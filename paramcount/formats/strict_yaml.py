@@ -32,7 +32,7 @@ def read_yaml(path: Path, until: str = "") -> dict[str, Any]:
     try:
         return parse_yaml(text, until)
     except ParamcountError as error:
-        raise error.at(make_printable(path)) from None
+        raise error.add_location(make_printable(path)) from None
 
 
 def parse_yaml(text: str, until: str = "") -> dict[str, Any]:

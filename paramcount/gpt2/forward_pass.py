@@ -192,5 +192,5 @@ def check_token_ids(token_ids: Iterable[int], vocab_size: int, n_positions: int)
         raise ParamcountError(f"{len(ids)} tokens" if ids else "is empty", where="token_ids", expected=f"1 to {n_positions} token ids")
     for i, id in enumerate(ids):
         if isinstance(id, bool) or not isinstance(id, int | np.integer) or not 0 <= id < vocab_size:
-            raise ParamcountError(f"token {i} is {describe_value(id)}", where="token_ids", expected=f"whole numbers from 0 to {vocab_size - 1}")
+            raise ParamcountError(f"token {i} is {describe_value(id)}", where="token_ids", expected=f"integers from 0 to {vocab_size - 1}")
     return np.array(ids, dtype=np.int64)

@@ -101,7 +101,7 @@ def predict_next(
     Raises: ParamcountError if the files, the text or the weights are invalid.
     """
     if type(top) is not int or not 1 <= top <= sizes.vocab_size:
-        raise ParamcountError(f"= {describe_value(top)}", where="top", expected=f"a whole number from 1 to {sizes.vocab_size}")
+        raise ParamcountError(f"= {describe_value(top)}", where="top", expected=f"a positive integer to {sizes.vocab_size}")
     if not sizes.tie_word_embeddings:
         raise ParamcountError("= false", where="tie_word_embeddings", expected="true: the NumPy pass ties the LM head to the token embedding")
     _check_computation(config or {}, sizes, "config")
@@ -138,7 +138,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         return parse_json(text)
     except ParamcountError as error:
-        raise error.at(make_printable(path)) from None
+        raise error.add_location(make_printable(path)) from None
 
 
 def _check_computation(config: Mapping[str, Any], sizes: Any, place: str) -> None:

@@ -303,12 +303,12 @@ def read_nested_language_model(document: Mapping[str, Any], composite: Composite
         thinker = {**section, "model_type": composite.default_type}
         config, reading, registered = read_language_model_only(thinker, COMPOSITES[composite.default_type], cls, head)
     except ParamcountError as error:
-        raise error.inside(where) from None
+        raise error.add_block(where) from None
     unread = {f"{where}.{key}": value for key, value in reading.unread.items()}
     unread |= {key: value for key, value in document.items() if key not in (where, *composite.other_sections)}
     reading = reading._replace(
         not_counted=(*reading.not_counted, *composite.other_sections),
-        origin={field: origin.inside(where) for field, origin in reading.origin.items()},
+        origin={field: origin.add_block(where) for field, origin in reading.origin.items()},
         document=document,
         used={f"{where}.{key}" for key in reading.used},
         unread=unread,
@@ -326,4 +326,4 @@ def rename_to_keys(error: ParamcountError, origin: Mapping[str, Origin]) -> Para
     def renamed(text: str) -> str:
         return re.sub(r"[\w.]+", lambda word: keys.get(word[0] if word[0].startswith(inside) else inside + word[0], word[0]), text)
 
-    return ParamcountError(renamed(error.found), where=renamed(error.where), expected=error.expected, nearest=error.nearest)
+    return error.replace(found=renamed(error.found), where=renamed(error.where))

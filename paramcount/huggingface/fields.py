@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pydantic.fields import FieldInfo
 
 from paramcount.architectures import architecture as architecture_of
-from paramcount.errors import ParamcountError, describe_value, find_nearest
+from paramcount.errors import ParamcountError, describe_integer, describe_value, make_choice_error
 from paramcount.huggingface.key_warnings import Readers
 from paramcount.huggingface.multimodal import COMPOSITES, get_encoder_config, get_language_config
 from paramcount.sizes import ABSENT, DEFAULT, LARGEST, NULL, REQUIRED, Condition, Derivation, Origin, Sizes, Tower, get_key, inner_configs
@@ -41,9 +41,9 @@ class ConfigValues(NamedTuple):
     used: set[str]  # keys that fields were read or derived from
     readers: Readers  # the architectures and their sections
 
-    def inside(self, section: str) -> ConfigValues:
+    def add_block(self, section: str) -> ConfigValues:
         """The same values with all keys in a section."""
-        origin = {field: origin.inside(section) for field, origin in self.origin.items()}
+        origin = {field: origin.add_block(section) for field, origin in self.origin.items()}
         pairs = tuple((f"{section}.{inner}" if inner else section, architecture) for inner, architecture in self.readers.pairs)
         return ConfigValues(self.values, origin, {f"{section}.{key}" for key in self.used}, Readers(pairs))
 
@@ -144,9 +144,7 @@ def check_layer_types(config: Mapping[str, Any], values: Mapping[str, Any]) -> N
             )
         for i, word in enumerate(words):
             if not isinstance(word, str) or word not in LAYER_TYPES:
-                raise ParamcountError(
-                    f"= {describe_value(word)}", where=f"layer_types.{i}", expected=", ".join(LAYER_TYPES), nearest=find_nearest(word, LAYER_TYPES)
-                )
+                raise make_choice_error(word, LAYER_TYPES, where=f"layer_types.{i}")
 
 
 def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> ConfigValues:
@@ -189,7 +187,7 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
                 absent = absent if null is ABSENT else null
                 continue
             if least is not None and not (optional and value is None) and (type(value) is not int or not least <= value <= LARGEST):
-                limit = f"a whole number from {least}" if type(value) is not int or value < least else f"a whole number up to {LARGEST:,}"
+                limit = describe_integer(least) if type(value) is not int or value < least else f"an integer of at most {LARGEST:,}"
                 raise ParamcountError(f"= {describe_value(value)}", where=key, expected=limit)
             if at_most is not None and value > values[at_most]:
                 value = values[at_most]
@@ -199,7 +197,7 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
             break
         else:
             if absent is REQUIRED:
-                raise ParamcountError("is missing", where=start + spellings[0], expected=" or ".join(spellings))
+                raise ParamcountError("is missing", where=start + spellings[0], choices=spellings)
             if not callable(absent):
                 values[field], origin[field] = absent if at_most is None else min(absent, values[at_most]), DEFAULT
                 continue
@@ -247,7 +245,7 @@ def read_single_layers(
     try:
         found: dict[str, tuple[Any, str]] = derive_value(lambda js, c: by_kind(js, c, layered, common), RecordingConfig(config), values, PER_LAYER)
     except ParamcountError as error:
-        raise error.inside(architecture.section) if architecture.section else error from None
+        raise error.add_block(architecture.section) if architecture.section else error from None
     return found
 
 
@@ -264,9 +262,9 @@ def read_language_model(document: Mapping[str, Any]) -> tuple[Sizes, str, Config
         within = read_values(part, language)
         sizes = validate_sizes(part, within.values)
     except ParamcountError as error:
-        raise error.inside(inside) if inside else error from None
+        raise error.add_block(inside) if inside else error from None
     if inside:
-        within = within.inside(inside)
+        within = within.add_block(inside)
         if TIE_KEY in document and TIE_KEY in within.origin and TIE_KEY not in (document.get(inside) or {}):
             within.origin[TIE_KEY] = Origin("read", (TIE_KEY,))
         within.used.add(TIE_KEY)

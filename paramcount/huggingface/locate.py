@@ -81,7 +81,7 @@ def parse_document(text: str, place: str, name: str = "") -> Document:
     try:
         return Document(parse_json(text), place, name)
     except ParamcountError as error:
-        raise error.at(place) from None
+        raise error.add_location(place) from None
 
 
 def read_stdin() -> Document:
@@ -93,7 +93,7 @@ def read_stdin() -> Document:
     try:
         text = decode_text(data, CONFIG, LARGEST_FILE)
     except ParamcountError as error:
-        raise error.at("standard input") from None
+        raise error.add_location("standard input") from None
     return parse_document(text, "standard input")
 
 
@@ -176,7 +176,7 @@ def cache_directory() -> Path:
     try:
         return expand_home(os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub"))
     except ParamcountError as error:
-        raise error.at("the Hugging Face cache") from None
+        raise error.add_location("the Hugging Face cache") from None
 
 
 def find_in_cache(repo: str, revision: str = "main") -> Path | None:

@@ -230,7 +230,7 @@ def find_type_of_class(section: Mapping[str, Any], composite: Composite) -> str:
     if not isinstance(cls, str) or cls not in composite.classes:
         found = "is missing" if cls is None else f"= {describe_value(cls)} is not supported"
         where = f"{composite.section}.architectures.0"
-        raise ParamcountError(found, where=where, expected=", ".join(composite.classes), nearest=find_nearest(cls, composite.classes))
+        raise ParamcountError(found, where=where, choices=composite.classes, nearest=find_nearest(cls, composite.classes))
     return composite.classes[cls]
 
 
@@ -239,7 +239,7 @@ def find_type_of_version(section: Mapping[str, Any], composite: Composite) -> st
     version = section.get("version")
     if str(version) not in composite.versions:
         found = "is missing" if version is None else f"= {describe_value(version)} is not supported"
-        raise ParamcountError(found, where="version", expected=", ".join(composite.versions))
+        raise ParamcountError(found, where="version", choices=composite.versions)
     return composite.versions[str(version)]
 
 

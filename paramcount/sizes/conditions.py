@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from paramcount.errors import ParamcountError, describe_value, find_nearest
+from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.sizes import Condition
 
 
@@ -27,7 +27,7 @@ def attention_words(*known: str) -> Condition:
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         for i, word in enumerate(js.get("layer_types") or ()):
             if word not in known and word != "attention":  # the older word for full_attention
-                raise ParamcountError(f"= {describe_value(word)}", where=f"layer_types.{i}", expected=", ".join(known), nearest=find_nearest(word, known))
+                raise make_choice_error(word, known, where=f"layer_types.{i}")
 
     return condition
 
@@ -49,7 +49,7 @@ def experts_named(alias: str) -> Condition:
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         n_dense = c["n_dense_layers"] if "n_dense_layers" in c else len(c["dense_layers"])
         if js.get(alias, 0) is None and n_dense < c["n_layers"]:
-            raise ParamcountError("= null, but layers have experts", where=alias, expected="a whole number from 1")
+            raise ParamcountError("= null, but layers have experts", where=alias, expected="a positive integer")
 
     return condition
 
@@ -62,10 +62,10 @@ def buckets_reach(buckets: str, farthest: str, absent: int, *, one_sided: bool) 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         n, reach = c["n_buckets"], js.get(farthest, absent)
         if n < 4:
-            raise ParamcountError(f"= {n} leaves no bucket for near distances", where=buckets, expected="a whole number from 4")
+            raise ParamcountError(f"= {n} leaves no bucket for near distances", where=buckets, expected="an integer of at least 4")
         near_distances = n // 2 if one_sided else n // 4
         if type(reach) is not int or reach <= near_distances:
-            raise ParamcountError(f"= {describe_value(reach)} with {n} buckets", where=farthest, expected=f"a whole number from {near_distances + 1}")
+            raise ParamcountError(f"= {describe_value(reach)} with {n} buckets", where=farthest, expected=f"an integer of at least {near_distances + 1}")
 
     return condition
 
@@ -157,7 +157,7 @@ def one_of(key: str, known: tuple[str, ...], absent: str) -> Condition:
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         word = js.get(key, absent)
         if word not in known:
-            raise ParamcountError(f"= {describe_value(word)}", where=key, expected=", ".join(known), nearest=find_nearest(word, known))
+            raise make_choice_error(word, known, where=key)
 
     return condition
 

@@ -77,5 +77,5 @@ def full_every(period: int) -> Derivation:
 def unvisited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """Without num_experts_per_tok the reference runs only if no layer has experts."""
     if c["n_dense_layers"] < c["n_layers"]:
-        raise ParamcountError("is missing", where="num_experts_per_tok", expected="a whole number from 1")
+        raise ParamcountError("is missing", where="num_experts_per_tok", expected="a positive integer")
     return 1

@@ -81,7 +81,7 @@ class Origin(NamedTuple):
     kind: Literal["read", "default", "derived", "set"]
     keys: tuple[str, ...] = ()  # the one it was read from; those it was derived from
 
-    def inside(self, block: str) -> Origin:
+    def add_block(self, block: str) -> Origin:
         """The same, if the keys stand in a block of the config.json."""
         return self._replace(keys=tuple(f"{block}.{key}" for key in self.keys)) if self.keys else self
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paramcount.errors import ParamcountError, describe_value, find_nearest
+from paramcount.errors import ParamcountError, describe_value, make_choice_error
 from paramcount.sizes import SLIDING, Derivation, per_layer
 
 MLP_TYPES = ("dense", "sparse")
@@ -15,7 +15,7 @@ def check_no_types(js: Mapping[str, Any], key: str, absent: int) -> int:
     """A whole number from 0 that no field is read from."""
     value = js.get(key, absent)
     if type(value) is not int or value < 0:
-        raise ParamcountError(f"= {describe_value(value)}", where=key, expected="a whole number from 0")
+        raise ParamcountError(f"= {describe_value(value)}", where=key, expected="a non-negative integer")
     return value
 
 
@@ -47,9 +47,7 @@ def dense_by_type(otherwise: Derivation, *, checked: bool = True) -> Derivation:
             raise ParamcountError(f"names {len(words)} layers of {c['n_layers']}", where="mlp_layer_types", expected="one word a layer")
         for i, word in enumerate(words):
             if strict and word not in MLP_TYPES:
-                raise ParamcountError(
-                    f"= {describe_value(word)}", where=f"mlp_layer_types.{i}", expected=", ".join(MLP_TYPES), nearest=find_nearest(word, MLP_TYPES)
-                )
+                raise make_choice_error(word, MLP_TYPES, where=f"mlp_layer_types.{i}")
         return tuple(i for i in per_layer(c) if words[i] != "sparse")
 
     return found
@@ -80,5 +78,5 @@ def full_every_key(key: str, absent: int) -> Derivation:
 def unused(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """Null is no number of experts, but the reference never looks at it where all layers are dense."""
     if len(c["dense_layers"]) < c["n_layers"]:
-        raise ParamcountError("is null, but some layers have experts", where="the number of experts", expected="a whole number from 1")
+        raise ParamcountError("is null, but some layers have experts", where="the number of experts", expected="a positive integer")
     return 1

@@ -1,4 +1,4 @@
-"""What sizes must fulfil together: rules that hold wherever their fields exist, and those that an architecture asks for."""
+"""Checks of sizes against each other: rules for every architecture that has the fields, and checks that single architectures call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from paramcount.errors import ParamcountError, describe_value, find_nearest
+from paramcount.errors import ParamcountError, describe_value, list_numbers, make_choice_error
 from paramcount.formats.schema_errors import convert_validation_error
 from paramcount.sizes import MOST_NAMED, SLIDING, Sizes, inner_configs
 
@@ -16,99 +16,103 @@ from paramcount.sizes import MOST_NAMED, SLIDING, Sizes, inner_configs
 def check_divides(c: Sizes, small: str, large: str) -> None:
     a, b = getattr(c, small), getattr(c, large)
     if b % a:
-        divisors = [d for d in range(1, min(b, 4096) + 1) if b % d == 0]
-        expected = ", ".join(map(str, divisors[:24])) + (f", … {b}" if divisors[:24][-1] < b else "")
-        raise ParamcountError(f"= {a} does not divide {large} = {b}", where=small, expected=expected)
+        divisors = [*(d for d in range(1, min(b - 1, 4096) + 1) if b % d == 0), b]
+        found, expected = f"= {a} does not divide {large} = {b}", list_numbers(divisors, a)
+        raise ParamcountError(found, where=small, expected=expected, choices=divisors, sizes=(a, b))
 
 
 def check_at_most(c: Sizes, small: str, large: str) -> None:
-    if getattr(c, small) > getattr(c, large):
-        raise ParamcountError(f"= {getattr(c, small)} is more than {large} = {getattr(c, large)}", where=small, expected=f"at most {getattr(c, large)}")
+    a, b = getattr(c, small), getattr(c, large)
+    if a > b:
+        raise ParamcountError(f"= {a} is more than {large} = {b}", where=small, expected=f"at most {b}", sizes=(a, b))
 
 
 def check_active_experts(c: Any, active: str, routed: str) -> None:
-    """No more experts visited than there are, where a layer has experts at all."""
+    """Active experts are at most all routed experts, if any layer has experts."""
     dense = c.n_dense_layers if hasattr(c, "n_dense_layers") else len(getattr(c, "dense_layers", ()))
     if not dense or dense < c.n_layers:
         check_at_most(c, active, routed)
 
 
 def check_heads_fill(c: Any, heads: str = "n_heads", width: str = "d_head") -> None:
-    """For architectures whose reference cuts d_model into heads and nothing else. `heads`, `width`: the fields."""
+    """heads × head size is d_model, for architectures whose reference reshapes d_model to heads without a projection."""
     n, d = getattr(c, heads), getattr(c, width)
     if n * d != c.d_model:
-        raise ParamcountError(f"= {n} × {d} = {n * d} is not d_model = {c.d_model}", where=f"{heads} × {width}", expected=f"{c.d_model}")
+        found, where = f"= {n} × {d} = {n * d} is not d_model = {c.d_model}", f"{heads} × {width}"
+        raise ParamcountError(found, where=where, expected=f"{c.d_model}", sizes=(n, d, n * d, c.d_model))
 
 
 def check_stack_heads(c: Any) -> None:
-    """The same of an encoder and a decoder, which may differ in their heads."""
+    """`check_heads_fill` for an encoder and a decoder with their own heads."""
     check_heads_fill(c, "n_encoder_heads", "d_encoder_head")
     check_heads_fill(c, "n_decoder_heads", "d_decoder_head")
 
 
 def check_even(c: Sizes, width: str) -> None:
-    """Rotary positions turn a width in pairs; a width of 1 meets its pair of angles by broadcasting, so the reference runs it."""
-    if getattr(c, width) % 2 and getattr(c, width) != 1:
-        raise ParamcountError(f"= {getattr(c, width)} cannot be rotated in pairs", where=width, expected="an even number")
+    """Rotary positions rotate pairs. The reference also runs with a size of 1, which broadcasts against its pair of angles."""
+    n = getattr(c, width)
+    if n % 2 and n != 1:
+        raise ParamcountError(f"= {n} cannot be rotated in pairs", where=width, expected="an even number", sizes=(n,))
 
 
 def check_rotated_in_pairs(c: Sizes, width: str) -> None:
-    """Where neighbours are turned together, a width of 1 cannot run either."""
+    """A size of 1 fails too if the reference rotates neighbouring values (interleaved rotary positions)."""
     if getattr(c, width) == 1:
         raise ParamcountError("= 1 cannot be rotated in pairs", where=width, expected="an even number")
 
 
 def check_experts_exist(c: Any) -> None:
-    """Numbers of experts may be 0 only where no layer has any."""
+    """Numbers of experts may be 0 only if all layers are dense."""
     dense = c.n_dense_layers if hasattr(c, "n_dense_layers") else len(c.dense_layers)
     for field in ("n_routed_experts", "n_active_experts"):
         if dense < c.n_layers and getattr(c, field) < 1:
-            raise ParamcountError("= 0, but layers have experts", where=field, expected="a whole number from 1")
+            raise ParamcountError("= 0, but some layers have experts", where=field, expected="a positive integer")
 
 
 def check_layer_indices(c: Sizes, indices: str, limit: str) -> None:
-    """Layer indices, in order, each once and inside the model."""
+    """Layer indices are ascending, distinct and smaller than the number of layers."""
     found, n = getattr(c, indices), getattr(c, limit)
     if n > MOST_NAMED:
-        raise ParamcountError(f"= {n} beside {indices}", where=limit, expected=f"at most {MOST_NAMED:,} layers where they are named one by one")
+        expected = f"at most {MOST_NAMED:,} layers if they are listed by index"
+        raise ParamcountError(f"= {n} with {indices}", where=limit, expected=expected, sizes=(n, MOST_NAMED))
     if list(found) != sorted(set(found)) or (found and found[-1] >= n):
         listed = ", ".join([*map(str, found[:8]), *(["…"] if len(found) > 8 else [])])
-        raise ParamcountError(f"= [{listed}] for {limit} = {n}", where=indices, expected=f"layer indices in rising order, each once, below {n}")
+        expected = f"ascending, distinct layer indices below {n}"
+        raise ParamcountError(f"= [{listed}] for {limit} = {n}", where=indices, expected=expected, sizes=(*found[:8], n))
 
 
 def check_one_per_layer(c: Sizes, words: str, limit: str) -> None:
-    """One word a layer."""
+    """A list has one item per layer."""
     found, n = getattr(c, words), getattr(c, limit)
     if found is not None and len(found) != n:
-        raise ParamcountError(f"names {len(found)} layers, {limit} = {n}", where=words, expected="one word a layer")
+        found_text = f"has {len(found)} items for {limit} = {n}"
+        raise ParamcountError(found_text, where=words, expected="one per layer", sizes=(len(found), n))
 
 
 def check_layer_types(c: Sizes, words: str, limit: str, known: tuple[str, ...]) -> None:
-    """One word a layer, all of them known."""
+    """A list has one of the known words per layer."""
     for i, word in enumerate(getattr(c, words)):
         if word not in known:
-            raise ParamcountError(f"= {describe_value(word)}", where=f"{words}.{i}", expected=", ".join(known), nearest=find_nearest(word, known))
+            raise make_choice_error(word, known, where=f"{words}.{i}")
     check_one_per_layer(c, words, limit)
 
 
 def check_sliding_or_full(c: Any) -> None:
-    """One word a layer, and a window where a layer slides over one."""
+    """`layer_types` is valid, and there is a window if a layer uses sliding attention."""
     check_layer_types(c, "layer_types", "n_layers", SLIDING)
     if c.window is None and "sliding_attention" in c.layer_types:
-        raise ParamcountError("= null, but layers look back over it", where="window", expected="a whole number")
+        raise ParamcountError("= null, but layer_types has sliding_attention", where="window", expected="an integer")
 
 
 def check_projection(c: Any) -> None:
-    """The reference leads embeddings to d_model where they are of another width, and nowhere else."""
+    """Embeddings are projected exactly if their size differs from d_model, as in the reference."""
     if c.embeddings_projected != (c.d_embedding != c.d_model):
-        raise ParamcountError(
-            f"= {describe_value(c.embeddings_projected)} for widths {c.d_embedding} and {c.d_model}",
-            where="embeddings_projected",
-            expected="true where they differ",
-        )
+        found = f"= {describe_value(c.embeddings_projected)} for d_embedding = {c.d_embedding} and d_model = {c.d_model}"
+        expected = "true if d_embedding differs from d_model, else false"
+        raise ParamcountError(found, where="embeddings_projected", expected=expected, sizes=(c.d_embedding, c.d_model))
 
 
-# Rules that hold wherever both fields exist.
+# Rules that hold for every architecture with both fields.
 RULES: tuple[tuple[Callable[[Sizes, str, str], None], str, str], ...] = (
     (check_divides, "n_kv_heads", "n_heads"),
     (check_divides, "n_groups", "n_mamba_heads"),
@@ -124,7 +128,7 @@ RULES: tuple[tuple[Callable[[Sizes, str, str], None], str, str], ...] = (
 
 
 def validate_sizes(architecture: type[Sizes], config: object) -> Sizes:
-    """The sizes of a zoo entry's `config` block.
+    """The validated sizes of a zoo entry's `config` block.
 
     Raises: ParamcountError that names the field, what was found, what is expected and the nearest field.
     """
@@ -138,18 +142,18 @@ def validate_sizes(architecture: type[Sizes], config: object) -> Sizes:
 
 @cache
 def list_rules(architecture: type[Sizes]) -> list[tuple[Callable[[Sizes, str, str], None], str, str]]:
-    """The RULES whose fields an architecture has."""
+    """The RULES that apply to an architecture: those with both fields."""
     fields = architecture.model_fields
     return [(rule, small, large) for rule, small, large in RULES if small in fields and large in fields]
 
 
 def check_consistent(sizes: Sizes) -> None:
-    """Raises where sizes contradict each other, those of an inner config too."""
-    idle = sizes.unused_fields()
+    """Raise if sizes contradict each other, here or in an inner config."""
+    unused = sizes.unused_fields()
     for rule, small, large in list_rules(type(sizes)):
-        if small not in idle:
+        if small not in unused:
             rule(sizes, small, large)
-    if sizes.rotated and sizes.rotated not in idle:
+    if sizes.rotated and sizes.rotated not in unused:
         check_even(sizes, sizes.rotated)
     sizes.check()
     for name in inner_configs(type(sizes)):
@@ -157,4 +161,4 @@ def check_consistent(sizes: Sizes) -> None:
             try:
                 check_consistent(block)
             except ParamcountError as error:
-                raise error.inside(name) from None
+                raise error.add_block(name) from None

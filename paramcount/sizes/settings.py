@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paramcount.errors import ParamcountError, describe_value, find_nearest
+from paramcount.errors import ParamcountError, describe_value, find_nearest, make_choice_error
 
 TABLE = Path(__file__).with_name("settings.json")
 NAMES = {"i": "an integer", "f": "a number with a decimal point", "b": "true or false", "s": "a string", "l": "a list", "d": "a mapping", "n": "null"}
@@ -94,7 +94,7 @@ def check_section(section: object, key: str, name: str) -> None:
     try:
         check_class(section, get_settings(name))
     except ParamcountError as error:
-        raise error.inside(key) from None
+        raise error.add_block(key) from None
 
 
 def check_type(value: object, key: str, letters: str) -> None:
@@ -118,7 +118,7 @@ def check_rope(rope: object, kinds: tuple[str, ...] | None, key: str) -> None:
         return
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kinds is not None and kind not in kinds:
-        raise ParamcountError(f"= {describe_value(kind)}", where=f"{key}.rope_type", expected=", ".join(kinds), nearest=find_nearest(kind, kinds))
+        raise make_choice_error(kind, kinds, where=f"{key}.rope_type")
     for needed in ROPE_KEYS.get(str(kind), ()):
         if needed not in rope:
             raise ParamcountError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-from paramcount.errors import ParamcountError, describe_value
+from paramcount.errors import ParamcountError, describe_integer, describe_value
 
 LARGEST_INT64 = 2**63 - 1
 
@@ -54,7 +54,7 @@ def refuse_overflow(count: Callable[[Mapping[str, Any]], Any], sizes: Mapping[st
 
 
 def _whole(name: str, value: Any, least: int | None) -> Any:
-    expected = f"a whole number{'' if least is None else f' from {least}'}, an array of them or a symbol"
+    expected = f"{describe_integer(least)}, an array of integers or a symbol"
     lowest = -LARGEST_INT64 if least is None else least
     if is_array(value) and value.dtype.kind in "iu" and value.size:
         if value.min() < lowest or value.max() > LARGEST_INT64:

@@ -86,7 +86,7 @@ class Polynomial:
                 raise ParamcountError(f"{name} is missing", where="evaluate", expected=", ".join(self.names))
         for name in sizes:
             if name not in self.names:
-                raise ParamcountError(f"unknown size {name}", where="evaluate", expected=", ".join(self.names), nearest=find_nearest(name, self.names))
+                raise ParamcountError(f"unknown size {name}", where="evaluate", choices=self.names, nearest=find_nearest(name, self.names))
         values = sweeps.check_sizes(sizes, Polynomial, least=None)
         sweeps.refuse_overflow(Polynomial({monomial: abs(c) for monomial, c in self.terms.items()})._at, values)
         return self._at(values)
@@ -111,9 +111,7 @@ class Polynomial:
         Raises: ParamcountError for a size it does not depend on.
         """
         if size not in self.names:
-            raise ParamcountError(
-                f"unknown size {make_printable(size)}", where="difference", expected=", ".join(self.names), nearest=find_nearest(size, self.names)
-            )
+            raise ParamcountError(f"unknown size {make_printable(size)}", where="difference", choices=self.names, nearest=find_nearest(size, self.names))
         grown = {name: make_symbols(name)[0] for name in self.names}
         grown[size] = grown[size] + by
         return _polynomial(self._at(grown)) - self

@@ -19,7 +19,7 @@ def trace_model(model: Model, options: TraceOptions) -> Trace:
     for name, value in options._asdict().items():
         least = 0 if name == "past" else 1
         if value is not None and (type(value) is not int or not least <= value <= MAX_TOKENS):
-            raise ParamcountError(f"= {describe_value(value)}", where=name, expected=f"a whole number from {least} to {MAX_TOKENS:,}")
+            raise ParamcountError(f"= {describe_value(value)}", where=name, expected=f"an integer from {least} to {MAX_TOKENS:,}")
     rows = options.tokens if options.pad is None else options.pad
     if rows < options.tokens:
         raise ParamcountError(

@@ -142,13 +142,13 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
         try:
             found = architecture(fields["architecture"])
         except ParamcountError as error:
-            raise error.inside("architecture") from None
+            raise error.add_block("architecture") from None
         if not isinstance(fields["config"], Mapping):
             raise ParamcountError(f"= {describe_value(fields['config'])}", where="config", expected="a mapping of sizes")
         try:
             fields["config"] = validate_sizes(found, dict(fields["config"]))
         except ParamcountError as error:
-            raise error.inside("config") from None
+            raise error.add_block("config") from None
     elif fields.get("config") is not None:
         raise ParamcountError("is set in an estimate", where="config", expected="claims only")
     try:
@@ -172,7 +172,7 @@ def parse_entry(document: Mapping[str, Any], default_id: str = "") -> Entry:
         try:
             parse_figure(figure.value)
         except ParamcountError as error:
-            raise error.at(f"published.{i}.value") from None
+            raise error.add_location(f"published.{i}.value") from None
     return entry
 
 
@@ -182,4 +182,4 @@ def read_entry(path: Path) -> Entry:
     try:
         return parse_entry(document, path.stem)
     except ParamcountError as error:
-        raise error.at(make_printable(path)) from None
+        raise error.add_location(make_printable(path)) from None

@@ -250,7 +250,7 @@ def load_document(document: Document) -> zoo.Model:
     try:
         return load_mapping(document.content, document.place, document.name)
     except ParamcountError as error:
-        raise error.at(document.place) from None
+        raise error.add_location(document.place) from None
 
 
 def load_mapping(content: Mapping[str, Any], id: str, name: str = "") -> zoo.Model:

@@ -29,7 +29,7 @@ def change_sizes(model: Model, changes: Mapping[str, object]) -> Model:
             wanted[path], names[path] = value, quote(name)
         config = apply_changes(sizes, wanted)
     except ParamcountError as error:
-        raise add_hint(error, sizes, wanted).at(model.id) from None
+        raise add_hint(error, sizes, wanted).add_location(model.id) from None
     reading, original = model.reading, model.original or model
     if reading.origin:  # a zoo entry has no origins
         origin = {name: SET if name in wanted else found for name, found in reading.origin.items()}
@@ -121,7 +121,7 @@ def apply_changes(sizes: Sizes, wanted: Mapping[str, object]) -> Sizes:
         try:
             values[name] = apply_changes(values[name], settings)
         except ParamcountError as error:
-            raise error.inside(name) from None
+            raise error.add_block(name) from None
     return validate_sizes(type(sizes), values)
 
 
@@ -176,7 +176,7 @@ def add_hint(error: ParamcountError, sizes: Sizes, wanted: Mapping[str, object])
             beside = [value + sign * i for i in range(1, MOST_TRIED) for sign in (-1, 1)] if type(value) is int else []
             if example := find_valid_value(sizes, wanted, path, beside):
                 hint = f", or {example}"
-    return ParamcountError(error.found, where=error.where, expected=error.expected + hint, nearest=error.nearest)
+    return error.replace(expected=error.expected + hint)
 
 
 def find_paths(where: str, known: Sequence[str]) -> list[str]:

@@ -98,7 +98,7 @@ def _other(key: str, text: str, at: int, total: list[int]) -> int:
         try:
             said = parse_json(piece[:end]).get("total_size")
         except ParamcountError as error:
-            raise error.at(key) from None
+            raise error.add_location(key) from None
         if said is not None:
             total.append(_bytes(said))
     return at + end

@@ -57,7 +57,7 @@ def open_checkpoint(path: str | Path, watch: Watch | None = None) -> Checkpoint:
         text = read_text(path, ACCEPTED, LARGEST_INDEX)
         return _read_saved_header(path, text) if HOLDING.search(text) else _read(path, _locate_index(path, text), watch)
     except ParamcountError as error:
-        raise error if error.where else error.at(make_printable(path)) from None
+        raise error if error.where else error.add_location(make_printable(path)) from None
 
 
 def is_checkpoint(path: str | Path, *, with_config: bool = False) -> bool:
@@ -105,7 +105,7 @@ def _read_saved_header(path: Path, text: str) -> Checkpoint:
     try:
         tensors, _, _ = parse_tensors(text.lstrip(" \t\r\n"))
     except ParamcountError as error:
-        raise error.at(make_printable(path)) from None
+        raise error.add_location(make_printable(path)) from None
     held = {name: FileTensor(path.name, at.dtype, at.shape, at.stop - at.start, at.start) for name, at in tensors.items()}
     said, wrong = quantization_config(path.parent)
     return Checkpoint(path, "safetensors", held, (File(path.name, path, None),), wrong, quantization_config=said)
@@ -118,7 +118,7 @@ def _locate_index(path: Path, text: str) -> Source:
             raise ParamcountError("is neither a shard index nor a saved header", expected=ACCEPTED)
         index = parse_index(text)
     except ParamcountError as error:
-        raise error.at(make_printable(path)) from None
+        raise error.add_location(make_printable(path)) from None
     if index.pickled:
         return Source(path.name, path.parent, "pytorch", index.files, index)
     lacked = islice((name for _, names in find_missing_shards(index.files) for name in names), MOST_FILES)

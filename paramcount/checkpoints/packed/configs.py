@@ -39,7 +39,7 @@ def quantization_config(folder: Path) -> tuple[Mapping[str, Any] | None, tuple[s
                 if found is not None:
                     return {**({"quant_method": method} if method else {}), **found}, tuple(wrong)
         except ParamcountError as error:
-            wrong.append(str(error if error.where.startswith(make_printable(folder)) else error.at(name)))
+            wrong.append(str(error if error.where.startswith(make_printable(folder)) else error.add_location(name)))
     return None, tuple(wrong)
 
 

@@ -55,7 +55,7 @@ def refuse_foreign(tensors: Mapping[str, FileTensor]) -> None:
         stem, dot, last = name.rpartition(".")
         for scheme, ends in MARKED.get(last, ()):
             if all(_is_there(tensors, f"{stem}{dot}{end}", dtypes) for end, dtypes in ends):
-                raise make_unsupported_error(scheme).at(name_tensor(name))
+                raise make_unsupported_error(scheme).add_location(name_tensor(name))
 
 
 def _is_there(tensors: Mapping[str, FileTensor], name: str, dtypes: tuple[str | None, ...]) -> bool:

@@ -109,7 +109,7 @@ def unpack(checkpoint: Checkpoint) -> Unpacked:
     try:
         return _unpack(checkpoint)
     except ParamcountError as error:
-        raise error.at(make_printable(checkpoint.path)) from None
+        raise error.add_location(make_printable(checkpoint.path)) from None
 
 
 def _unpack(checkpoint: Checkpoint) -> Unpacked:

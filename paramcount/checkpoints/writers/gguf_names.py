@@ -90,7 +90,7 @@ def layout_of(declared: str, architecture: str | None) -> str:
         raise ParamcountError(f"paramcount does not know llama.cpp's tensor names for {declared}", nearest=find_nearest(declared, tables.LAYOUTS))
     if architecture is not None and architecture not in fitting:
         found = f"= {quote(architecture)}, but the model is {declared}"
-        raise ParamcountError(found, where="general.architecture", expected=" or ".join(fitting))
+        raise ParamcountError(found, where="general.architecture", choices=fitting)
     return architecture or fitting[0]
 
 

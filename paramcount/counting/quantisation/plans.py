@@ -108,7 +108,7 @@ def dtype_of(document: Mapping[str, Any]) -> str | None:
         if value is not None:
             name = value.removeprefix("torch.") if isinstance(value, str) else ""
             if name not in DTYPES:
-                raise ParamcountError(f"dtype = {describe_value(value)}", expected=", ".join(DTYPES))
+                raise ParamcountError(f"dtype = {describe_value(value)}", choices=DTYPES)
             return DTYPES[name]
     return None
 
