@@ -26,7 +26,7 @@ OPTIONAL = ("d_q_lora", "n_shared_experts")  # None says that there is no such p
 
 
 def embedding(*, vocab_size: Size, d_model: Size) -> Size:
-    """Parameters of a token table.
+    """Parameters of a token embedding.
 
     Shapes: [vocab_size, d_model].
     Units: parameters. Raises: ParamcountError for sizes that are none.

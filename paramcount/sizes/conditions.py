@@ -71,7 +71,7 @@ def buckets_reach(buckets: str, farthest: str, absent: int, *, one_sided: bool) 
 
 
 def padding_in_table(absent: int | None, *keys: str, more: int = 0) -> Condition:
-    """The row for padding has to be in the token table, where the reference names it to its table. `absent`: without a key.
+    """The row for padding has to be in the token embedding, where the reference names it to its table. `absent`: without a key.
     `keys`: the first that is present counts; pad_token_id unless given. `more`: rows of the token embedding beyond the vocabulary's."""
 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
@@ -135,7 +135,7 @@ def latent_heads_stay_whole(absent: int | None, *, masked: bool = False) -> Cond
 
 
 def padding_inside(absent: int, *tables: str, places: int = 0) -> Condition:
-    """The reference asks that the padding token has a row in the token table and in others that `tables` name by their sizes.
+    """The reference asks that the padding token has a row in the token embedding and in others that `tables` name by their sizes.
     `absent`: its number. `places`: number of positions, which counts from behind the padding, a text of one token
     needs behind that number; 0 where it counts from 0."""
 

@@ -11,7 +11,7 @@ from paramcount.sizes import Sizes
 from paramcount.sizes.values import format_size, to_json
 from paramcount.zoo import Model, count_model
 
-BESIDE = ("buffers", "mtp")  # what stands beside the total
+BESIDE = ("buffers", "mtp")  # not included in the total
 
 
 class SizeDifference(NamedTuple):
