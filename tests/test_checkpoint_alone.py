@@ -464,7 +464,7 @@ def test_an_index_alone_is_shown_by_how_many_tensors(run: Runner) -> None:
 def test_what_no_checkpoint_says_is_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     small_gpt2()
     asked = " ".join(options[:2] if options[0] == "--by" else options[:1])
-    expected = f"{asked} with a checkpoint (expected --by tensor; a config.json or a model has the others)"
+    expected = f"{asked} cannot be combined with a checkpoint (expected a model or a config.json)"
     assert command_refusal(capsys, "./model.safetensors", *options) == expected
 
 
