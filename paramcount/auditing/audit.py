@@ -58,7 +58,7 @@ class Cell:
         return f"{describe_verdict(self.verdict)} ({detail})" if detail else describe_verdict(self.verdict)
 
     @property
-    def parse_numbers(self) -> str:
+    def said(self) -> str:
         """An alias of `verdict_text` until 0.3."""
         return self.verdict_text
 
