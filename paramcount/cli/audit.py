@@ -11,7 +11,7 @@ from paramcount.cli.options import FilePath, Output, emit, output_options
 
 @click.command("audit", epilog="Example: paramcount audit claims.csv")
 @click.argument("paths", nargs=-1, required=True, metavar="TABLE...", type=FilePath())
-@click.option("--strict", is_flag=True, help="Also exit with code 1 for rows that match no model of the zoo.")
+@click.option("--strict", is_flag=True, help="Also exit with code 1 for unlikely claims.")
 @output_options
 def command(paths: tuple[str, ...], strict: bool, output: Output) -> None:
     """Check tables of claims about models: is each cell exact, rounded, wrong or not checkable?
