@@ -52,9 +52,9 @@ def load(model: object, *, download: bool = False, strict: bool = False, set: Se
     >>> load({"model_type": "qwen3", "num_hidden_layers": 36}).sizes.n_layers
     36
     """
-    from paramcount.zoo import names
+    from paramcount import loading
 
-    loaded = names.load(model, download=download, strict=strict)
+    loaded = loading.load(model, download=download, strict=strict)
     if not set:
         return loaded
     from paramcount.zoo.what_if import change_sizes
@@ -410,7 +410,7 @@ def audit(source: object) -> Audit:
 
 def _select(models: object, *, estimates: bool, download: bool, strict: bool, set: Settings | None) -> list[Model]:
     """The models that words stand for, each once, with the same sizes changed in all."""
-    from paramcount.zoo.names import select_models
+    from paramcount.loading import select_models
 
     selected = select_models(models, estimates=estimates, download=download, strict=strict)
     return [load(model, set=set) for model in selected] if set else selected

@@ -14,7 +14,7 @@ import pytest
 
 from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
-from paramcount.zoo.names import load
+from paramcount.loading import load
 from tests.damaging import DAMAGES, Damaged, Said, a_few, against, told
 from tests.headers import HEADERS, NAMES, Tensors, bytes_of, saved, spread, write_file, write_header, write_index, write_shards
 

@@ -19,7 +19,7 @@ from paramcount.checkpoints.writers.layout_tables import ALIASES
 from paramcount.checkpoints.writers.layouts import apply_aliases, apply_prefixes, find_alias, fuse_matrices, split_matrices
 from paramcount.counting.tensors import Tensor
 from paramcount.flow import Repeat
-from paramcount.zoo.names import load
+from paramcount.loading import load
 from tests.cases import load as cases
 from tests.headers import saved
 from tests.layout_forms import (

@@ -16,7 +16,7 @@ from paramcount import zoo
 from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
-from paramcount.zoo.names import load
+from paramcount.loading import load
 from tests.comparison import expected_names, reference_names
 from tests.damaging import told
 from tests.headers import Tensors, bytes_of, size_of, write_header

@@ -18,9 +18,9 @@ from paramcount.api import draw
 from paramcount.drawing.pictures import draw_model
 from paramcount.drawing.render import DARK, LIGHT, find_fonts, render_svg
 from paramcount.drawing.shapes import BOLD, Drawing, Rectangle, Text
+from paramcount.loading import load
 from paramcount.tracing.trace import Shape, Step
 from paramcount.zoo import Model
-from paramcount.zoo.names import load
 from tests.drawings import (
     SVG,
     assert_all_inside,

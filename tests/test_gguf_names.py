@@ -21,8 +21,8 @@ from paramcount.checkpoints.writers.gguf_names import ADDED, find_omitted, gguf_
 from paramcount.checkpoints.writers.gguf_tables import LAYOUTS as KNOWN
 from paramcount.checkpoints.writers.gguf_tables import NO_TOKEN, ROBERTA
 from paramcount.counting.tensors import TOWERS, Tensor
+from paramcount.loading import load
 from paramcount.zoo import count_model
-from paramcount.zoo.names import load
 from tests.gguf_writing import LAYOUTS, Layout, Shapes
 from tests.model_types import MODEL_TYPES
 from tests.refusing import assert_one_line

@@ -15,7 +15,7 @@ from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.checkpoints.writers.gguf_names import ADDED
 from paramcount.checkpoints.writers.gguf_tables import NO_TOKEN, ROBERTA
-from paramcount.zoo.names import load
+from paramcount.loading import load
 from tests.damaging import DAMAGES, Damaged, Said, a_few, against, told
 from tests.gguf_writing import LAYOUTS, Layout, Shapes, write
 from tests.refusing import command_refusal

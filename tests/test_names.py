@@ -12,8 +12,9 @@ import paramcount as pc
 from paramcount import zoo
 from paramcount.cli import main
 from paramcount.formats.strict_yaml import read_yaml
+from paramcount.loading import select_models
 from paramcount.zoo import catalog, entries, names
-from paramcount.zoo.names import expand_pattern, find_id, is_path, select_models
+from paramcount.zoo.names import expand_pattern, find_id, is_path
 from tests.refusing import assert_one_line, command_refusal, refusal
 
 ACCEPTED = "(expected a name from `paramcount list`, or a path such as ./model.yaml)"
@@ -249,7 +250,11 @@ def test_a_wildcard_matches_ids_as_they_are_written_and_loosely_only_where_none_
 
 
 def test_another_release_of_the_same_sizes_is_answered_with_a_note(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, note in (("deepseek-v2.5", "note: deepseek-v2.5 has the sizes of deepseek-v2, whose entry this is\n"), ("gpt2", ""), ("GPT-2 small", "")):
+    for name, note in (
+        ("deepseek-v2.5", "note: deepseek-v2.5 has the same sizes as deepseek-v2; using the entry of deepseek-v2\n"),
+        ("gpt2", ""),
+        ("GPT-2 small", ""),
+    ):
         with pytest.raises(SystemExit):
             main([name])
         assert capsys.readouterr().err == note

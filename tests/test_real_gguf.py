@@ -19,7 +19,7 @@ import pytest
 from paramcount.checkpoints.checkpoint import Checkpoint, File, FileTensor
 from paramcount.checkpoints.verify import verify_checkpoint
 from paramcount.formats.gguf import BLOCKS
-from paramcount.zoo.names import load
+from paramcount.loading import load
 from tests.patterns import expanded
 
 DUMPS: dict[str, dict[str, Any]] = {dump["of"]: dump for dump in json.loads((Path(__file__).parent / "data" / "gguf_dumps.json").read_text(encoding="utf-8"))}

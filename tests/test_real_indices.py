@@ -17,7 +17,7 @@ import pytest
 from paramcount.checkpoints.opening.locate import open_checkpoint
 from paramcount.checkpoints.verify import Verification, verify_checkpoint
 from paramcount.errors import ParamcountError
-from paramcount.zoo.names import load
+from paramcount.loading import load
 from tests.headers import write_header
 from tests.patterns import expanded, expanded_all
 from tests.refusing import refusal

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 import paramcount as pc
-from paramcount.views.scan import scanned
+from paramcount.loading import load_path
+from paramcount.views.scan import scan_folder
 from tests.refusing import command_refusal
 from tests.running import Run, Runner
 from tests.test_config_files import TOTAL, cached, written
@@ -86,7 +87,7 @@ def test_links_in_a_circle_and_files_that_cannot_be_read_stop_nothing() -> None:
     os.mkfifo("s/pipe")
     Path("s/dir").mkdir()
     Path("s/dir/config.json").mkdir()
-    found = scanned(Path("s"))
+    found = scan_folder(Path("s"), load_path)
     assert [row["id"] for row in found.rows] == ["a"]
     assert (found.errors, found.unreadable) == ([], [])
     assert found.skipped == [("a/again", "is a symbolic link to a directory")]
@@ -121,7 +122,7 @@ def test_a_thousand_nested_directories_are_scanned() -> None:
         written("config.json", GPT2)
     finally:
         os.chdir(here)
-    found = scanned(Path("d"))
+    found = scan_folder(Path("d"), load_path)
     assert [row["total"] for row in found.rows] == [124_439_808]
     assert (found.errors, found.unreadable) == ([], [])
 
@@ -209,14 +210,14 @@ def test_where_nothing_can_be_read_that_is_what_is_said(nobody: Callable[..., Ru
 def test_a_hostile_directory_name_is_printed_in_printable_characters() -> None:
     written("s/\x1b[31m/config.json")
     written("s/\u202e/config.json", "[]")
-    found = scanned(Path("s"))
+    found = scan_folder(Path("s"), load_path)
     assert [row["id"] for row in found.rows] == [r"\x1b[31m"]
     assert found.errors == [(r"\u202e", "holds an array (expected a JSON object)")]
 
 
 def test_a_config_at_the_top_is_called_by_its_directory() -> None:
     written("s/config.json")
-    assert [row["id"] for row in scanned(Path("s")).rows] == ["."]
+    assert [row["id"] for row in scan_folder(Path("s"), load_path).rows] == ["."]
 
 
 # ---- one model opened

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
+from paramcount import loading, zoo
 from paramcount.api import load
 from paramcount.counting.sum_weights import list_flows
 from paramcount.errors import ParamcountError
@@ -20,7 +20,7 @@ from paramcount.tracing.phrases import OPERATIONS
 from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Shape, Step, Trace
 from paramcount.tracing.walk import TraceOptions
-from paramcount.zoo import count_model, names
+from paramcount.zoo import count_model
 from tests import cases
 from tests.model_types import MODEL_TYPES
 from tests.structures import one_of_each
@@ -48,7 +48,7 @@ def models() -> list[Any]:
     for name, of_type in CASES.items():
         config = next((case["config"] for case in of_type if "total" in case), None)
         if config is not None:
-            found.append(pytest.param(names.load(config), id=name))
+            found.append(pytest.param(loading.load(config), id=name))
     return found + [pytest.param(load(released["config"]), id=name) for name, released in REMOTE.items()]
 
 

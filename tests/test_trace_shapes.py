@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paramcount import flow
+from paramcount import flow, loading
 from paramcount.api import trace
 from paramcount.errors import ParamcountError
 from paramcount.flow import Data
@@ -14,7 +14,6 @@ from paramcount.gpt2.forward_pass import forward, make_weights
 from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Shape, Step, Trace
 from paramcount.tracing.walk import TraceOptions
-from paramcount.zoo import names
 from tests import cases
 from tests.test_mutants import everywhere
 
@@ -23,7 +22,7 @@ CASES = cases.load()
 
 # ---- GPT-2: what really runs
 
-SIZES: Any = names.load("gpt2-small").sizes.model_copy(
+SIZES: Any = loading.load("gpt2-small").sizes.model_copy(
     update={"vocab_size": 29, "n_positions": 13, "d_model": 12, "n_layers": 2, "n_heads": 3, "d_head": 4, "d_ff": 20}
 )
 LIKE = {"attention scores": "QKᵀ", "attention weights": "softmax", "weighted values": "· V"}  # an intermediate of the pass and the step that gives it
@@ -157,7 +156,7 @@ def test_distances_are_the_same_in_every_text() -> None:
 def test_towers_see_all_at_once_and_keep_nothing(name: str) -> None:
     """But for what mllama's text looks at. A token that is decoded stands for no picture."""
     for config in [case["config"] for case in CASES[name] if "total" in case]:
-        found, after = trace_model(names.load(config), TraceOptions(5)), trace_model(names.load(config), TraceOptions(1, past=9))
+        found, after = trace_model(loading.load(config), TraceOptions(5)), trace_model(loading.load(config), TraceOptions(1, past=9))
         assert [step.part for step in by_op(found, "mask") if step.part in ("vision", "audio")] == []
         assert name.startswith("mllama") or [kept for kept in found.cache if kept.shapes[0][0] in ("patches", "frames")] == []
         assert [step for step in after.steps if step.part in ("vision", "audio", "projector") or step.op in ("insert", "add view")] == []
@@ -168,7 +167,7 @@ def test_an_encoder_has_no_mask_and_gives_something_for_every_token(name: str) -
     configs = [case["config"] for case in CASES[name] if "total" in case and not case["config"].get("is_decoder")]
     assert configs
     for config in configs:
-        found = trace_model(names.load(config), TraceOptions(5))
+        found = trace_model(loading.load(config), TraceOptions(5))
         assert [step.op for step in found.steps if step.op in ("mask", "last row")] == []
         assert found.steps[-1].out[0] == 5
         assert found.cache == ()
@@ -177,7 +176,7 @@ def test_an_encoder_has_no_mask_and_gives_something_for_every_token(name: str) -
 def test_a_bidirectional_window_reaches_both_ways() -> None:
     """As far as sliding_window says: T5Gemma's encoder, transformers' create_bidirectional_sliding_window_mask."""
     config = next(case["config"] for case in CASES["t5gemma"] if "total" in case)
-    notes = {step.note for step in by_op(trace_model(names.load(config), TraceOptions(5)), "mask") if step.part == "encoder"}
+    notes = {step.note for step in by_op(trace_model(loading.load(config), TraceOptions(5)), "mask") if step.part == "encoder"}
     assert notes == {f"each token attends to tokens up to {config['encoder']['sliding_window']} positions away"}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount.huggingface.urls import HubAddress, parse_hub_url
+from paramcount.formats.hub_urls import HubAddress, parse_hub_url
 from tests.refusing import refusal
 from tests.running import Runner
 from tests.test_config_files import QWEN, TOTAL, cached, written

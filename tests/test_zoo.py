@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import paramcount as pc
-from paramcount import zoo
+from paramcount import loading, zoo
 from paramcount.architectures import architecture
 from paramcount.cli.commands import COMMANDS
 from paramcount.counting.count import count_sizes
@@ -156,7 +156,7 @@ def test_the_citable_table_is_fresh() -> None:
     from paramcount.output.tables import render
     from paramcount.views.compare import rows_of, table
 
-    fresh = render(table(rows_of(names.select_models(["*"])), format="csv"), "csv", 80)
+    fresh = render(table(rows_of(loading.select_models(["*"])), format="csv"), "csv", 80)
     assert (zoo.CONFIGS / "zoo.csv").read_text(encoding="utf-8") == fresh, "make it anew: paramcount compare '*' --csv -o configs/zoo.csv"
 
 

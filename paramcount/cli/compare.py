@@ -55,8 +55,8 @@ def command(
 
     MODEL is a name, a family, a wildcard ('qwen3-*'), a Hugging Face id, or the path of a config.json or YAML file.
     """
+    from paramcount.loading import select_models
     from paramcount.views.compare import in_order, rows_of, table
-    from paramcount.zoo.names import select_models
 
     if scale and plot is None:
         raise ParamcountError("--scale requires --plot")

@@ -16,12 +16,12 @@ from paramcount.cli.options import (
 )
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError
+from paramcount.loading import load
 from paramcount.output.tables import Column, Table
 from paramcount.sizes.values import format_size
 from paramcount.views.compare import signed_or_dash
 from paramcount.views.diff import ComponentDifference, Difference, SizeDifference, diff_models
 from paramcount.zoo import Model
-from paramcount.zoo.names import load
 from paramcount.zoo.what_if import changes_to_dict, describe_changes, format_sum
 
 LONGEST = 160  # characters of arithmetic: about three lines of a terminal

@@ -21,8 +21,8 @@ def command(names: tuple[str, ...], estimates: bool, output: Output) -> None:
     CSV, JSON and the other file formats also include active parameters, family and Hugging Face id.
     """
     from paramcount import zoo
+    from paramcount.loading import select_models
     from paramcount.views.compare import rows_of, table
-    from paramcount.zoo.names import select_models
 
     rows = rows_of(select_models(names or list(zoo.list_families()), estimates=estimates))
     families = list(dict.fromkeys(row["family"] for row in rows))

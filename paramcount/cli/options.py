@@ -185,7 +185,7 @@ def store_strict(ctx: click.Context, param: click.Parameter, value: bool) -> Non
 
 def load_model(name: str, changes: Sequence[str], download: bool = False) -> Model:
     """The model of a name or path, with the changes of --set."""
-    from paramcount.zoo.names import load
+    from paramcount.loading import load
 
     return apply_changes(load(name, download=download), changes)
 

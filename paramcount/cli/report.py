@@ -43,7 +43,7 @@ def command(
     """
     from paramcount.cli.compare import quiet_matplotlib
     from paramcount.drawing.report import check_ending, render_page
-    from paramcount.zoo.names import select_models
+    from paramcount.loading import select_models
 
     if output is not None and output != "-" and not is_folder(output):
         check_ending(output)

@@ -135,7 +135,7 @@ def place_bars(rows: Sequence[Mapping[str, Any]]) -> tuple[list[Line], list[Bar]
     """(rows, bars, height) of the plot, from top to bottom.
 
     >>> from paramcount.views.compare import rows_of
-    >>> from paramcount.zoo.names import select_models
+    >>> from paramcount.loading import select_models
     >>> [bar.text for bar in place_bars(rows_of(select_models(["gpt2-small", "mixtral-8x7b"])))[1]]
     ['124 M', '46.7 B', 'active 12.9 B']
     """

@@ -77,7 +77,7 @@ MEANINGS = {
 def describe_size(sizes: Sizes, path: str) -> tuple[str, str]:
     """The meaning of a size and the config.json key, or keys, it is read from; "" if unknown or derived.
 
-    >>> from paramcount.zoo.names import load
+    >>> from paramcount.loading import load
     >>> describe_size(load("gpt2-small").sizes, "d_model")
     ('hidden size', 'hidden_size or n_embd')
     >>> describe_size(load("llama-3.2-11b-vision").sizes, "vision.d_ff")

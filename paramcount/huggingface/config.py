@@ -21,8 +21,8 @@ from paramcount.huggingface.key_warnings import (
     warn_missing_sizes,
 )
 from paramcount.huggingface.multimodal import COMPOSITES, ENCODERS, PUBLISHED_CLASSES, WHOLE_CLASSES, Composite, get_encoder_type
-from paramcount.huggingface.reading import Reading
 from paramcount.sizes import LARGEST, Origin, Sizes
+from paramcount.sizes.reading import Reading
 from paramcount.sizes.rules import validate_sizes
 from paramcount.sizes.settings import check_settings
 from paramcount.sizes.single_layers import PER_LAYER, not_declared

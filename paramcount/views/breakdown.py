@@ -10,9 +10,9 @@ from paramcount.counting.count import SCHEMA_VERSION, Count
 from paramcount.counting.tensors import Tensor, qualify_component
 from paramcount.errors import ParamcountError, make_printable
 from paramcount.huggingface.fields import get_value
-from paramcount.huggingface.reading import Reading
 from paramcount.output.tables import Column, Table
 from paramcount.sizes import ABSENT
+from paramcount.sizes.reading import Reading
 from paramcount.zoo import Model
 
 LONGEST_VALUE = 22

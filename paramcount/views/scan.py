@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from paramcount.errors import ParamcountError, make_printable, make_strict_error
 from paramcount.views.compare import rows_of
-from paramcount.zoo.names import load_path
+from paramcount.zoo import Model
 
 PEOPLE = "id,total,active,bytes_bf16,architecture"
 EXPECTED = "a directory with config.json files below it"
@@ -46,11 +46,12 @@ class Listing(NamedTuple):
     skipped: list[Problem]
 
 
-def scanned(folder: Path, progress: Callable[[list[Path]], Iterable[Path]] = iter, *, strict: bool = False) -> Scan:
-    """The counts of every config.json below a directory. One that cannot be counted never stops the others. `strict`: one that is warned
-    of is not counted.
+def scan_folder(folder: Path, load: Callable[[Path], Model], progress: Callable[[list[Path]], Iterable[Path]] = iter, *, strict: bool = False) -> Scan:
+    """The counts of every config.json below a directory. A config that cannot be counted never stops the others.
 
-    Raises: ParamcountError where there is none.
+    `load` loads the model of a config.json. `strict`: a config with warnings is an error.
+
+    Raises: ParamcountError if there is no config.json.
     """
     listing = find_configs(folder)
     if not listing.configs:
@@ -59,7 +60,7 @@ def scanned(folder: Path, progress: Callable[[list[Path]], Iterable[Path]] = ite
     for path in progress(listing.configs):
         name = make_printable(path.parent.relative_to(folder))
         try:
-            model = load_path(path)
+            model = load(path)
             if model.warnings and strict:
                 raise make_strict_error(model.warnings)
             found.rows.extend(row | {"id": name} for row in rows_of([model]))

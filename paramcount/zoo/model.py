@@ -9,8 +9,8 @@ from typing import Any
 
 from paramcount.counting.count import Count, count_sizes
 from paramcount.errors import ParamcountError
-from paramcount.huggingface.reading import Reading
 from paramcount.sizes import Sizes
+from paramcount.sizes.reading import Reading
 from paramcount.zoo.entries import Checked, Claim, Entry, Published, Release, Source
 
 QUANTIZED = {"quantization_config", "compression_config"}  # keys that say how the weights are quantised

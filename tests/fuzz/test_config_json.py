@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import paramcount as pc
 from paramcount.huggingface.locate import parse_document
-from paramcount.zoo.names import load_document
+from paramcount.loading import load_document
 from tests.fuzz.frame import answered, check, fuzz, often, spoilt_text
 from tests.fuzz.values import SCRAPS, SIZES
 from tests.model_types import MODEL_TYPES

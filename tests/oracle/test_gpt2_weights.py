@@ -14,7 +14,7 @@ import pytest
 from paramcount.architectures.gpt2 import GPT2
 from paramcount.errors import ParamcountError
 from paramcount.gpt2.generation import Run, predict_next
-from paramcount.zoo.names import load_path
+from paramcount.loading import load_path
 from tests.gpt2_files import byte_level
 
 torch = pytest.importorskip("torch", reason="the reference needs torch and transformers")
