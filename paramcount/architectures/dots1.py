@@ -38,7 +38,7 @@ class Dots1(Sizes):
     d_ff: Positive = hf(absent=10944)
     dense_layers: Indices = derived(first_dense(0))
     d_expert: Positive = hf(absent=1408)
-    n_routed_experts: Natural = hf("num_local_experts", "n_routed_experts", absent=needed("n_routed_experts"), null=ABSENT)
+    n_routed_experts: Natural = hf("num_local_experts", "n_routed_experts", absent=needed("n_routed_experts"), null=needed("n_routed_experts"))
     n_active_experts: Natural = hf(absent=needed("num_experts_per_tok"), null=ABSENT)
     n_shared_experts: Natural = hf(absent=needed("n_shared_experts"), null=ABSENT)
     attention_bias: Flag = hf(absent=False)

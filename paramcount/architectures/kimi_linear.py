@@ -13,7 +13,7 @@ from paramcount.parts.linear_attention import delta_rule, gated_output, streams_
 from paramcount.parts.mla import latent_attention
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, padding_in_table
-from paramcount.sizes.layer_types import dense_by_type, first_dense, unused
+from paramcount.sizes.layer_types import dense_by_type, first_dense, needed, unused
 from paramcount.sizes.mixers import if_no_attention
 from paramcount.sizes.rules import check_layer_types
 
@@ -64,7 +64,7 @@ class KimiLinear(Sizes):
     d_expert: Positive = hf(absent=1024)
     n_routed_experts: Positive = hf("num_experts", "num_local_experts", absent=256, null=unused)
     n_active_experts: Positive = hf("num_experts_per_token", "num_experts_per_tok", absent=8, null=unused)
-    n_shared_experts: Natural = hf("num_shared_experts", "n_shared_experts", absent=1)
+    n_shared_experts: Natural = hf("num_shared_experts", "n_shared_experts", absent=1, null=needed("num_shared_experts"))
     attention_bias: Flag = hf(absent=False)
 
     def forward(c, tokens: Data) -> Data:

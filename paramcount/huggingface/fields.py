@@ -177,14 +177,15 @@ def read_values(architecture: type[Sizes], document: Mapping[str, Any]) -> Confi
             used |= within.used
             pairs += within.readers.pairs
             continue
+        hidden = False  # a null that a derivation replaces hides what other names say, as a value does
         for name in spellings:
             value = get_value(document, name[1:]) if name[0] == "/" else get_value(config, name)
-            if value is ABSENT:
+            if value is ABSENT or hidden:
                 continue
             key = name[1:] if name[0] == "/" else start + name
             used.add(key)
             if value is None and null is not NULL:
-                absent = absent if null is ABSENT else null
+                absent, hidden = (absent, False) if null is ABSENT else (null, callable(null))
                 continue
             if least is not None and not (optional and value is None) and (type(value) is not int or not least <= value <= LARGEST):
                 limit = describe_integer(least) if type(value) is not int or value < least else f"an integer of at most {LARGEST:,}"
