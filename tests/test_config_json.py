@@ -320,6 +320,14 @@ def test_a_null_number_of_experts_hides_its_other_name(model_type: str, key: str
     assert refusal({"model_type": model_type, key: None, other: 1}).startswith(found)
 
 
+@pytest.mark.parametrize("key", ["linear_conv_kernel_dim", "linear_num_heads", "linear_head_dim"])
+def test_a_size_of_linear_attention_may_be_null_where_no_layer_has_any(key: str) -> None:
+    """BailingHybridConfig declares none of the three, so that it checks none; a layer of linear attention cannot be built from null."""
+    config = {"model_type": "bailing_hybrid", "num_hidden_layers": 2, "layer_group_size": 1}
+    assert pc.count({**config, key: None}).total == pc.count(config).total
+    assert "null" in refusal({**config, "layer_group_size": 2, key: None})
+
+
 @pytest.mark.parametrize("model_type", ["gptj", "xlstm", "bert", "bloom"])
 def test_numbers_of_a_rope_type_are_needed_also_by_models_without_rotary_positions(model_type: str) -> None:
     """PreTrainedConfig.validate_rope runs for every config class."""

@@ -14,6 +14,7 @@ from paramcount.parts.mla import Latent, latent_attention
 from paramcount.sizes import ABSENT, Condition, Flag, Indices, Natural, Positive, Sizes, Words, derived, equal_to, hf, per_layer
 from paramcount.sizes.conditions import grouped_routing, latent_heads_stay_whole, not_null, padding_in_table
 from paramcount.sizes.layer_types import check_no_types, dense_by_type, first_dense, needed
+from paramcount.sizes.mixers import unless
 from paramcount.sizes.rules import check_even, check_experts_exist, check_layer_types, check_rotated_in_pairs
 
 KINDS = ("linear_attention", "full_attention")
@@ -57,9 +58,9 @@ class BailingHybrid(Sizes):
     d_nope: Positive = hf(absent=128)
     d_rope: Positive = hf(absent=64)
     d_v: Positive = hf(absent=128)
-    n_linear_heads: Positive = hf("linear_num_heads", absent=equal_to("n_heads"))
-    d_linear_head: Positive = hf("linear_head_dim", "head_dim", absent=128)
-    d_conv: Positive = hf("linear_conv_kernel_dim", "short_conv_kernel_size", absent=4)
+    n_linear_heads: Positive = hf("linear_num_heads", absent=equal_to("n_heads"), null=unless(("linear_attention",)))
+    d_linear_head: Positive = hf("linear_head_dim", "head_dim", absent=128, null=unless(("linear_attention",)))
+    d_conv: Positive = hf("linear_conv_kernel_dim", "short_conv_kernel_size", absent=4, null=unless(("linear_attention",)))
     d_ff: Positive = hf(absent=6144)
     dense_layers: Indices = derived(dense_by_type(first_dense(2)))
     d_expert: Positive = hf(absent=768)
