@@ -122,6 +122,23 @@ def test_its_declaration_runs_on_symbols(name: str) -> None:
         ("Kimi-VL-A3B-Instruct", {"tie_word_embeddings": True}, 0),  # the language model's own section decides
         ("MiniMax-M1-80k", {"shared_intermediate_size": 5}, 80 * (3 * 6144 * 9216 + 6144)),  # the other width is read, but for its sign
         ("MiniMax-M1-80k", {"postnorm": False}, 0),
+        ("falcon-40b", {"n_head_kv": 128}, 60 * 2 * 120 * 64 * 8192),
+        ("falcon-40b", {"bias": True}, 60 * (9216 + 8192 + 32768 + 8192)),
+        ("falcon-40b", {"alibi": True}, 0),
+        ("falcon-40b", {"multi_query": True}, 0),  # its code does not read it
+        ("falcon-40b", {"ffn_hidden_size": 8192}, 0),  # nor this
+        ("falcon-40b", {"tie_word_embeddings": False}, 65024 * 8192),
+        ("falcon-40b", {"n_layer": ..., "num_hidden_layers": 60, "hidden_size": ..., "n_embed": 8192}, 0),
+        ("falcon-40b", {"architectures": ["FalconForCausalLM"], "new_decoder_architecture": True}, 0),
+        ("falcon-7b", {"multi_query": ...}, 32 * 2 * 70 * 64 * 4544),
+        ("falcon-7b", {"parallel_attn": ...}, 32 * 2 * 4544),
+        ("falcon-7b", {"bias": True}, 32 * (4672 + 4544 + 18176 + 4544)),
+        ("falcon-7b", {"model_type": ...}, 0),
+        ("Yi-34B", {"num_key_value_heads": None}, 60 * 2 * (7168 - 1024) * 7168),
+        ("Yi-34B", {"tie_word_embeddings": True}, -64000 * 7168),
+        ("stable-code-3b", {"use_qkv_bias": True}, 32 * 3 * 2560),  # StableLM 2 1.6B
+        ("stable-code-3b", {"num_key_value_heads": 8}, -32 * 2 * 24 * 80 * 2560),
+        ("stable-code-3b", {"rope_pct": 1.0}, 0),
         ("MiniMax-M1-80k", {"attn_type_list": [1] * 80}, -70 * (5 * 8192 * 6144 + 8192 - 2 * (8192 + 1024) * 6144)),
     ],
 )
@@ -228,6 +245,20 @@ def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, An
         (config("Hunyuan-A50B-Pretrain", attention_head_dim=128), "attention_head_dim"),
         (config("Hunyuan-A50B-Pretrain", cla_share_factor=0), "layer_types"),
         (config("MiniMax-M1-80k", attn_type_list=...), "layer_types"),
+        (config("falcon-40b", n_head_kv=...), "n_head_kv"),  # a smaller model with the code of 7B
+        (config("falcon-40b", n_head_kv=24), "n_head_kv"),
+        (config("falcon-40b", parallel_attn=False), "parallel_attn"),
+        (config("falcon-40b", n_head=64), "d_head"),  # 128, and the code says 64
+        (config("falcon-40b", model_type="RefinedWebModel"), "n_head_kv"),
+        (config("falcon-40b", model_type=...), "n_head_kv"),  # its class has two model types
+        (config("falcon-7b", new_decoder_architecture=True), "new_decoder_architecture"),
+        (config("falcon-7b", n_head=70), "n_head × d_head"),
+        (config("Yi-34B", pad_token_id=64000), "pad_token_id"),
+        (config("Yi-34B", num_key_value_heads=5), "num_key_value_heads"),
+        (config("stable-code-3b", num_key_value_heads=None), "num_key_value_heads"),
+        (config("stable-code-3b", rope_pct=0.1125), "d_rope"),
+        (config("stable-code-3b", rope_pct=1.5), "d_rope"),
+        (config("stable-code-3b", rope_pct="0.25"), "the rotated part of a head"),
         (config("MiniMax-M1-80k", attn_type_list=[0, 1]), "layer_types"),
         (config("MiniMax-M1-80k", num_hidden_layers=1), "num_hidden_layers"),
         (config("snowflake-arctic-instruct", moe_layer_frequency=0), "dense_layers"),

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 # {model type, as in config.json: (module, class)}
 ARCHITECTURES = {
+    "RefinedWeb": ("refined_web", "RefinedWeb"),
+    "RefinedWebModel": ("refined_web", "RefinedWebModel"),
+    "Yi": ("yi", "Yi"),
     "afmoe": ("afmoe", "Afmoe"),
     "albert": ("albert", "Albert"),
     "apertus": ("apertus", "Apertus"),
@@ -251,6 +254,7 @@ ARCHITECTURES = {
     "smolvlm": ("idefics3", "SmolVLM"),
     "solar_open": ("solar_open", "SolarOpen"),
     "stablelm": ("stablelm", "StableLm"),
+    "stablelm_epoch": ("stablelm_epoch", "StableLMEpoch"),
     "starcoder2": ("starcoder2", "Starcoder2"),
     "step3_text": ("step3", "Step3Text"),
     "step3_vl": ("step3", "Step3VL"),

@@ -15,6 +15,7 @@ from paramcount.sizes.conditions import not_null
 from paramcount.sizes.rules import check_even, check_heads_fill
 
 NORMS = ("sequential", "parallel", "parallel_two_norms")
+NAMES = ("word_embeddings", "h", "ln_f")
 
 
 def switch(js: Mapping[str, Any], key: str, absent: bool) -> bool:
@@ -73,7 +74,7 @@ class Falcon(Sizes):
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, layer, prefix="transformer.", names=("word_embeddings", "h", "ln_f"), norm_bias=True)
+        return decoder(c, tokens, layer, prefix="transformer.", names=NAMES, norm_bias=True)
 
     def check(c) -> None:
         check_heads_fill(c)
@@ -85,9 +86,14 @@ class Falcon(Sizes):
 
 def layer(c: Any, kind: str, x: Data) -> Data:
     if c.norms == NORMS[2]:
-        return x + attention(c, norm(x, "ln_attn", bias=True)) + mlp(c, norm(x, "ln_mlp", bias=True))
+        return two_norms(c, x)
     arrange = pre_norm if c.norms == NORMS[0] else parallel
     return arrange(x, lambda h: attention(c, h), lambda h: mlp(c, h), bias=True)
+
+
+def two_norms(c: Any, x: Data) -> Data:
+    """Attention and MLP side by side, each with its own norm."""
+    return x + attention(c, norm(x, "ln_attn", bias=True)) + mlp(c, norm(x, "ln_mlp", bias=True))
 
 
 def attention(c: Any, x: Data) -> Data:

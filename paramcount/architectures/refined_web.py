@@ -1,0 +1,82 @@
+"""Falcon as first released: 40B with two norms and grouped queries, 7B with one norm and one KV head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from paramcount.architectures.falcon import NAMES, NORMS, Falcon, switch, two_norms
+from paramcount.errors import ParamcountError, describe_value
+from paramcount.flow import Data
+from paramcount.parts.decoders import decoder
+from paramcount.sizes import ABSENT, Condition, Flag, Positive, Sizes, Word, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.rules import check_divides, check_heads_fill
+
+
+def four_times_d_model(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
+    n: int = 4 * c["d_model"]
+    return n
+
+
+def layout_of_40b(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """Smaller models of the same publisher need the code of 7B; the code of 40B reshapes to heads of 64, whatever d_head is."""
+    if js.get("n_head_kv") is None:
+        raise ParamcountError("is missing", where="n_head_kv", expected="the number of KV heads, as in Falcon-40B")
+    if not switch(js, "parallel_attn", True):
+        raise ParamcountError("= false with n_head_kv", where="parallel_attn", expected="true")
+    if c["d_head"] != 64:
+        raise ParamcountError(f"= {c['d_head']}", where="d_head", expected="64", sizes=(c["d_head"], 64))
+
+
+def layout_of_7b(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
+    """The code of 7B ignores keys that only 40B has."""
+    n = js.get("n_head_kv")
+    if n is not None and n != c["n_kv_heads"]:
+        expected = f"{c['n_kv_heads']}, or no such key; Falcon-40B has model_type RefinedWeb"
+        raise ParamcountError(f"= {describe_value(n)}", where="n_head_kv", expected=expected)
+    if switch(js, "new_decoder_architecture", False):
+        raise ParamcountError("= true", where="new_decoder_architecture", expected="false, or no such key")
+
+
+class RefinedWeb(Sizes):
+    """Source: arXiv:2311.16867; configuration_RW.py and modelling_RW.py of tiiuae/falcon-40b."""
+
+    reference: ClassVar[str] = "RWForCausalLM of tiiuae/falcon-40b"
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("FalconForCausalLM",)
+    base_model: ClassVar[str | None] = "RWModel"
+    linear_by_component: ClassVar[bool] = False
+    conditions: ClassVar[tuple[Condition, ...]] = (layout_of_40b,)
+
+    vocab_size: Positive = hf(absent=250880)
+    d_model: Positive = hf("n_embed", "hidden_size", absent=64, null=ABSENT)
+    n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=2)
+    n_heads: Positive = hf("num_attention_heads", "n_head", absent=8)
+    n_kv_heads: Positive = hf("n_head_kv", absent=equal_to("n_heads"), null=ABSENT)
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = derived(four_times_d_model)
+    alibi: Flag = hf("alibi", absent=False, null=False)
+    bias: Flag = hf("bias", absent=False, null=False)
+    tie_word_embeddings: Flag = hf(absent=True)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, lambda c, kind, x: two_norms(c, x), prefix="transformer.", names=NAMES, norm_bias=True)
+
+    def check(c) -> None:
+        check_heads_fill(c)
+        check_divides(c, "n_kv_heads", "n_heads")
+
+
+class RefinedWebModel(Falcon):
+    """Source: arXiv:2311.16867; configuration_RW.py and modelling_RW.py of tiiuae/falcon-7b."""
+
+    reference: ClassVar[str] = "RWForCausalLM of tiiuae/falcon-7b"
+    equivalent_classes: ClassVar[tuple[str, ...]] = ("FalconForCausalLM",)
+    base_model: ClassVar[str | None] = "RWModel"
+    conditions: ClassVar[tuple[Condition, ...]] = (*Falcon.conditions, layout_of_7b)
+    defaults: ClassVar[Mapping[str, Any]] = {"vocab_size": 250880, "d_model": 64}
+
+    n_layers: Positive = hf("num_hidden_layers", "n_layer", absent=2)
+    n_heads: Positive = hf("num_attention_heads", "n_head", absent=8)
+    n_kv_heads: Positive = derived(lambda js, c: 1 if switch(js, "multi_query", False) else c["n_heads"])
+    d_ff: Positive = derived(four_times_d_model)
+    norms: Word = derived(lambda js, c: NORMS[switch(js, "parallel_attn", False)])

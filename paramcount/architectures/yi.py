@@ -1,0 +1,41 @@
+"""Yi as first released: Llama's layers with its own names for the norms."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from paramcount.flow import Data
+from paramcount.parts.attentions import attention
+from paramcount.parts.decoders import decoder, pre_norm
+from paramcount.parts.feed_forward import gated_mlp
+from paramcount.sizes import Condition, Flag, Positive, Sizes, d_model_per_head, derived, equal_to, hf
+from paramcount.sizes.conditions import padding_in_table
+from paramcount.sizes.rules import check_heads_fill
+
+
+class Yi(Sizes):
+    """Source: arXiv:2403.04652; configuration_yi.py and modeling_yi.py of 01-ai/Yi-34B."""
+
+    reference: ClassVar[str] = "YiForCausalLM of 01-ai/Yi-34B"
+    rotated: ClassVar[str | None] = "d_head"
+    conditions: ClassVar[tuple[Condition, ...]] = (padding_in_table(0),)
+
+    vocab_size: Positive = hf(absent=64000)
+    d_model: Positive = hf(absent=4096)
+    n_layers: Positive = hf(absent=32)
+    n_heads: Positive = hf(absent=32)
+    n_kv_heads: Positive = hf(absent=4, null=equal_to("n_heads"))
+    d_head: Positive = derived(d_model_per_head)
+    d_ff: Positive = hf(absent=11008)
+    tie_word_embeddings: Flag = hf(absent=False)
+
+    def forward(c, tokens: Data) -> Data:
+        return decoder(c, tokens, layer)
+
+    def check(c) -> None:
+        check_heads_fill(c)
+
+
+def layer(c: Any, kind: str, x: Data) -> Data:
+    names = ("ln1", "ln2")
+    return pre_norm(x, lambda h: attention(c, h, "self_attn."), lambda h: gated_mlp(h, "mlp.", "mlp", c.d_ff), names)
