@@ -199,7 +199,7 @@ def test_every_command_refuses_heads_that_kv_heads_do_not_divide(command: str, c
 KINDS = "'config_json', 'mirror', 'paper', 'model_card', 'reference_default', 'safetensors_index', 'publisher' or 'secondary'"
 ARCHITECTURE_OR_ESTIMATE = "(expected architecture and config, or estimate: true and claims)"
 NEITHER = "model_type: is missing (expected a config.json with model_type, or a zoo entry with architecture and config)"
-FIGURES = "(expected 7B, 124M, 7.61B, ~1.04T or a whole number)"
+FIGURES = "(expected 7B, 124M, 7.61B, ~1.04T or an integer)"
 
 
 def figure(value: object, source: str = "paper") -> dict[str, Any]:

@@ -461,7 +461,7 @@ WRONG: list[tuple[str, str]] = [
     ('{"metadata": {"total_size": -1}, ' + ONE + "}", "metadata.total_size = -1 (expected a number of bytes)"),
     ('{"metadata": {"total_size": true}, ' + ONE + "}", "metadata.total_size = true (expected a number of bytes)"),
     ('{"metadata": {"total_size": 9223372036854775808}, ' + ONE + "}", "metadata.total_size = 9223372036854775808 (expected a number of bytes)"),
-    ('{"metadata": {"total_size": 1e400}, ' + ONE + "}", "metadata: 1e400 is beyond every number (expected a number)"),
+    ('{"metadata": {"total_size": 1e400}, ' + ONE + "}", "metadata: 1e400 is too large for a number (expected a number)"),
     ('{"metadata": {"total_size": NaN}, ' + ONE + "}", "metadata: NaN is no number (expected a number)"),
     ('{"metadata": {"total_size": 1, "total_size": 1}, ' + ONE + "}", "metadata: the key total_size a second time (expected every key once)"),
     (

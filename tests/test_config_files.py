@@ -200,7 +200,7 @@ OBJECT = "(expected a JSON object)"
         ('{"a": 1, "a": 2}', "the key a a second time (expected every key once)"),
         ('{"x": {"a\\u001b": 1, "a\\u001b": 2}}', r"the key a\x1b a second time (expected every key once)"),
         ('{"model_type": "qwen3", "rope_theta": NaN}', "NaN is no number (expected a number)"),
-        ('{"model_type": "qwen3", "rope_theta": 1e400}', "1e400 is beyond every number (expected a number)"),
+        ('{"model_type": "qwen3", "rope_theta": 1e400}', "1e400 is too large for a number (expected a number)"),
         ('{"model_type": "qwen3", "hidden_size": 1' + "0" * 5000 + "}", "a number of 5,001 digits (expected at most 100)"),
         ('{"a":' * 10_000 + "1" + "}" * 10_000, "is nested too deep (expected at most 100 levels)"),
         ("[" * 100_000, "is nested too deep (expected at most 100 levels)"),
@@ -310,7 +310,7 @@ def test_another_tools_file_is_named_with_what_to_pass_instead(document: dict[st
         ({"hidden_size": 10**40}, "hidden_size = a number of more than 30 digits (expected an integer of at most 2,147,483,648)"),
         ({"tie_word_embeddings": "no"}, "tie_word_embeddings = the string 'no' (expected true or false)"),
         ({"num_key_value_heads": 3}, "num_key_value_heads = 3 does not divide num_attention_heads = 32 (expected 1, 2, 4, 8, 16, …)"),
-        ({"layer_types": ["full_attention"]}, "layer_types: names 1 layers of 36 (expected one word per layer)"),
+        ({"layer_types": ["full_attention"]}, "layer_types: names 1 layers of 36 (expected one entry per layer)"),
         ({"per_layer_config": {"1": {"intermediate_size": 8}}}, "per_layer_config: overrides sizes layer by layer, which is not supported"),
     ],
 )  # fmt: skip

@@ -272,7 +272,7 @@ REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "an unknown part": (("llava",), {"language": "lama"}, r"^llava: language: unknown architecture lama .*; did you mean llama"),
     "an unknown tower": (("llava",), {"vision": "clip"}, r"^llava: vision = the string 'clip' \(expected clip_vision_model, "),
     "a number for a flag": (("llama",), {"mlp_bias": 1}, r"^llama: mlp_bias = 1 \(expected True or False\)$"),
-    "a flag for a size": (("llama",), {"d_model": True}, r"^llama: d_model = true \(expected a whole number or a symbol\)$"),
+    "a flag for a size": (("llama",), {"d_model": True}, r"^llama: d_model = true \(expected an integer or a symbol\)$"),
     "a negative size": (("llama",), {"d_model": -1}, "^llama: d_model = -1"),
     "a broken size": (("llama",), {"d_model": 1.5}, r"^llama: d_model = 1\.5"),
     "a text for a size": (("llama",), {"d_model": "4096"}, "^llama: d_model = the string '4096'"),

@@ -52,9 +52,9 @@ def test_sums_from_the_polynomials_of_a_structure_equal_those_of_a_walk(name: st
             walked_sums = sum_weights(model.sizes, model.reading.head)
             for _ in range(4):
                 found = cached_sums(model.sizes, model.reading.head)
-                assert {key: n for key, n in found.found.items() if any(n)} == {key: n for key, n in walked_sums.found.items() if any(n)}
-                assert found.beside == walked_sums.beside
-                assert (found.tied, found.spare) == (walked_sums.tied, walked_sums.spare)
+                assert {key: n for key, n in found.components.items() if any(n)} == {key: n for key, n in walked_sums.components.items() if any(n)}
+                assert found.excluded == walked_sums.excluded
+                assert (found.tied, found.active_slack) == (walked_sums.tied, walked_sums.active_slack)
 
 
 def test_frozen_cases_are_of_every_model_type() -> None:

@@ -203,7 +203,7 @@ def test_a_difference_takes_a_symbol_and_refuses_what_is_no_size() -> None:
     assert (n * d).difference("n_layers", by=0) == 0
     with pytest.raises(ParamcountError, match=r"^difference: unknown size n_layer \(expected d_model or n_layers\); did you mean n_layers\?$"):
         (n * d).difference("n_layer")
-    with pytest.raises(TypeError, match="is not a whole number"):
+    with pytest.raises(TypeError, match="is not an integer"):
         (n * d).difference("n_layers", by=0.5)
 
 
@@ -331,7 +331,7 @@ def test_what_would_branch_on_a_symbol_or_divide_it_is_refused(name: str) -> Non
 def test_a_symbol_meets_nothing_but_whole_numbers_and_symbols(combine: Callable[[Any, Any], Any], other: object) -> None:
     (d,) = make_symbols("d_model")
     for pair in ((d, other), (other, d)):
-        with pytest.raises((TypeError, ParamcountError), match="is not a whole number or a symbol"):
+        with pytest.raises((TypeError, ParamcountError), match="is not an integer or a symbol"):
             combine(*pair)
 
 

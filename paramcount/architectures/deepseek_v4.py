@@ -36,7 +36,7 @@ def hashed(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     if words is None:
         return tuple(range(min(n, check_no_types(js, "num_hash_layers", 3) if js.get("num_hash_layers") is not None else 3)))
     if len(words) < n:
-        raise ParamcountError(f"names {len(words)} layers of {n}", where="mlp_layer_types", expected="one word a layer")
+        raise ParamcountError(f"names {len(words)} layers of {n}", where="mlp_layer_types", expected="one entry per layer")
     for i, word in enumerate(words[:n]):
         if word not in known:
             raise make_choice_error(word, known, where=f"mlp_layer_types.{i}")

@@ -21,7 +21,7 @@ def outside(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
     first, last, step = (js.get(key, absent) for key, absent in keys.items())
     for key, value in zip(keys, (first, last, step)):
         if type(value) is not int:
-            raise ParamcountError(f"= {describe_value(value)}", where=key, expected="a whole number")
+            raise ParamcountError(f"= {describe_value(value)}", where=key, expected="an integer")
     last = c["n_layers"] - 1 if last == -1 else last
     return tuple(i for i in per_layer(c) if (i + 1) % step or not first <= i <= last)
 

@@ -26,7 +26,7 @@ def switch(js: Mapping[str, Any], key: str, absent: bool) -> bool:
 def n_kv_heads(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     given = js.get("num_kv_heads")
     if given is not None and type(given) is not int:
-        raise ParamcountError(f"= {describe_value(given)}", where="num_kv_heads", expected="a whole number or null")
+        raise ParamcountError(f"= {describe_value(given)}", where="num_kv_heads", expected="an integer or null")
     n: int = c["n_heads"] if given is None else given
     if switch(js, "new_decoder_architecture", False):
         return n

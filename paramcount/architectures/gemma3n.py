@@ -24,7 +24,7 @@ def sharing_layers(absent: int) -> Derivation:
     def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]:
         n = js.get("num_kv_shared_layers", absent)
         if type(n) is not int:
-            raise ParamcountError(f"= {describe_value(n)}", where="num_kv_shared_layers", expected="a whole number")
+            raise ParamcountError(f"= {describe_value(n)}", where="num_kv_shared_layers", expected="an integer")
         if n == 0:
             return ()
         first, words = c["n_layers"] - n, c["layer_types"]
@@ -55,7 +55,7 @@ def sparse_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...
     if shares is None:
         return tuple(range(10 if c["n_layers"] > 10 else 0))
     if len(shares) != c["n_layers"]:
-        raise ParamcountError(f"names {len(shares)} layers of {c['n_layers']}", where="activation_sparsity_pattern", expected="one share a layer")
+        raise ParamcountError(f"names {len(shares)} layers of {c['n_layers']}", where="activation_sparsity_pattern", expected="one entry per layer")
     return tuple(i for i in per_layer(c) if shares[i] > 0)
 
 

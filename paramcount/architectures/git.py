@@ -18,7 +18,7 @@ from paramcount.sizes.rules import check_heads_fill
 def patches(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     size = js.get("image_size", 224)
     if type(size) is not int:  # a pair is not refused, but cannot be divided later
-        raise ParamcountError(f"= {describe_value(size)}", where="vision_config.image_size", expected="a whole number")
+        raise ParamcountError(f"= {describe_value(size)}", where="vision_config.image_size", expected="an integer")
     n: int = (size // c["patch_size"]) ** 2
     return n
 

@@ -24,7 +24,7 @@ def sides(js: Mapping[str, Any], key: str, absent: int) -> tuple[int, int]:
     value = js.get(key, absent)
     both = (value, value) if type(value) is int else tuple(value) if isinstance(value, (list, tuple)) else ()
     if len(both) != 2 or not all(type(side) is int and side > 0 for side in both):
-        raise ParamcountError(f"= {describe_value(value)}", where=f"vision_config.{key}", expected="a whole number, or a height and a width")
+        raise ParamcountError(f"= {describe_value(value)}", where=f"vision_config.{key}", expected="an integer, or height and width")
     return both[0], both[1]
 
 

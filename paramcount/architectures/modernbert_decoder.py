@@ -29,7 +29,7 @@ def half_window(js: Mapping[str, Any], c: Mapping[str, Any]) -> int | None:
         return None if window == -1 else window
     span = js.get("local_attention", 128)
     if span is not None and type(span) is not int:
-        raise ParamcountError(f"= {describe_value(span)}", where="local_attention", expected="a whole number or null")
+        raise ParamcountError(f"= {describe_value(span)}", where="local_attention", expected="an integer or null")
     return span // 2 if span else None
 
 

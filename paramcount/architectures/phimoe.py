@@ -16,7 +16,7 @@ from paramcount.sizes.conditions import padding_in_table
 def visited(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
     """The reference's sparse mixer takes the best expert and then the second best, whatever num_experts_per_tok says."""
     if js.get("num_experts_per_tok", 2) is None:
-        raise ParamcountError("= null", where="num_experts_per_tok", expected="a whole number")
+        raise ParamcountError("= null", where="num_experts_per_tok", expected="an integer")
     return 2 if c["n_routed_experts"] > 1 else 1
 
 

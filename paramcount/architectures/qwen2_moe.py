@@ -15,7 +15,7 @@ from paramcount.sizes.conditions import attention_words, padding_in_table
 
 def window_is_given(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
     if js.get("use_sliding_window", False) and js.get("sliding_window", 4096) is None:
-        raise ParamcountError("= null beside use_sliding_window", where="sliding_window", expected="a whole number")
+        raise ParamcountError("= null beside use_sliding_window", where="sliding_window", expected="an integer")
 
 
 class Qwen2MoE(Sizes):

@@ -20,7 +20,7 @@ def without_positions(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int,
     if rotates is None:
         return tuple(i for i in per_layer(c) if (i + 1) % js.get("no_rope_layer_interval", 4) == 0)
     if not isinstance(rotates, (list, tuple)) or len(rotates) < c["n_layers"] or not all(type(n) is int for n in rotates):
-        raise ParamcountError(f"= {describe_value(rotates)}", where="no_rope_layers", expected="a whole number for each layer")
+        raise ParamcountError(f"= {describe_value(rotates)}", where="no_rope_layers", expected="one integer per layer")
     return tuple(i for i in per_layer(c) if not rotates[i])
 
 

@@ -67,7 +67,7 @@ class Zaya(Sizes):
             if word in c.layer_types:
                 check_at_most(c, width, "d_head")
         if KINDS[1] in c.layer_types and c.window is None:
-            raise ParamcountError("= null, but layers look back over it", where="window", expected="a whole number")
+            raise ParamcountError("= null, but layers look back over it", where="window", expected="an integer")
 
 
 def enter(c: Any, x: Data) -> Data:

@@ -1,4 +1,4 @@
-"""Counts of a declaration: total, active, per component, per part, tensor by tensor. All of them are Python ints."""
+"""Counts of a model: total, active, per component, per part and per tensor. All numbers are Python ints."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from paramcount.counting.sum_weights import Sums, sum_weights
-from paramcount.counting.sum_weights import cached_sums as summed
+from paramcount.counting.sum_weights import Sums, cached_sums, sum_weights
 from paramcount.counting.tensors import TOWERS, Tensor, list_tensors, list_unreachable, locate_component
 from paramcount.errors import ParamcountError
 
@@ -29,37 +28,38 @@ TABLES = ("embedding", "other_embedding", "position", "lm_head")
 
 @dataclass(frozen=True)
 class Count:
-    """How many parameters a model has, and where.
+    """Parameter counts of a model, in total and per component.
 
-    `total` holds every parameter of the reference implementation once; `details` opens components one level
-    ("qkv.q", "vision.mlp"); buffers, MTP layers and what else a release stores stand beside it, never in it.
+    `total` includes every parameter of the reference implementation once. `details` splits components one level further
+    ("qkv.q", "vision.mlp"). Buffers, MTP layers and other tensors of a release are not included in the total.
     """
 
     id: str
     total: int
     active: int
-    components: Mapping[str, int]  # every name of COMPONENTS, zeros too; sums to total
+    components: Mapping[str, int]  # every name in COMPONENTS, zeros included; sums to total
     active_components: Mapping[str, int]
     details: Mapping[str, int]
-    parts: Mapping[str, int]  # every name of PARTS but mtp, zeros too; sums to total
+    parts: Mapping[str, int]  # every name in PARTS except mtp, zeros included; sums to total
     buffers: int
     legacy_buffers: int
     mtp: int
     mtp_buffers: int
     mtp_copies: int
     tied: bool
-    active_min: int  # what a token uses at least; `active` unless the number of experts it visits varies
+    active_min: int  # equals `active` unless the number of active experts varies
     scope: str = "model"  # model | language_model
     not_counted: tuple[str, ...] = ()
-    release: Mapping[str, int] = field(default_factory=dict)  # what the released files hold, item by item; empty where nobody said
+    release: Mapping[str, int] = field(default_factory=dict)  # values in the released files, itemised; empty if unknown
     quantisation: str | None = None  # of the released files
-    warnings: tuple[str, ...] = ()  # the count may not be what was meant: a key that looks like a size is ignored, for example
-    reading_notes: tuple[str, ...] = ()  # of `notes`, those about how the config was read
+    warnings: tuple[str, ...] = ()  # the result may not be what the user meant
+    reading_notes: tuple[str, ...] = ()  # the part of `notes` about reading the config
     architecture: str = ""
-    reference: str = ""  # the class whose parameters these are
+    reference: str = ""  # the class that was counted
     sizes: Any = field(default=None, repr=False, compare=False)
     head: bool = field(default=True, repr=False, compare=False)
-    quantised_by: tuple[Release | None, Mapping[str, Any]] | None = field(default=None, repr=False, compare=False)  # a zoo entry, a config.json
+    # How the released weights are quantised: the zoo entry's statement, and the config.json.
+    quantised_by: tuple[Release | None, Mapping[str, Any]] | None = field(default=None, repr=False, compare=False)
 
     def __hash__(self) -> int:
         """A hash that agrees with equality, which compares every count."""
@@ -80,12 +80,12 @@ class Count:
 
     @property
     def non_embedding(self) -> int:
-        """Total less every table and the head."""
+        """Total minus all embeddings and the LM head."""
         return self.total - sum(self.components[name] for name in TABLES)
 
     @property
     def active_non_embedding(self) -> int:
-        """Active less every table and the head."""
+        """Active minus all embeddings and the LM head."""
         return self.active - sum(self.components[name] for name in TABLES)
 
     @property
@@ -100,12 +100,12 @@ class Count:
 
     @property
     def language_model(self) -> int:
-        """Total less vision, audio and projector."""
+        """Total minus vision, audio and projector."""
         return self.total - sum(self.components[name] for name in TOWERS)
 
     @property
     def checkpoint(self) -> int | None:
-        """Logical values in the released files: all items of `release`, quantisation scales too. None where nobody said what they hold."""
+        """Values in the released files, quantisation scales included; None if unknown."""
         return sum(self.release.values()) if self.release else None
 
     @property
@@ -120,22 +120,22 @@ class Count:
 
     @property
     def stored_bytes(self) -> int | None:
-        """Bytes of a quantised model as stored, with scales and buffers; None if nothing says how it is quantised, or nobody knows."""
+        """Stored bytes of a quantised model, scales and buffers included; None if it is not quantised or the size is unknown."""
         return self.storage.bytes if self.storage else None
 
     @property
     def storage(self) -> Storage | None:
-        """How quantised weights are stored; None if nothing says so, or if their bytes are unknown."""
+        """How quantised weights are stored; None if the model is not quantised or the size is unknown."""
         return self._storage[0]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Harmless, but worth knowing."""
+        """Harmless facts about how the config was read and stored."""
         return (*self.reading_notes, *self._storage[1])
 
     @cached_property
     def _storage(self) -> tuple[Storage | None, tuple[str, ...]]:
-        """How quantised weights are stored, or a note why it is unknown. Worked out when asked for, tensor by tensor."""
+        """How quantised weights are stored, or a note why it is unknown. Lazy, because it lists all tensors."""
         if self.quantised_by is None:
             return None, ()
         from paramcount.counting.quantisation.storage import read_storage
@@ -147,17 +147,17 @@ class Count:
 
     @cached_property
     def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors of the reference implementation and, part mtp, of the layers beside it."""
+        """The tensors of the reference implementation, and those of its MTP layers (part "mtp")."""
         return tuple(list_tensors(self.sizes, self.head)) if self.sizes is not None else ()
 
     @cached_property
     def unreachable(self) -> dict[str, int]:
-        """{tensor: parameters} of what the reference allocates and no forward pass reads; `total` and these are its sum of numel."""
+        """{tensor: parameters} that no forward pass reads. The reference's sum of numel is `total` plus these."""
         return {name: n for name, (n, _) in self._unreachable.items()}
 
     @cached_property
     def unreachable_reasons(self) -> dict[str, str]:
-        """{tensor: why no forward pass reads it}, for those of `unreachable`."""
+        """{tensor: why no forward pass reads it}, for each key of `unreachable`."""
         return {name: reason for name, (_, reason) in self._unreachable.items()}
 
     @cached_property
@@ -202,24 +202,23 @@ class Count:
 
 
 def count_sizes(sizes: Sizes, id: str = "", head: bool = True, *, cached: bool = False, **facts: Any) -> Count:
-    """The count of one declaration.
+    """The count of one config.
 
-    `head`: with the language model's head. `cached`: evaluate the polynomials of a structure that has come often, instead of walking
-    it anew. `facts`: further fields of the count.
+    `head`: include the LM head. `cached`: evaluate the polynomials of a structure that came up before instead of walking
+    its weights. `facts`: further fields of the count.
     """
-    return build_count((summed if cached else sum_weights)(sizes, head), sizes, id, head, **facts)
+    return build_count((cached_sums if cached else sum_weights)(sizes, head), sizes, id, head, **facts)
 
 
 def build_count(sums: Sums, sizes: Sizes, id: str, head: bool, **facts: Any) -> Count:
-    """The count of a declaration whose weights have these sums."""
-    found, beside, tied, spare = sums
+    """The count with these sums over its weights."""
     components, active_components = dict.fromkeys(COMPONENTS, 0), dict.fromkeys(COMPONENTS, 0)
     parts = dict.fromkeys(PARTS[:-1], 0)
     details: dict[str, int] = {}
-    for (part, name), (n, used) in found.items():
+    for (part, name), (n, active) in sums.components.items():
         overview, name = locate_component(part, name)
         components[overview] += n
-        active_components[overview] += used
+        active_components[overview] += active
         parts[part] += n
         if name != overview:
             details[name] = details.get(name, 0) + n
@@ -228,17 +227,17 @@ def build_count(sums: Sums, sizes: Sizes, id: str, head: bool, **facts: Any) -> 
         id=id,
         total=sum(components.values()),
         active=sum(active_components.values()),
-        active_min=sum(active_components.values()) - spare,
+        active_min=sum(active_components.values()) - sums.active_slack,
         components=components,
         active_components=active_components,
         details=details,
         parts=parts,
-        buffers=beside["buffer"],
+        buffers=sums.excluded["buffer"],
         legacy_buffers=legacy,
-        mtp=beside["mtp"],
-        mtp_buffers=beside["mtp_buffer"],
-        mtp_copies=beside["mtp_copy"],
-        tied=tied,
+        mtp=sums.excluded["mtp"],
+        mtp_buffers=sums.excluded["mtp_buffer"],
+        mtp_copies=sums.excluded["mtp_copy"],
+        tied=sums.tied,
         sizes=sizes,
         head=head,
         **facts,

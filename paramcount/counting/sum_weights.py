@@ -1,9 +1,14 @@
-"""What the weights of a declaration sum to, for each part and component. Structures that recur are summed once, in symbols."""
+"""Parameters of a model per part and component, summed over its weights.
+
+A structure that comes up often (the same architecture with the same flags) is summed once with symbols for sizes; each
+further config only evaluates the resulting polynomials.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping
 from math import prod
+from operator import attrgetter
 from types import MethodType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -12,155 +17,201 @@ from paramcount.flow import Data, Repeat, Size, given, list_weights
 from paramcount.flow.walk import count_copies
 from paramcount.sizes import Sizes, inner_configs
 
-OFTEN = 2  # a structure seen so many times is worth its polynomials
-IN_VAIN = -1  # it has none: it depends on sizes
-UNWALKED = (ParamcountError, TypeError, AttributeError)  # what a walk over symbols raises where the structure depends on one
-MOST_KEPT = 2000
-BESIDE = ("buffer", "mtp", "mtp_buffer", "mtp_copy")
+WALKS_BEFORE_DERIVING = 2  # deriving polynomials pays off from the third config of a structure
+NO_POLYNOMIALS = -1  # the structure depends on the value of a size
+STRUCTURE_ERRORS = (ParamcountError, TypeError, AttributeError)  # raised if a declaration branches on a symbol
+MAX_STRUCTURES = 2000
+EXCLUDED = ("buffer", "mtp", "mtp_buffer", "mtp_copy")  # not included in the total
 
-Sum = tuple[Size, Size]  # parameters, and those of them that one token uses
+Sum = tuple[Size, Size]  # parameters, and those of them that are active
 
 
 class Sums(NamedTuple):
-    """The weights of one declaration."""
+    """Sums over the weights of one declaration."""
 
-    found: Mapping[tuple[str, str], Sum]  # {(part, component): its sum}
-    beside: Mapping[str, Size]  # every name of BESIDE
+    components: Mapping[tuple[str, str], Sum]  # by (part, component)
+    excluded: Mapping[str, Size]  # by each name in EXCLUDED
     tied: bool
-    spare: Size = 0  # active parameters that a token may do without, where the number of experts it visits varies
+    active_slack: Size = 0  # maximum minus minimum of active parameters, if the number of active experts varies
 
 
 def list_flows(sizes: Sizes, head: bool = True) -> Iterator[tuple[Data, str]]:
-    """The model's own flow, then that of its MTP layers, each with the part its weights belong to unless they say otherwise.
-    `head`: with the language model's head."""
+    """The forward passes of the model and of its MTP layers, each with the default part of its weights.
+
+    `head`: include the LM head.
+    """
     tokens = given("tokens", "tokens")
     yield sizes.task_forward(tokens) if head else sizes.body(tokens), "decoder"
-    beside = sizes.mtp(tokens)
-    if beside is not None:
-        yield beside, "mtp"
+    mtp = sizes.mtp(tokens)
+    if mtp is not None:
+        yield mtp, "mtp"
 
 
 def sum_weights(sizes: Sizes, head: bool) -> Sums:
-    """The sums of a walk over the declaration, in the arithmetic of its sizes."""
-    found: dict[tuple[str, str], list[Size]] = {}
-    beside: dict[str, Size] = dict.fromkeys(BESIDE, 0)
+    """The sums over all weights, as ints, int64 arrays or polynomials, depending on the sizes."""
+    components: dict[tuple[str, str], list[Size]] = {}
+    excluded: dict[str, Size] = dict.fromkeys(EXCLUDED, 0)
     tied = False
     repeats: tuple[Repeat, ...] | None = None
-    spare: Size = 0
+    active_slack: Size = 0
     for out, flow_part in list_flows(sizes, head):
         for record in list_weights(out, flow_part):
             weight = record.weight
-            if record.repeats is not repeats:  # weights of one body share their repeats
+            if record.repeats is not repeats:  # consecutive weights usually share their repeats
                 repeats = record.repeats
-                copies, active, least = count_copies(repeats)
+                copies, active, min_active = count_copies(repeats)
             if record.part == "mtp":
-                beside["mtp_copy" if record.tied_to else "mtp" if weight.role == "parameter" else "mtp_buffer"] += prod(weight.shape) * copies
+                kind = "mtp_copy" if record.tied_to else "mtp" if weight.role == "parameter" else "mtp_buffer"
+                excluded[kind] += prod(weight.shape) * copies
             elif weight.role != "parameter":
-                beside[weight.role] += prod(weight.shape) * copies
+                excluded[weight.role] += prod(weight.shape) * copies
             elif record.tied_to is not None:
                 tied = tied or weight.component == "lm_head"
             else:
-                if active is not least:
-                    spare += prod(weight.shape) * (active - least)
+                if active is not min_active:
+                    active_slack += prod(weight.shape) * (active - min_active)
                 for component, elements in record.shares:
-                    add_share(found, record.part, component, elements, copies, active)
-    return Sums({key: (total, active) for key, (total, active) in found.items()}, beside, tied, spare)
-
-
-def add_share(found: dict[tuple[str, str], list[Size]], part: str, name: str, n: Size, times: Size, visited: Size) -> None:
-    sums = found.setdefault((part, name), [0, 0])
-    sums[0] += n * times
-    sums[1] += n * visited
+                    sums = components.setdefault((record.part, component), [0, 0])
+                    sums[0] += elements * copies
+                    sums[1] += elements * active
+    return Sums({key: (total, active) for key, (total, active) in components.items()}, excluded, tied, active_slack)
 
 
 def cached_sums(sizes: Sizes, head: bool = True) -> Sums:
-    """The sums of one config: walked, or worked out from the polynomials of its structure where that has come often."""
-    for counted in (False, True):  # where the structure depends on how many there are of something, those are no symbols
-        key = (head, counted, get_structure(sizes, counted))
-        seen = _structures.get(key, 0)
-        if isinstance(seen, int) and 0 <= seen < OFTEN:
-            if len(_structures) >= MOST_KEPT:
+    """The sums of one config: walked, or evaluated from its structure's polynomials if the structure came up before."""
+    for fixed_numbers in (False, True):  # some structures depend on how many there are of something
+        key = (head, fixed_numbers, get_structure(sizes, fixed_numbers))
+        entry = _structures.get(key, 0)
+        if isinstance(entry, int) and 0 <= entry < WALKS_BEFORE_DERIVING:
+            if len(_structures) >= MAX_STRUCTURES:
                 _structures.clear()
-            _structures[key] = seen + 1
+            _structures[key] = entry + 1
             return sum_weights(sizes, head)
-        if seen == OFTEN:
-            seen = _structures[key] = derive_polynomials(sizes, head, counted) or IN_VAIN
-        if isinstance(seen, Polynomials):
-            return seen.at(sizes)
+        if entry == WALKS_BEFORE_DERIVING:
+            entry = _structures[key] = derive_polynomials(sizes, head, fixed_numbers) or NO_POLYNOMIALS
+        if isinstance(entry, CompiledSums):
+            return entry.evaluate(sizes)
     return sum_weights(sizes, head)
 
 
-def get_structure(sizes: Sizes, counted: bool) -> Hashable:
-    """What two configs of an architecture must share to be the same polynomials: everything that is no symbol."""
+def get_structure(sizes: Sizes, fixed_numbers: bool) -> Hashable:
+    """Everything about a config that is not a symbol; configs with equal structures have the same polynomials."""
     inner = inner_configs(type(sizes))
-    return (
-        type(sizes),
-        *(
-            get_structure(value, counted) if name in inner and value is not None else ... if is_symbolic(name, value, counted) else value
-            for name, value in sizes.__dict__.items()
-        ),
-    )
+    structure: list[Hashable] = [type(sizes)]
+    for name, value in sizes.__dict__.items():
+        if name in inner and value is not None:
+            structure.append(get_structure(value, fixed_numbers))
+        else:
+            structure.append(... if is_symbolic(name, value, fixed_numbers) else value)
+    return tuple(structure)
 
 
-def is_symbolic(name: str, value: object, counted: bool) -> bool:
-    return type(value) is int and not (counted and name.startswith("n_"))
+def is_symbolic(name: str, value: object, fixed_numbers: bool) -> bool:
+    """Whether a field becomes a symbol. `fixed_numbers`: fields named n_* (numbers of layers, heads, experts) stay."""
+    return type(value) is int and not (fixed_numbers and name.startswith("n_"))
 
 
-class Polynomials(NamedTuple):
-    """The sums of a structure in named sizes."""
+class CompiledSums(NamedTuple):
+    """The sums of a structure as polynomials, ready to evaluate for many configs.
 
-    places: list[tuple[tuple[str, str], int, int]]  # (part and component, where `values` has its total, and what is active of it)
-    values: Callable[[Sizes], tuple[int, ...]]  # those, then BESIDE, then what is spare
+    Evaluation fills a list: 1, the sizes, then products of two earlier entries, so that all monomials share their
+    factors. Each polynomial is then a sum of coefficient times entry.
+
+    A lambda compiled with `eval` is no alternative: whole counts get 7% faster (10,096 instead of 9,382 configs per second).
+    """
+
+    get_sizes: Callable[[Sizes], tuple[int, ...]]
+    products: tuple[tuple[int, int], ...]
+    polynomials: tuple[tuple[tuple[int, int], ...], ...]  # (coefficient, entry) of each term
+    sums: tuple[tuple[tuple[str, str], int, int], ...]  # (part, component), polynomials of its total and its active part
     tied: bool
 
-    def at(self, sizes: Sizes) -> Sums:
-        values = self.values(sizes)
-        *beside, spare = values[-len(BESIDE) - 1 :]
-        return Sums({key: (values[i], values[j]) for key, i, j in self.places}, dict(zip(BESIDE, beside)), self.tied, spare)
+    def evaluate(self, sizes: Sizes) -> Sums:
+        entries = [1, *self.get_sizes(sizes)]
+        for i, j in self.products:
+            entries.append(entries[i] * entries[j])
+        values = []
+        for terms in self.polynomials:
+            value = 0
+            for coefficient, i in terms:
+                value += coefficient * entries[i]
+            values.append(value)
+        components = {key: (values[i], values[j]) for key, i, j in self.sums}
+        *excluded, active_slack = values[-len(EXCLUDED) - 1 :]
+        return Sums(components, dict(zip(EXCLUDED, excluded)), self.tied, active_slack)
 
 
-_structures: dict[Hashable, int | Polynomials] = {}
+_structures: dict[Hashable, int | CompiledSums] = {}
 
 
-def derive_polynomials(sizes: Sizes, head: bool, counted: bool) -> Polynomials | None:
-    """The polynomials of a structure; None where it depends on a size's value."""
+def derive_polynomials(sizes: Sizes, head: bool, fixed_numbers: bool) -> CompiledSums | None:
+    """The compiled polynomials of a structure; None if it depends on the value of a size."""
     try:
-        found, beside, tied, spare = sum_weights(make_symbolic(sizes, counted), head)
-    except UNWALKED:
+        sums = sum_weights(make_symbolic(sizes, fixed_numbers), head)
+    except STRUCTURE_ERRORS:
         return None
-    written: list[str] = []
-    places = []
-    for key, (total, active) in found.items():
-        written.append(expression(total))
+    polynomials: list[Size] = []
+    indices = []
+    for key, (total, active) in sums.components.items():
+        polynomials.append(total)
+        first = len(polynomials) - 1
         if total != active:
-            written.append(expression(active))
-        places.append((key, len(written) - (1 if total == active else 2), len(written) - 1))
-    written += [expression(n) for n in (*(beside[name] for name in BESIDE), spare)]
-    code = f"lambda c: ({', '.join(written)})"  # of whole numbers and the names of fields, and nothing else
-    return Polynomials(places, eval(code, {"__builtins__": {}}), tied)  # noqa: S307
+            polynomials.append(active)
+        indices.append((key, first, len(polynomials) - 1))
+    polynomials += [*(sums.excluded[name] for name in EXCLUDED), sums.active_slack]
+    names = sorted({name for p in polynomials if type(p) is not int for name in p.names})
+    if len(names) < 2:  # attrgetter returns a tuple only for two names or more
+        return None
+    return compile_sums(names, polynomials, tuple(indices), sums.tied)
 
 
-def expression(polynomial: Size) -> str:
-    """A polynomial as Python computes it fastest: 2*c.n_layers*c.d_model+c.d_model."""
-    if type(polynomial) is int:
-        return str(polynomial)
-    terms = ["*".join([str(n), *(f"c.{name}" for name, power in factors for _ in range(power))]) for factors, n in polynomial.terms.items()]
-    return "+".join(terms) or "0"
+def compile_sums(
+    names: list[str],
+    polynomials: list[Size],
+    sums: tuple[tuple[tuple[str, str], int, int], ...],
+    tied: bool,
+) -> CompiledSums:
+    entries: dict[tuple[str, ...], int] = {(): 0} | {(name,): 1 + i for i, name in enumerate(names)}
+    products: list[tuple[int, int]] = []
+
+    def find_entry(factors: tuple[str, ...]) -> int:
+        if factors not in entries:
+            products.append((find_entry(factors[:-1]), entries[factors[-1:]]))
+            entries[factors] = len(entries)
+        return entries[factors]
+
+    compiled: list[tuple[tuple[int, int], ...]] = []
+    for polynomial in polynomials:
+        if type(polynomial) is int:
+            compiled.append(((polynomial, 0),) if polynomial else ())
+            continue
+        terms = []
+        for monomial, coefficient in polynomial.terms.items():
+            factors = tuple(name for name, power in monomial for _ in range(power))
+            terms.append((coefficient, find_entry(factors)))
+        compiled.append(tuple(terms))
+    return CompiledSums(attrgetter(*names), tuple(products), tuple(compiled), sums, tied)
 
 
-def make_symbolic(sizes: Sizes, counted: bool, prefix: str = "", *, kept: Container[str] = ()) -> Any:
-    """The same attributes with symbols for numbers; what is no number is structure and stays. `counted`: how many there are stays too.
-    `kept`: numbers that stay, those of inner configs with the config's name before them: "vision.n_layers"."""
+def make_symbolic(sizes: Sizes, fixed_numbers: bool, prefix: str = "", *, concrete: Container[str] = ()) -> Any:
+    """The same config with a symbol for each size; flags and other structure keep their values.
+
+    `fixed_numbers`: fields named n_* keep their values too. `concrete`: further fields that keep theirs, those of inner
+    configs with the config's name: "vision.n_layers".
+    """
     from paramcount.symbolic.polynomials import make_symbols
 
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     inner = inner_configs(type(sizes))
-    for name, number in sizes.__dict__.items():
-        if name in inner and number is not None:
-            found[name] = make_symbolic(number, counted, f"{prefix}{name}.", kept=kept)
+    for name, value in sizes.__dict__.items():
+        path = prefix + name
+        if name in inner and value is not None:
+            fields[name] = make_symbolic(value, fixed_numbers, f"{path}.", concrete=concrete)
+        elif is_symbolic(name, value, fixed_numbers) and path not in concrete:
+            fields[name] = make_symbols(path)[0]
         else:
-            found[name] = make_symbols(prefix + name)[0] if is_symbolic(name, number, counted) and prefix + name not in kept else number
-    same = SimpleNamespace(**found)
+            fields[name] = value
+    symbolic = SimpleNamespace(**fields)
     for method in ("task_forward", "forward", "body", "mtp"):
-        setattr(same, method, MethodType(getattr(type(sizes), method), same))
-    return same
+        setattr(symbolic, method, MethodType(getattr(type(sizes), method), symbolic))
+    return symbolic

@@ -204,7 +204,7 @@ def result(cls: type[Sizes], known: Known) -> Result:
                 return Result(None, str(error), c.asked, tuple(numbers))
             numbers[size] = usual_number(cls, size)
         else:
-            said = frozenset(found.found.items()), tuple(found.beside.items()), found.tied, found.spare
+            said = frozenset(found.components.items()), tuple(found.excluded.items()), found.tied, found.active_slack
             return Result(found, said, c.asked, tuple(numbers))
 
 
@@ -291,4 +291,4 @@ def fits(owner: type[Sizes], name: str, path: str, known: Known) -> None:
         case _:
             right = whole or isinstance(value, tuple)  # of a few architectures, one for each layer
     if not right:
-        raise ParamcountError(f"= {describe_value(value)}", where=path, expected=kind.expected if kind else "a whole number or a symbol")
+        raise ParamcountError(f"= {describe_value(value)}", where=path, expected=kind.expected if kind else "an integer or a symbol")

@@ -10,7 +10,7 @@ from typing import Any
 from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import COMPONENTS, PARTS, build_count
-from paramcount.counting.sum_weights import UNWALKED, Sums, sum_weights
+from paramcount.counting.sum_weights import STRUCTURE_ERRORS, Sums, sum_weights
 from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, make_printable
 from paramcount.explaining import architecture as bare
 from paramcount.explaining.pieces import to_polynomial, walk_model
@@ -100,7 +100,7 @@ def legacy(c: Any, cls: type[Sizes], sizes: Sizes | None) -> Polynomial:
     """What older released files hold besides. Where that takes more than + and ×, it is a number, which an architecture has not."""
     try:
         rows = cls.legacy_buffers(c)
-    except UNWALKED:
+    except STRUCTURE_ERRORS:
         if sizes is None:
             raise ParamcountError("= legacy_buffers is more than + and × of sizes", where="of", expected="a model in place of its architecture") from None
         rows = sizes.legacy_buffers()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
-from paramcount.counting.sum_weights import UNWALKED, list_flows, make_symbolic
+from paramcount.counting.sum_weights import STRUCTURE_ERRORS, list_flows, make_symbolic
 from paramcount.flow import Repeat, Size, list_steps, list_weights
 from paramcount.flow.walk import name_stacks
 from paramcount.sizes import Sizes, inner_configs
@@ -90,10 +90,10 @@ def walk_model(sizes: Sizes, head: bool = True, given: frozenset[str] = frozense
     values = list_numbers(sizes)
     expected = list_pieces(sizes, head)
     for fixed in choose_fixed(values, given):
-        c = make_symbolic(sizes, False, kept=fixed)
+        c = make_symbolic(sizes, False, concrete=fixed)
         try:
             pieces = list_pieces(c, head)
-        except UNWALKED:
+        except STRUCTURE_ERRORS:
             continue
         free = {name: value for name, value in values.items() if name not in fixed}
         if are_equal(pieces, expected, free):

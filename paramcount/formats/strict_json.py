@@ -87,7 +87,7 @@ def _int(text: str) -> int:
 def _float(text: str) -> float:
     value = float(text) if len(text) <= 10 * LONGEST_NUMBER else float("inf")
     if isinf(value):
-        raise ParamcountError(f"{make_printable(text, 40)} is beyond every number", expected="a number")
+        raise ParamcountError(f"{make_printable(text, 40)} is too large for a number", expected="a number")
     return value
 
 

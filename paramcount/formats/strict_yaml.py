@@ -121,5 +121,5 @@ def _scalar(text: str, where: str) -> Any:
         return text  # 012: ten to some readers, twelve to others
     value = float(text)
     if isinf(value):
-        raise ParamcountError(f"{text} is beyond every number", where=where, expected="a whole number")
+        raise ParamcountError(f"{text} is too large for a number", where=where, expected="an integer")
     return value

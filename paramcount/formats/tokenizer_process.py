@@ -1,7 +1,7 @@
-"""A program of its own that reads a text with the tokenizers library: JSON in, JSON out. `tokenizer_files.py` runs it.
+"""The subprocess of `tokenizer.py`: reads a request as JSON from stdin and writes the tokens as JSON to stdout.
 
-A tokenizer.json can make that library use all memory, search for minutes, and abort the process, which no exception reports.
-Here the memory is bounded, and what dies is nobody else.
+A hostile tokenizer.json can make the tokenizers library use all memory, search for minutes or abort the process, which no
+exception reports. Here memory is limited, and only this process dies.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from typing import Any
 
 
 def tokenize(asked: dict[str, Any]) -> dict[str, Any]:
-    """{ids, tokens, vocabulary: {token: id}, byte_level} of a text, or {n} where its tokens are more than `most`, or {error}."""
+    """{ids, tokens, vocabulary: {token: id}, byte_level}, {n} if there are more than `most` tokens, or {error}."""
     try:
         from tokenizers import Tokenizer
 
         tokenizer = Tokenizer.from_str(asked["tokenizer"])
         tokenizer.no_padding()
-        tokenizer.no_truncation()  # all of the text or none
+        tokenizer.no_truncation()  # the whole text or an error
         if getattr(tokenizer.model, "dropout", None):
-            tokenizer.model.dropout = None  # splits words at random while a model is trained
+            tokenizer.model.dropout = None  # random merges, meant for training
         found = tokenizer.encode(asked["text"])
         if len(found.ids) > asked["most"]:
             return {"n": len(found.ids)}
         byte_level = type(tokenizer.decoder).__name__ == "ByteLevel"
         return {"ids": found.ids, "tokens": found.tokens, "vocabulary": tokenizer.get_vocab(), "byte_level": byte_level}
-    except BaseException as error:  # the library's panics are no Exception
+    except BaseException as error:  # the library's panics do not derive from Exception
         return {"error": str(error)[:2000]}
 
 
 def limit_memory(memory: int) -> None:
-    """Let this process have so many bytes of memory and leave no core behind, where the system knows how."""
+    """Limit the address space to `memory` bytes and disable core dumps, if the system supports it."""
     try:
         import resource
 

@@ -140,7 +140,7 @@ def check_layer_types(config: Mapping[str, Any], values: Mapping[str, Any]) -> N
     if words is not None and n is not None:
         if not isinstance(words, (list, tuple)) or len(words) != n:
             raise ParamcountError(
-                f"names {len(words) if isinstance(words, (list, tuple)) else 'no'} layers of {n}", where="layer_types", expected="one word per layer"
+                f"names {len(words) if isinstance(words, (list, tuple)) else 'no'} layers of {n}", where="layer_types", expected="one entry per layer"
             )
         for i, word in enumerate(words):
             if not isinstance(word, str) or word not in LAYER_TYPES:

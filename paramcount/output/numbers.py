@@ -32,10 +32,10 @@ def parse_figure(text: str | int) -> Figure:
         return Figure(text, 1)
     match = FIGURE.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
-        raise ParamcountError(f"{describe_value(text)} is not a figure", expected="7B, 124M, 7.61B, ~1.04T or a whole number")
+        raise ParamcountError(f"{describe_value(text)} is not a figure", expected="7B, 124M, 7.61B, ~1.04T or an integer")
     whole, decimals, unit = match[1].replace(",", ""), match[2] or "", UNITS[match[3].upper()]
     if unit < 10 ** len(decimals):
-        raise ParamcountError(f"{describe_value(text)} is not a whole number of parameters", expected="7B, 124M, 7.61B, ~1.04T or a whole number")
+        raise ParamcountError(f"{describe_value(text)} is not a whole number of parameters", expected="7B, 124M, 7.61B, ~1.04T or an integer")
     step = unit // 10 ** len(decimals)
     return Figure(int(whole + decimals) * step, step)
 

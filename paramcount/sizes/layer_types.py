@@ -42,9 +42,9 @@ def dense_by_type(otherwise: Derivation, *, checked: bool = True) -> Derivation:
             return dense
         strict = checked or js.get("layer_types") is not None
         if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
-            raise ParamcountError(f"= {describe_value(words)}", where="mlp_layer_types", expected="one word a layer")
+            raise ParamcountError(f"= {describe_value(words)}", where="mlp_layer_types", expected="one entry per layer")
         if len(words) < c["n_layers"] or (strict and len(words) > c["n_layers"]):
-            raise ParamcountError(f"names {len(words)} layers of {c['n_layers']}", where="mlp_layer_types", expected="one word a layer")
+            raise ParamcountError(f"names {len(words)} layers of {c['n_layers']}", where="mlp_layer_types", expected="one entry per layer")
         for i, word in enumerate(words):
             if strict and word not in MLP_TYPES:
                 raise make_choice_error(word, MLP_TYPES, where=f"mlp_layer_types.{i}")
@@ -59,7 +59,7 @@ def needed(key: str) -> Derivation:
     def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
         dense = c["n_dense_layers"] if "n_dense_layers" in c else len(c["dense_layers"])
         if dense < c["n_layers"]:
-            raise ParamcountError("is missing", where=key, expected="a whole number")
+            raise ParamcountError("is missing", where=key, expected="an integer")
         return 0
 
     return found

@@ -13,7 +13,7 @@ from paramcount.sizes import Sizes
 
 MOST_PIECES = 6  # of a list that is told piece by piece
 SETTING = "a size and its value, such as n_layers=40"
-VALUE = "a whole number, true, false, null, a word or a list [a, b]"
+VALUE = "an integer, true, false, null, a string or a list [a, b]"
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, object]:

@@ -138,7 +138,7 @@ def _polynomial(value: object) -> Polynomial:
         return Polynomial({(): value})
     if sweeps.is_array(value) and not getattr(value, "ndim", 1) and value.dtype.kind in "iu":  # type: ignore[attr-defined]
         return Polynomial({(): int(value)})  # type: ignore[call-overload]
-    raise TypeError(f"{value!r} is not a whole number or a symbol")
+    raise TypeError(f"{value!r} is not an integer or a symbol")
 
 
 def make_symbols(names: str) -> tuple[Polynomial, ...]:

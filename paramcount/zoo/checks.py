@@ -18,7 +18,7 @@ class Check(NamedTuple):
     verdict: str  # exact, rounded, truncated, differs, not checkable
     source: str
     by: str = ""  # where the entry says so: `checked`, or a source's id
-    published: str | None = None  # the figure as printed, if it is not a whole number
+    published: str | None = None  # the figure as printed, if it is not an integer
 
     @property
     def ok(self) -> bool | None:

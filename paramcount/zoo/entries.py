@@ -71,7 +71,7 @@ class Source(Record):
 
 
 class Published(Record):
-    """A published figure and what it counts. `value`: a whole number, or the figure as printed ("7.61B")."""
+    """A published figure and what it counts. `value`: an integer, or the figure as printed ("7.61B")."""
 
     what: Counted
     value: Total | Text

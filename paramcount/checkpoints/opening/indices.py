@@ -105,7 +105,7 @@ def _other(key: str, text: str, at: int, total: list[int]) -> int:
 
 
 def _bytes(said: object) -> int:
-    """total_size as a whole number; older transformers counted a truth value as an eighth of one, so that it is a float."""
+    """total_size as an integer; older transformers counted a truth value as an eighth of one, so that it is a float."""
     if isinstance(said, float) and said.is_integer():
         said = int(said)
     if type(said) is not int or not 0 <= said < 2**63:

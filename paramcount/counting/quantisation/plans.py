@@ -129,7 +129,7 @@ def eight_bit_floats(said: QuantizationScheme, config: Mapping[str, Any], kept: 
     """FP8 in blocks or with one scale per tensor. Source: FineGrainedFP8Config of the reference."""
     has_block = config.get("weight_block_size", FP8_BLOCK) is not None
     if has_block and said.block is None and "weight_block_size" in config:
-        raise ParamcountError(f"weight_block_size = {describe_value(config['weight_block_size'])}", expected="two whole numbers from 1")
+        raise ParamcountError(f"weight_block_size = {describe_value(config['weight_block_size'])}", expected="two positive integers")
     block = (said.block or FP8_BLOCK) if has_block else (0, 0)
     bytes_as_scales = config.get("scale_fmt") == "ue8m0"
     beside = (Piece("activation scale", "F32", ()),) if config.get("activation_scheme") == "static" else ()
