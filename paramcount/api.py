@@ -311,10 +311,10 @@ def plot(
     True
     """
     from paramcount.drawing.bars import plot_rows
-    from paramcount.views.compare import rows_of
+    from paramcount.views.compare import make_rows
 
     selected = _select(models, estimates=estimates, download=download, strict=strict, set=set)
-    return plot_rows(rows_of(selected), format=format, scale=scale)
+    return plot_rows(make_rows(selected), format=format, scale=scale)
 
 
 def report(

@@ -22,7 +22,7 @@ from paramcount.auditing.cells import UnreadableClaim, parse_claims
 from paramcount.auditing.claim_tables import from_bytes, from_text
 from paramcount.auditing.headings import parse_heading
 from paramcount.auditing.render import for_people
-from paramcount.views.compare import rows_of
+from paramcount.views.compare import make_rows
 from tests.refusing import assert_one_line, command_refusal
 from tests.running import Runner
 
@@ -516,7 +516,7 @@ COLUMNS_OF = {
 
 
 def test_every_model_of_the_zoo_is_right_in_every_column_and_consistent() -> None:
-    rows = [{"model": row["id"], **{heading: row[name] or "" for heading, name in COLUMNS_OF.items()}} for row in rows_of(MODELS)]
+    rows = [{"model": row["id"], **{heading: row[name] or "" for heading, name in COLUMNS_OF.items()}} for row in make_rows(MODELS)]
     audit = pc.audit(rows)
     assert {one.verdict for one in audit.cells if not one.empty} == {"right"}
     assert [row.id for row in audit.rows] == [model.id for model in MODELS]

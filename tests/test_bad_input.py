@@ -337,7 +337,7 @@ def test_a_model_of_a_known_id_and_other_sizes_is_compared_beside_it() -> None:
 def test_an_estimate_has_nothing_to_count() -> None:
     claims = [{"what": "total", "value": "1.8T", "by": "somebody", "source": "paper"}]
     spec = {"id": "rumour", "estimate": True, "claims": claims, "sources": [PAPER]}
-    expected = "rumour: is a third-party estimate; its sizes are unpublished (expected paramcount rumour --estimates shows the claims)"
+    expected = "rumour: is a third-party estimate; its sizes are unpublished (paramcount rumour --estimates shows it)"
     assert pc.load(spec).estimate
     for ask in (pc.count, lambda s: pc.compare([s])):
         with pytest.raises(pc.ParamcountError) as caught:

@@ -205,9 +205,9 @@ def test_every_component_has_a_colour_of_its_own() -> None:
 
 def hostile(name: str) -> dict[str, Any]:
     """A row whose model bears this name."""
-    from paramcount.views.compare import rows_of
+    from paramcount.views.compare import make_rows
 
-    return rows_of([pc.load("gpt2-small")])[0] | {"id": name}
+    return make_rows([pc.load("gpt2-small")])[0] | {"id": name}
 
 
 @pytest.mark.parametrize("name", HOSTILE)

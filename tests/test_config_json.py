@@ -1,4 +1,4 @@
-"""What a config.json means: which class is counted, what an absent key and a null are, what is left unread."""
+"""What a config.json means: which class is counted, what an absent key and a null are, which keys are ignored."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_quantised_config_counts_the_logical_parameters() -> None:
     assert pc.count(QWEN | {"quantization_config": gptq}).total == TOTAL
 
 
-# ---- what is left unread
+# ---- ignored keys
 
 
 def test_an_unread_key_that_looks_like_a_size_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -479,7 +479,7 @@ def test_the_keys_say_where_every_size_came_from(tmp_path: Path, capsys: pytest.
     assert rows["d_model"] == {"key": "hidden_size", "origin": "read", "size": "d_model", "value": 2048, "derived_from": []}
     assert rows["vocab_size"] == {"key": "", "origin": "default", "size": "vocab_size", "value": 32000, "derived_from": []}
     assert rows["d_head"]["origin"] == "derived"
-    assert rows["rope_theta"] == {"key": "rope_theta", "origin": "left unread", "size": "", "value": 10000.0, "derived_from": []}
+    assert rows["rope_theta"] == {"key": "rope_theta", "origin": "ignored", "size": "", "value": 10000.0, "derived_from": []}
     assert rows["num_key_value_heads"] == {"key": "num_key_value_heads", "origin": "used", "size": "", "value": None, "derived_from": []}
     assert set(rows) == {*type(pc.load(document).sizes).model_fields, "num_key_value_heads", "rope_theta"}
     out, _ = lines(capsys, str(path), "--keys")

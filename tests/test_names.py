@@ -160,7 +160,7 @@ def test_one_model_is_asked_for_and_a_family_given(capsys: pytest.CaptureFixture
 
 
 def test_an_estimate_is_shown_only_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    expected = "gpt-4: is a third-party estimate; its sizes are unpublished (expected paramcount gpt-4 --estimates shows the claims)"
+    expected = "gpt-4: is a third-party estimate; its sizes are unpublished (paramcount gpt-4 --estimates shows it)"
     for args in (["gpt-4"], ["show", "gpt-4"], ["verify", "gpt-4"], ["compare", "gpt-4", "gpt2-small"]):
         assert command_refusal(capsys, *args) == expected
 

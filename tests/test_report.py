@@ -354,7 +354,7 @@ def test_the_page_goes_to_a_file_or_to_the_screen(run: Runner, tmp_path: Path, m
         (["gpt2-small", "-o", "nowhere/out.html"], "-o nowhere/out.html: cannot be written: No such file or directory"),
         (
             ["gpt-4", "-o", "out.html"],
-            "gpt-4: is a third-party estimate; its sizes are unpublished (expected paramcount gpt-4 --estimates shows the claims)",
+            "gpt-4: is a third-party estimate; its sizes are unpublished (paramcount gpt-4 --estimates shows it)",
         ),
         ([], "missing argument MODEL...; run `paramcount report --help`"),
     ],

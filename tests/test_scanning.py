@@ -71,7 +71,7 @@ def test_columns_and_order_are_those_of_a_comparison(run: Runner) -> None:
     [
         (["nowhere"], "nowhere: is not a directory (expected a directory with config.json files below it)"),
         ([""], "the name of the directory is empty (expected a directory with config.json files below it)"),
-        (["empty"], "empty: holds no config.json, nor does any directory below it (expected a cache or a model store)"),
+        (["empty"], "empty: contains no config.json, nor does any directory below it (expected a directory with models, for example a Hugging Face cache)"),
         (["s", "--columns", "totl"], "unknown column 'totl' (expected "),
     ],
 )
@@ -105,8 +105,8 @@ def test_what_is_skipped_is_listed_and_no_more_than_twenty_of_it(run: Runner) ->
     assert (done.code, done.out) == (0, "id,total\na,124439808\nblobs,124439808\nrefs,124439808\n")
     lines = done.err.splitlines()
     assert lines[:2] == [
-        "note: skipped: .no_exist: holds the Hugging Face cache's notes on missing files",
-        "note: skipped: a/.git: holds Git's own files",
+        "note: skipped: .no_exist: contains the Hugging Face cache's records of missing files",
+        "note: skipped: a/.git: contains Git's own files",
     ]
     assert lines[2:-1] == [f"note: skipped: link{i:02}: is a symbolic link to a directory" for i in range(18)]
     assert lines[-1] == "note: skipped: and 12 more; --json lists all of them"
@@ -203,7 +203,7 @@ def test_where_nothing_can_be_read_that_is_what_is_said(nobody: Callable[..., Ru
     written("s/a/config.json", GPT2)
     Path("s/a").chmod(0o700)
     done = nobody("scan", "s")
-    expected = "error: s: holds no config.json that can be read; 1 directory cannot be read, such as a (expected a cache or a model store)\n"
+    expected = "error: s: contains no readable config.json; 1 directory cannot be read, for example a (expected a directory with models, for example a Hugging Face cache)\n"
     assert done == Run(2, "", expected)
 
 

@@ -65,7 +65,7 @@ def test_the_keys_say_where_a_size_of_single_layers_stands(tmp_path: Path, capsy
     rows = {row["size"] or row["key"]: row for row in json.loads(lines(capsys, str(path), "--keys", "--json")[0])["keys"]}
     assert rows["d_global_head"] == {"key": f"{PER_LAYER}.05.head_dim", "origin": "read", "size": "d_global_head", "value": 512, "derived_from": []}
     assert rows["n_global_kv_heads"]["origin"] == "derived"
-    assert rows["global_head_dim"]["origin"] == "left unread"
+    assert rows["global_head_dim"]["origin"] == "ignored"
 
 
 @pytest.mark.parametrize("nothing", [{}, None])

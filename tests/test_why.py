@@ -531,7 +531,7 @@ def test_a_what_if_is_said_and_asked_for_as_changed(run: Runner) -> None:
         (["gpt2", "~7\x1bB"], "the string '~7\\x1bB' is not a figure (expected 7B, 124M, 7.61B, ~1.04T or an integer)"),
         (
             ["gpt-4", "1.8T"],
-            "gpt-4: is a third-party estimate; its sizes are unpublished (expected paramcount gpt-4 --estimates shows the claims)",
+            "gpt-4: is a third-party estimate; its sizes are unpublished (paramcount gpt-4 --estimates shows it)",
         ),
         ([], "missing argument MODEL [NUMBER|CHECKPOINT]...; run `paramcount why --help`"),
     ],

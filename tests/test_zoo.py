@@ -154,9 +154,9 @@ def test_every_model_of_the_seeds_is_in_the_zoo() -> None:
 
 def test_the_citable_table_is_fresh() -> None:
     from paramcount.output.tables import render
-    from paramcount.views.compare import rows_of, table
+    from paramcount.views.compare import build_comparison_table, make_rows
 
-    fresh = render(table(rows_of(loading.select_models(["*"])), format="csv"), "csv", 80)
+    fresh = render(build_comparison_table(make_rows(loading.select_models(["*"])), format="csv"), "csv", 80)
     assert (zoo.CONFIGS / "zoo.csv").read_text(encoding="utf-8") == fresh, "make it anew: paramcount compare '*' --csv -o configs/zoo.csv"
 
 

@@ -12,7 +12,7 @@ from paramcount.auditing.cells import Claim
 from paramcount.auditing.headings import Heading
 from paramcount.auditing.verdicts import find_bounds
 from paramcount.output.numbers import format_count
-from paramcount.views.compare import rows_of
+from paramcount.views.compare import make_rows
 
 Range = tuple[Fraction, Fraction]  # from the first, and less than the second
 MOST_NAMED = 3
@@ -188,7 +188,7 @@ def files(row: Row, claims: Sequence[tuple[Claim, Heading]]) -> Iterator[Doubt]:
 def zoo_rows() -> tuple[Row, ...]:
     """The models of the zoo, as rows of exact claims."""
     models = [model for model in map(zoo.load_entry, zoo.list_ids()) if not model.estimate]
-    return tuple(truly(row) for row in rows_of(models))
+    return tuple(truly(row) for row in make_rows(models))
 
 
 def truly(row: Mapping[str, object]) -> Row:

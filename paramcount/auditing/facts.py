@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from paramcount.auditing.headings import UNITS
 from paramcount.counting.count import Count
-from paramcount.views.compare import rows_of
+from paramcount.views.compare import make_rows
 from paramcount.zoo import Model, count_model, load_entry
 
 SIZES = (
@@ -32,7 +32,7 @@ def list_truths(id: str) -> Mapping[str, Truth]:
     """{column: what is true of a zoo entry}; `bytes` are left to whoever knows how many a value takes."""
     model, count = load_entry(id), count_of(id)
     sizes = model.sizes
-    (row,) = rows_of([model])
+    (row,) = make_rows([model])
     found = {name: Truth(getattr(count, name)) for name in ("total", "active", "non_embedding")}
     for name in SIZES:
         value = row[name]

@@ -56,7 +56,7 @@ def command(
     MODEL is a name, a family, a wildcard ('qwen3-*'), a Hugging Face id, or the path of a config.json or YAML file.
     """
     from paramcount.loading import select_models
-    from paramcount.views.compare import in_order, rows_of, table
+    from paramcount.views.compare import build_comparison_table, make_rows, sort_rows
 
     if scale and plot is None:
         raise ParamcountError("--scale requires --plot")
@@ -65,13 +65,13 @@ def command(
 
         plot_format = format_of(plot)  # a wrong extension is an error before any file is read
     models = [apply_changes(model, changes) for model in select_models(names, estimates=estimates, download=download)]
-    rows = rows_of(models)
+    rows = make_rows(models)
 
     def make_table(format: str) -> Table:
-        result = table(rows, columns=columns, sort=sort, transpose=transpose, format=format)
+        result = build_comparison_table(rows, columns=columns, sort=sort, transpose=transpose, format=format)
         if plot is not None:
             quiet_matplotlib()
-            picture = plot_rows(in_order(rows, sort), format=plot_format, scale=scale or "linear")
+            picture = plot_rows(sort_rows(rows, sort), format=plot_format, scale=scale or "linear")
             write_atomically(plot, picture, "--plot")
         return result
 

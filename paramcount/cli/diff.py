@@ -19,7 +19,7 @@ from paramcount.errors import ParamcountError
 from paramcount.loading import load
 from paramcount.output.tables import Column, Table
 from paramcount.sizes.values import format_size
-from paramcount.views.compare import signed_or_dash
+from paramcount.views.compare import format_signed_or_dash
 from paramcount.views.diff import ComponentDifference, Difference, SizeDifference, diff_models
 from paramcount.zoo import Model
 from paramcount.zoo.what_if import changes_to_dict, describe_changes, format_sum
@@ -31,7 +31,7 @@ COLUMNS = (
     Column("name", "name", right=False),
     Column("a", "a", only="csv"),
     Column("b", "b", only="csv"),
-    Column("difference", "difference", show=lambda value: "" if value is None else signed_or_dash(value)),
+    Column("difference", "difference", show=lambda value: "" if value is None else format_signed_or_dash(value)),
     Column("active_difference", "active difference", only="csv"),
     Column("how", "how", right=False, only="people", style="dim"),
 )
@@ -118,7 +118,7 @@ def lines_below(diff: Difference) -> list[str]:
     active = [part for part in diff.components if part.active_difference != part.difference]
     if active:
         others = [part for part in diff.components if part not in active and part.difference]
-        pieces = [f"{part.component} {signed_or_dash(part.active_difference)}" for part in active]
+        pieces = [f"{part.component} {format_signed_or_dash(part.active_difference)}" for part in active]
         pieces += ["all other components as above"] if others else []
         lines.append(f"active {format_sum(diff.active_a, diff.active_b)}: {', '.join(pieces)}")
     for name, a, b, _ in diff.beside:

@@ -22,14 +22,14 @@ def command(names: tuple[str, ...], estimates: bool, output: Output) -> None:
     """
     from paramcount import zoo
     from paramcount.loading import select_models
-    from paramcount.views.compare import rows_of, table
+    from paramcount.views.compare import build_comparison_table, make_rows
 
-    rows = rows_of(select_models(names or list(zoo.list_families()), estimates=estimates))
+    rows = make_rows(select_models(names or list(zoo.list_families()), estimates=estimates))
     families = list(dict.fromkeys(row["family"] for row in rows))
     rows.sort(key=lambda row: (families.index(row["family"]), row["total"] is None, row["total"]))
 
     def make_table(format: str) -> Table:
         columns = TERMINAL_COLUMNS if format == "table" else FILE_COLUMNS
-        return table(rows, columns=columns, format=format)._replace(wraps=True, drops=True)
+        return build_comparison_table(rows, columns=columns, format=format)._replace(wraps=True, drops=True)
 
     emit(make_table, output)

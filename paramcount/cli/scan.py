@@ -32,19 +32,19 @@ def command(folder: str, columns: str | None, sort: str | None, strict: bool, ou
     Configs and directories that cannot be read are listed at the end, and the exit code is 1. Symbolic links to
     directories, .git and .no_exist are skipped and listed too."""
     from paramcount.loading import load_path
-    from paramcount.views.compare import table
-    from paramcount.views.scan import EXPECTED, PEOPLE, scan_folder
+    from paramcount.views.compare import build_comparison_table
+    from paramcount.views.scan import EXPECTED, TERMINAL_COLUMNS, scan_folder
 
     path = expand_home(folder)
     if not folder or not os.path.isdir(path):
         problem = "is not a directory" if folder else "the name of the directory is empty"
         raise ParamcountError(problem, where=make_printable(folder), expected=EXPECTED)
-    table([], columns=columns, sort=sort)  # report a misspelt column before the work
+    build_comparison_table([], columns=columns, sort=sort)  # report a misspelt column before the work
     scan = scan_folder(path, load_path, show_progress, strict=strict)
 
     def make_table(format: str) -> Table:
-        selected = columns or (None if format in ("csv", "json") else PEOPLE)
-        result = table(scan.rows, columns=selected, sort=sort, format=format)
+        selected = columns or (None if format in ("csv", "json") else TERMINAL_COLUMNS)
+        result = build_comparison_table(scan.rows, columns=selected, sort=sort, format=format)
         return result._replace(data=result.data | scan.to_dict())
 
     emit(make_table, output)

@@ -12,7 +12,7 @@ from paramcount.counting.count import COMPONENTS
 from paramcount.errors import ParamcountError, find_nearest, make_printable
 from paramcount.output.numbers import format_count
 from paramcount.output.tables import choose_by_extension
-from paramcount.views.compare import settings, unverified
+from paramcount.views.compare import UNVERIFIED, describe_row_changes, is_unverified
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +91,7 @@ def format_of(path: str) -> Format:
 
 
 def plot_rows(rows: Sequence[Mapping[str, Any]], *, format: Format = "svg", scale: Scale = "linear", paper: bool = True) -> bytes:
-    """The bar chart of rows from `views.compare.rows_of`. `paper`: white background, otherwise transparent."""
+    """The bar chart of rows from `views.compare.make_rows`. `paper`: white background, otherwise transparent."""
     for what, value, known in (("format", format, ENDINGS.values()), ("scale", scale, ("linear", "log"))):
         if value not in known:
             raise ParamcountError(
@@ -134,15 +134,15 @@ def plot_rows(rows: Sequence[Mapping[str, Any]], *, format: Format = "svg", scal
 def place_bars(rows: Sequence[Mapping[str, Any]]) -> tuple[list[Line], list[Bar], float]:
     """(rows, bars, height) of the plot, from top to bottom.
 
-    >>> from paramcount.views.compare import rows_of
+    >>> from paramcount.views.compare import make_rows
     >>> from paramcount.loading import select_models
-    >>> [bar.text for bar in place_bars(rows_of(select_models(["gpt2-small", "mixtral-8x7b"])))[1]]
+    >>> [bar.text for bar in place_bars(make_rows(select_models(["gpt2-small", "mixtral-8x7b"])))[1]]
     ['124 M', '46.7 B', 'active 12.9 B']
     """
     lines, bars, top = [], [], GAP
     for row in rows:
         start = top
-        name = make_printable(row["id"], 40) + (" *" if unverified(row) else "")
+        name = make_printable(row["id"], 40) + (" *" if is_unverified(row) else "")
         if row["estimate"]:
             instead = f"third-party estimate: {make_printable(row['claimed_total'] or 'none', 90)}"
             top += TOTAL
@@ -232,8 +232,8 @@ def _make_figure(rows: Sequence[Mapping[str, Any]], scale: Scale, *, drawn: bool
     shown = [part for part in COMPONENTS if any(bar.parts[part] for bar in bars)]
     legend = LEGEND_ROW * math.ceil(len(shown) / LEGEND_COLUMNS) + 2 * MARGIN
     above = legend + (ABOVE if len(rows) > MANY else 0)
-    notes = [axis.label, *(make_printable(line, 110) for line in settings(rows))]
-    notes += ["* unverified: no independent count"] if any(unverified(row) for row in rows) else []
+    notes = [axis.label, *(make_printable(line, 110) for line in describe_row_changes(rows))]
+    notes += [UNVERIFIED] if any(is_unverified(row) for row in rows) else []
     below = BELOW + NOTE * "\n".join(notes).count("\n")
     whole = above + height + below
     figure = Figure(figsize=(WIDTH, whole))

@@ -23,8 +23,7 @@ from paramcount.tracing.render import describe_scope, describe_step, list_footno
 from paramcount.tracing.run import trace_model
 from paramcount.tracing.trace import Scope, Step, Trace
 from paramcount.tracing.walk import TraceOptions
-from paramcount.views.compare import rows_of
-from paramcount.views.compare import table as comparison
+from paramcount.views.compare import build_comparison_table, make_rows
 from paramcount.views.model import build_model_table, describe_count
 from paramcount.zoo import Model, count_model
 from paramcount.zoo.checks import Check, run_checks, summarize_checks
@@ -108,12 +107,12 @@ def render_page(models: Sequence[Model]) -> str:
         "expert_sums": list_expert_sums,
         "active_sum": format_active_sum,
     }
-    rows = rows_of(models) if len(models) > 1 else []
+    rows = make_rows(models) if len(models) > 1 else []
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     html: str = template.render(
         version=__version__,
         chapters=[make_chapter(model, f"m{i}", Markup) for i, model in enumerate(models, 1)],
-        comparison=comparison(rows) if rows else None,
+        comparison=build_comparison_table(rows) if rows else None,
         bars=_draw_bars(rows, Markup) if any(not row["estimate"] for row in rows) else None,
     )
     return html

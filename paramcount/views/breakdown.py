@@ -1,4 +1,4 @@
-"""One model opened: by runs of equal layers, by part, tensor by tensor, or key by key of its config.json."""
+"""One model in detail: by runs of equal layers, by part, by tensor, or by config.json key."""
 
 from __future__ import annotations
 
@@ -16,91 +16,101 @@ from paramcount.sizes.reading import Reading
 from paramcount.zoo import Model
 
 LONGEST_VALUE = 22
+CLASS_KEYS = ("model_type", "architectures")  # they select the architecture and are no sizes
+Sums = dict[tuple[Any, ...], list[int]]  # {row: [parameters, active]}
 
 
-def by_layer(count: Count) -> Table:
-    """A row for each run of equal layers and, between them, for what stands in no layer, in the order the forward pass reads it."""
-    rows: dict[tuple[Any, ...], list[int]] = {}
+def build_layer_table(count: Count) -> Table:
+    """One row per run of equal layers and per component outside the layers, in the order of the forward pass."""
+    sums: Sums = {}
     for tensor in count.tensors:
         if not tensor.parameters or tensor.part == "mtp":
             continue
         layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
         if layer is None:
-            key = (qualify_component(tensor.part, tensor.component).partition(".")[0], "", 0, 1)
-            add(rows, key, tensor.parameters, tensor.active)
+            component = qualify_component(tensor.part, tensor.component).partition(".")[0]
+            add_to_sums(sums, (component, "", 0, 1), tensor.parameters, tensor.active)
             continue
         stack = tensor.name.partition("{layer}")[0].rstrip(".")
         for first, length in layer.runs:
-            share = length * tensor.parameters // layer.count, length * tensor.active // layer.count
-            add(rows, (stack, str(layer.kind), first, length), *share)
-    cells = [
-        [f"{name} {first}–{first + n - 1}" if kind and n > 1 else f"{name} {first}" if kind else name, kind, n, total // n, active // n, total]
-        for (name, kind, first, n), (total, active) in in_order(rows)
+            parameters = length * tensor.parameters // layer.count
+            active = length * tensor.active // layer.count
+            add_to_sums(sums, (stack, str(layer.kind), first, length), parameters, active)
+    rows = []
+    for (stack, kind, first, n), (parameters, active) in sort_runs(sums):
+        name = format_run(stack, first, n) if kind else stack
+        rows.append([name, kind, n, parameters // n, active // n, parameters])
+    is_dense = all(row[3] == row[4] for row in rows)
+    columns = [
+        Column("where", "where", right=False),
+        Column("kind", "kind", right=False),
+        Column("layers", "layers", only="csv"),
+        Column("each", "per layer"),
+        Column("active_each", "active per layer", only="csv" if is_dense else ""),
+        Column("parameters", "parameters"),
     ]
-    names = ("where", "kind", "layers", "each", "active_each", "parameters")
-    labels = {"active_each": "active each"}
-    hidden = ("layers", "active_each") if all(row[3] == row[4] for row in cells) else ("layers",)
-    columns = [Column(name, labels.get(name, name), right=i > 1, only="csv" if name in hidden else "") for i, name in enumerate(names)]
-    return opened(count, columns, cells, "by_layer")
+    return make_breakdown(count, columns, rows, "by_layer")
 
 
-def add(rows: dict[tuple[Any, ...], list[int]], key: tuple[Any, ...], parameters: int, active: int) -> None:
-    sums = rows.setdefault(key, [0, 0])
-    sums[0] += parameters
-    sums[1] += active
+def format_run(stack: str, first: int, n: int) -> str:
+    """A run of layers.
+
+    >>> format_run("model.layers", 0, 3), format_run("model.layers", 3, 1)
+    ('model.layers 0–2', 'model.layers 3')
+    """
+    return f"{stack} {first}–{first + n - 1}" if n > 1 else f"{stack} {first}"
 
 
-def in_order(rows: dict[tuple[Any, ...], list[int]]) -> Iterator[tuple[tuple[Any, ...], list[int]]]:
-    """Runs of one stack behind one another by index, where the stack's first stood."""
+def add_to_sums(sums: Sums, key: tuple[Any, ...], parameters: int, active: int) -> None:
+    row = sums.setdefault(key, [0, 0])
+    row[0] += parameters
+    row[1] += active
+
+
+def sort_runs(sums: Sums) -> Iterator[tuple[tuple[Any, ...], list[int]]]:
+    """The rows with the runs of each stack together, sorted by layer index."""
     stacks: dict[str, list[tuple[Any, ...]]] = {}
-    for key in rows:
+    for key in sums:
         stacks.setdefault(key[0], []).append(key)
     for keys in stacks.values():
         for key in sorted(keys, key=lambda key: key[2]):
-            yield key, rows[key]
+            yield key, sums[key]
 
 
-def by_part(count: Count) -> Table:
-    """A row for each component of each part."""
-    rows: dict[tuple[Any, ...], list[int]] = {}
+def build_part_table(count: Count) -> Table:
+    """One row per component of each part."""
+    sums: Sums = {}
     for tensor in count.tensors:
         if tensor.parameters and tensor.part != "mtp":
-            for name, n, active in pieces(tensor):
-                add(rows, (tensor.part, name), n, active)
-    ordered = sorted(rows.items(), key=lambda row: list(count.parts).index(row[0][0]))
+            for component, parameters, active in split_by_component(tensor):
+                add_to_sums(sums, (tensor.part, component), parameters, active)
+    order = list(count.parts)
+    rows = [[*key, *numbers] for key, numbers in sorted(sums.items(), key=lambda item: order.index(item[0][0]))]
+    is_dense = all(parameters == active for _, _, parameters, active in rows)
     columns = [
         Column("part", "part", right=False),
         Column("component", "component", right=False),
         Column("parameters", "parameters"),
-        Column("active", "active"),
+        Column("active", "active", only="csv" if is_dense else ""),
     ]
-    if all(total == active for _, (total, active) in ordered):
-        columns[3] = columns[3]._replace(only="csv")
-    return opened(count, columns, [[*key, *sums] for key, sums in ordered], "by_part")
+    return make_breakdown(count, columns, rows, "by_part")
 
 
-def pieces(tensor: Tensor) -> Iterator[tuple[str, int, int]]:
-    """What a tensor, fused or not, adds to each component of the overview: (component, parameters, active)."""
-    widths = tensor.splits or ((tensor.component, 1),)
-    whole = sum(width for _, width in widths)
-    for name, width in widths:
-        yield name.partition(".")[0], tensor.parameters // whole * width, tensor.active // whole * width
+def split_by_component(tensor: Tensor) -> Iterator[tuple[str, int, int]]:
+    """(component, parameters, active) of each component that a tensor holds; several if it is fused."""
+    splits = tensor.splits or ((tensor.component, 1),)
+    whole = sum(share for _, share in splits)
+    for name, share in splits:
+        yield name.partition(".")[0], tensor.parameters // whole * share, tensor.active // whole * share
 
 
-def by_tensor(count: Count) -> Table:
-    """A row for each tensor, those that differ only in layer or expert together."""
-    rows = [
-        [
-            tensor.name,
-            " × ".join(map(str, tensor.shape)),
-            tensor.copies,
-            tensor.parameters,
-            tensor.note,
-            qualify_component(tensor.part, tensor.component),
-            tensor.part,
-        ]
-        for tensor in count.tensors
-    ]
+def build_tensor_table(count: Count) -> Table:
+    """One row per tensor; tensors that differ only in their layer or expert share a row."""
+    rows = []
+    for tensor in count.tensors:
+        shape = " × ".join(map(str, tensor.shape))
+        component = qualify_component(tensor.part, tensor.component)
+        rows.append([tensor.name, shape, tensor.copies, tensor.parameters, tensor.note, component, tensor.part])
     columns = [
         Column("name", "tensor", right=False),
         Column("shape", "shape"),
@@ -110,95 +120,122 @@ def by_tensor(count: Count) -> Table:
         Column("component", "component", right=False),
         Column("part", "part", right=False, only="csv"),
     ]
-    return opened(count, columns, rows, "by_tensor", [tensor.to_dict() for tensor in count.tensors])
+    return make_breakdown(count, columns, rows, "by_tensor", [tensor.to_dict() for tensor in count.tensors])
 
 
-def opened(count: Count, columns: list[Column], rows: list[list[Any]], name: str, data: Any = None) -> Table:
-    rows = [row for row in rows if row]
-    listed = data if data is not None else [dict(zip([column.name for column in columns], row, strict=True)) for row in rows]
-    return Table(columns, rows, {"schema_version": SCHEMA_VERSION, "id": count.id, "total": count.total, name: listed}, above=[f"{count.total:,} parameters"])
+def make_breakdown(count: Count, columns: list[Column], rows: list[list[Any]], name: str, data: Any = None) -> Table:
+    """The table of a breakdown. `data`: its rows in JSON, if they say more than the columns."""
+    if data is None:
+        names = [column.name for column in columns]
+        data = [dict(zip(names, row, strict=True)) for row in rows]
+    document = {"schema_version": SCHEMA_VERSION, "id": count.id, "total": count.total, name: data}
+    return Table(columns, rows, document, above=[f"{count.total:,} parameters"])
 
 
-BY: dict[str, Callable[[Count], Table]] = {"layer": by_layer, "part": by_part, "tensor": by_tensor}
+BREAKDOWNS: dict[str, Callable[[Count], Table]] = {
+    "layer": build_layer_table,
+    "part": build_part_table,
+    "tensor": build_tensor_table,
+}
 
 
-def keys(model: Model) -> Table:
-    """What became of each key of a config.json: read, filled in by which default or derivation, left unread.
+def build_key_table(model: Model) -> Table:
+    """How each key of a config.json was used, and which defaults and derivations filled in the rest.
 
-    Raises: ParamcountError for what was not read from a config.json.
+    Raises: ParamcountError if the model was not read from a config.json.
     """
     reading = model.reading
     if not reading.origin:
-        raise ParamcountError("was not read from a config.json", where=model.id, expected="the path of a config.json, or of a directory with one")
-    rows = [*size_rows(model), *unread_rows(reading.unread)]
+        expected = "the path of a config.json, or of a directory with one"
+        raise ParamcountError("was not read from a config.json", where=model.id, expected=expected)
+    rows = [*list_size_rows(model), *list_ignored_rows(reading.unread)]
     names = ("key", "origin", "size", "value", "derived_from")
-    data = {"schema_version": SCHEMA_VERSION, "id": model.id, "reference": reading.reference, "keys": [dict(zip(names, row, strict=True)) for row in rows]}
+    data = {
+        "schema_version": SCHEMA_VERSION,
+        "id": model.id,
+        "reference": reading.reference,
+        "keys": [dict(zip(names, row, strict=True)) for row in rows],
+    }
+    has_derived = any(row[-1] for row in rows)
     rows = [[*row[:-1], ", ".join(row[-1])] for row in rows]
     columns = [
         Column("key", "key", right=False, show=lambda key: make_printable(key, 40)),
         Column("origin", "origin", right=False),
         Column("size", "size", right=False),
-        Column("value", "value", show=plain),
-        Column("derived_from", "derived from", right=False, show=without_sections, only="" if any(row[-1] for row in rows) else "csv"),
+        Column("value", "value", show=format_json_value),
+        Column(
+            "derived_from",
+            "derived from",
+            right=False,
+            show=strip_sections,
+            only="" if has_derived else "csv",
+        ),
     ]
-    return Table(columns, rows, data, above=[f"{model.name}   read as {reading.reference}, architecture {model.architecture}"])
+    title = f"{model.name}   read as {reading.reference}, architecture {model.architecture}"
+    return Table(columns, rows, data, above=[title])
 
 
-def size_rows(model: Model) -> Iterator[list[Any]]:
-    """A row for each size and each key that was used: [key, origin, size, value, the keys it was derived from]. Beside a key stands
-    the config's own value, beside a size that was derived what came out."""
+def list_size_rows(model: Model) -> Iterator[list[Any]]:
+    """One row per size and per key that was used: [key, origin, size, value, keys it was derived from].
+
+    A key has the value in the config.json, a derived size the value that was computed.
+    """
     reading = model.reading
-    read = {key for origin in reading.origin.values() if origin.kind == "read" for key in origin.keys}
+    read_keys = {key for origin in reading.origin.values() if origin.kind == "read" for key in origin.keys}
     listed: set[str] = set()
     for field, origin in reading.origin.items():
-        value = value_at(model.sizes, field)
+        value = get_size(model.sizes, field)
         if origin.kind == "read":
-            own = get_value(reading.document, origin.keys[0])
-            yield [origin.keys[0], "read", field if same(own, value) else "", own, []]
-            if same(own, value):
+            config_value = get_value(reading.document, origin.keys[0])
+            is_unchanged = is_equal_size(config_value, value)
+            yield [origin.keys[0], "read", field if is_unchanged else "", config_value, []]
+            if is_unchanged:
                 continue
-        yield from used_rows(reading, [key for key in origin.keys if key not in read and key not in listed])
+        yield from list_used_rows(reading, [key for key in origin.keys if key not in read_keys and key not in listed])
         listed.update(origin.keys)
         yield ["", "derived" if origin.kind == "read" else origin.kind, field, value, list(origin.keys)]
-    yield from used_rows(reading, sorted(reading.used - read - listed))
+    yield from list_used_rows(reading, sorted(reading.used - read_keys - listed))
 
 
-def used_rows(reading: Reading, keys: Iterable[str]) -> Iterator[list[Any]]:
-    """Keys that sizes were derived from or that were checked, if the config has them."""
+def list_used_rows(reading: Reading, keys: Iterable[str]) -> Iterator[list[Any]]:
+    """The keys in the config.json that sizes were derived from or that were checked."""
     for key in keys:
         value = get_value(reading.document, key)
-        if value is not ABSENT and key not in ("model_type", "architectures"):
+        if value is not ABSENT and key not in CLASS_KEYS:
             yield [key, "used", "", value, []]
 
 
-def unread_rows(unread: Mapping[str, Any]) -> Iterator[list[Any]]:
-    for key, value in unread.items():
-        if key not in ("model_type", "architectures"):
-            yield [key, "left unread", "", value, []]
+def list_ignored_rows(keys: Mapping[str, Any]) -> Iterator[list[Any]]:
+    for key, value in keys.items():
+        if key not in CLASS_KEYS:
+            yield [key, "ignored", "", value, []]
 
 
-def same(own: Any, value: Any) -> bool:
-    """Whether a size is what its key says."""
-    return own is value or (list(own) == list(value) if isinstance(own, list) and isinstance(value, tuple) else own == value)
+def is_equal_size(config_value: Any, value: Any) -> bool:
+    """Whether a size is the value in the config.json; a list there is a tuple here."""
+    if isinstance(config_value, list) and isinstance(value, tuple):
+        return config_value == list(value)
+    return config_value is value or bool(config_value == value)
 
 
-def without_sections(keys: str) -> str:
-    """Keys without the blocks that lead to them: a section's sizes are derived from its own keys.
+def strip_sections(keys: str) -> str:
+    """Keys without the sections of the config.json that contain them.
 
-    >>> without_sections("vision_config.image_size, vision_config.patch_size")
+    >>> strip_sections("vision_config.image_size, vision_config.patch_size")
     'image_size, patch_size'
     """
     return make_printable(", ".join(key.rpartition(".")[2] for key in keys.split(", ")), 80)
 
 
-def value_at(sizes: Any, path: str) -> Any:
+def get_size(sizes: Any, path: str) -> Any:
+    """The value at a path such as "vision.d_ff"; None if there is none."""
     for name in path.split("."):
         sizes = getattr(sizes, name, None)
     return sizes
 
 
-def plain(value: Any) -> str:
-    """A value as config.json has it, cut to what a terminal shows."""
+def format_json_value(value: Any) -> str:
+    """A value as JSON, truncated for a terminal."""
     if hasattr(value, "model_dump"):
         value = value.model_dump()
     return make_printable(json.dumps(value, ensure_ascii=False, default=str), LONGEST_VALUE)

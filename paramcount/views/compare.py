@@ -1,4 +1,4 @@
-"""Many models side by side: one row each, the same columns everywhere."""
+"""Models side by side: one row each, with the same columns in every command and format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas
 
 COUNTS = ("total", "active", "non_embedding", "active_non_embedding", "language_model")
-BESIDE = ("buffers", "mtp", "bytes_fp32", "bytes_bf16")
+EXTRAS = ("buffers", "mtp", "bytes_fp32", "bytes_bf16")
 SIZES = (
     "n_layers",
     "d_model",
@@ -31,162 +31,214 @@ SIZES = (
     "d_shared_expert",
     "vocab_size",
 )
-FACTS = ("context_length", "tied", "name", "family", "publisher", "released", "hf", "architecture", "verified", "estimate", "claimed_total")
-COLUMNS = ("id", *COUNTS, *COMPONENTS, *BESIDE, *SIZES, *FACTS)
-WHAT_IF = ("original_total", "original_active", "difference", "active_difference")  # columns beside these where some model is a what-if
-MOST_IN_CAPTION = 6
-INTEGERS = (*COUNTS, *COMPONENTS, *BESIDE, *SIZES, "context_length")
+FACTS = (
+    "context_length", "tied", "name", "family", "publisher", "released", "hf", "architecture", "verified", "estimate",
+    "claimed_total",
+)  # fmt: skip
+COLUMNS = ("id", *COUNTS, *COMPONENTS, *EXTRAS, *SIZES, *FACTS)
+CHANGE_COLUMNS = ("original_total", "original_active", "difference", "active_difference")  # if any size was changed
+MAX_NAMES_IN_CAPTION = 6
+INTEGERS = (*COUNTS, *COMPONENTS, *EXTRAS, *SIZES, "context_length")
 
-PEOPLE = (
+TERMINAL_COLUMNS = (
     "id", "total", "active", "bytes_fp32", "bytes_bf16", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff",
     "n_routed_experts", "n_active_experts", "d_expert", "vocab_size", "context_length", "tied",
 )  # fmt: skip
-PAPER = (
-    "id", "total", "active", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_ff", "n_routed_experts", "n_active_experts", "vocab_size",
+PAPER_COLUMNS = (
+    "id", "total", "active", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_ff", "n_routed_experts",
+    "n_active_experts", "vocab_size",
 )  # fmt: skip
-LEFT = ("id", "name", "family", "publisher", "released", "hf", "architecture", "claimed_total")
+EXPERT_COLUMNS = ("active", "n_routed_experts", "n_active_experts", "d_expert")  # hidden if no model has experts
+LEFT_ALIGNED = ("id", "name", "family", "publisher", "released", "hf", "architecture", "claimed_total")
 
 
 def make_frame(models: Iterable[Model]) -> pandas.DataFrame:
     """One row per model: counts, components and sizes; columns of integers are Int64."""
     import pandas
 
-    rows = rows_of(models)
-    columns = columns_of(rows)
+    rows = make_rows(models)
+    columns = list_columns(rows)
     frame = pandas.DataFrame([[row[name] for name in columns] for row in rows], columns=list(columns))
-    kinds = dict.fromkeys((*INTEGERS, *columns[len(COLUMNS) :]), "Int64") | {"tied": "boolean", "verified": "boolean", "estimate": "boolean"}
+    dtypes = dict.fromkeys((*INTEGERS, *columns[len(COLUMNS) :]), "Int64")
+    dtypes |= dict.fromkeys(("tied", "verified", "estimate"), "boolean")
     try:
-        return frame.astype(kinds)
+        return frame.astype(dtypes)
     except OverflowError:
-        raise ParamcountError("a count of 2⁶³ or more", expected="smaller sizes, or paramcount.count, which has no limit") from None
+        expected = "smaller sizes, or paramcount.count, which has no limit"
+        raise ParamcountError("a count of 2⁶³ or more", expected=expected) from None
 
 
-def rows_of(models: Iterable[Model]) -> list[dict[str, Any]]:
-    """{column: value} of each model, and its `active_components` for a plot; an estimate has none."""
-    return [_claimed(model) if model.estimate else _row(model, count_model(model)) for model in models]
+def make_rows(models: Iterable[Model]) -> list[dict[str, Any]]:
+    """{column: value} of each model, with its `active_components` for plots; a third-party estimate has no counts."""
+    return [_make_estimate_row(model) if model.estimate else _make_row(model, count_model(model)) for model in models]
 
 
-def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The columns that rows have."""
-    return (*COLUMNS, *WHAT_IF) if any(row.get("set") for row in rows) else COLUMNS
+def list_columns(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The columns of the rows."""
+    return (*COLUMNS, *CHANGE_COLUMNS) if any(row.get("set") for row in rows) else COLUMNS
 
 
-def _row(model: Model, count: Count) -> dict[str, Any]:
+def _make_row(model: Model, count: Count) -> dict[str, Any]:
     sizes = model.sizes
-    row: dict[str, Any] = {name: getattr(count, name) for name in (*COUNTS, *BESIDE)} | dict(count.components)
+    row: dict[str, Any] = {name: getattr(count, name) for name in (*COUNTS, *EXTRAS)} | dict(count.components)
     for name in SIZES:
         size = getattr(sizes, name, 0)
-        row[name] = size if type(size) is int else None  # None: layers differ in it, or it is left open
+        row[name] = size if type(size) is int else None  # None: it differs between layers, or is not set
     if row["n_kv_heads"] == 0:
         row["n_kv_heads"] = row["n_heads"]
     if row["d_head"] == 0:
         row["d_head"] = getattr(sizes, "d_nope", 0) + getattr(sizes, "d_rope", 0)
-    from_config = bool(model.reading.origin)  # of which nobody says more than its config.json
+    has_no_reference = bool(model.reading.origin) or model.original is not None  # a config.json, or changed sizes
+    verified = None if has_no_reference else not isinstance(model.checked, str)
     row |= {"active_components": count.active_components, "tied": count.tied}
-    row |= _facts(model) | {"verified": None if from_config or model.original else not isinstance(model.checked, str)}
-    return row | (_changes(model, count) if model.original else dict.fromkeys(WHAT_IF))
+    row |= _list_facts(model) | {"verified": verified}
+    return row | (_list_changes(model, count) if model.original else dict.fromkeys(CHANGE_COLUMNS))
 
 
-def _changes(model: Model, count: Count) -> dict[str, Any]:
-    from paramcount.zoo.what_if import changes_to_dict  # only where something is changed
+def _list_changes(model: Model, count: Count) -> dict[str, Any]:
+    from paramcount.zoo.what_if import changes_to_dict  # only if sizes were changed
 
-    found = changes_to_dict(model)
-    return found | {"difference": count.total - found["original_total"], "active_difference": count.active - found["original_active"]}
-
-
-def _claimed(model: Model) -> dict[str, Any]:
-    """An estimate's row: what others claim of its total, as they print it, and nothing that would have to be computed."""
-    claims = [f"{claim.value} ({claim.by})" for claim in model.claims if claim.what == "total"]
-    return dict.fromkeys((*COLUMNS, *WHAT_IF)) | _facts(model) | {"verified": False, "claimed_total": "; ".join(claims) or None}
+    changes = changes_to_dict(model)
+    return changes | {
+        "difference": count.total - changes["original_total"],
+        "active_difference": count.active - changes["original_active"],
+    }
 
 
-def _facts(model: Model) -> dict[str, Any]:
+def _make_estimate_row(model: Model) -> dict[str, Any]:
+    """The row of a third-party estimate: the totals as their sources print them, and no computed number."""
+    totals = [f"{claim.value} ({claim.by})" for claim in model.claims if claim.what == "total"]
+    facts = _list_facts(model) | {"verified": False, "claimed_total": "; ".join(totals) or None}
+    return dict.fromkeys((*COLUMNS, *CHANGE_COLUMNS)) | facts
+
+
+def _list_facts(model: Model) -> dict[str, Any]:
     names = ("id", "context_length", "name", "family", "publisher", "hf", "architecture", "estimate")
-    return {name: getattr(model, name) for name in names} | {"claimed_total": None, "released": model.released.isoformat() if model.released else None}
+    released = model.released.isoformat() if model.released else None
+    return {name: getattr(model, name) for name in names} | {"claimed_total": None, "released": released}
 
 
-def table(rows: Sequence[dict[str, Any]], *, columns: str | None = None, sort: str | None = None, transpose: bool = False, format: str = "table") -> Table:
-    """The comparison as a table. `columns`: a list with commas; `sort`: a column, "-" before it for the largest first; `format`: one of
-    tables.FORMATS. Unless `columns` picks, CSV and JSON have every column, LaTeX those that fit a page."""
-    full = format in ("csv", "json")
-    picked = _picked(columns, columns_of(rows)) if columns else columns_of(rows) if full else _for_people(rows, PAPER if format == "latex" else PEOPLE)
-    rows = in_order(rows, sort)
-    below = ["~ an estimate: what others claim, never a count"] if any(row["estimate"] for row in rows) else []
-    below += ["* unverified: nobody has counted it independently"] if any(unverified(row) for row in rows) else []
-    data = {"schema_version": SCHEMA_VERSION, "models": [{name: row[name] for name in picked} | ({"set": row["set"]} if "set" in row else {}) for row in rows]}
-    shown = [Column(name, HEADINGS.get(name, name), name not in LEFT, SHOWN.get(name, format_value)) for name in picked]
-    above = settings(rows)
-    cell = (lambda row, name: row[name]) if full else _marked
-    caption = f"Parameter counts of {', '.join(row['id'] for row in rows) if len(rows) <= MOST_IN_CAPTION else f'{len(rows)} models'}, as counted by paramcount"
+def build_comparison_table(
+    rows: Sequence[dict[str, Any]],
+    *,
+    columns: str | None = None,
+    sort: str | None = None,
+    transpose: bool = False,
+    format: str = "table",
+) -> Table:
+    """The comparison of models as a table.
+
+    Args:
+        rows: From `make_rows`.
+        columns: Column names, separated by commas. By default CSV and JSON have every column, LaTeX those that fit a
+            page.
+        sort: A column; prefix with - for descending.
+        transpose: One column per model.
+        format: One of `tables.FORMATS`.
+    """
+    has_all = format in ("csv", "json")
+    names = _choose_columns(rows, columns, format)
+    rows = sort_rows(rows, sort)
+    models = [{name: row[name] for name in names} | ({"set": row["set"]} if "set" in row else {}) for row in rows]
+    data = {"schema_version": SCHEMA_VERSION, "models": models}
+    fields = [Column(name, HEADINGS.get(name, name), name not in LEFT_ALIGNED, FORMATTERS.get(name, format_value)) for name in names]
+    above, below, caption = describe_row_changes(rows), list_footnotes(rows), make_caption(rows)
     if not transpose:
-        return Table(shown, [[cell(row, name) for name in picked] for row in rows], data, above=above, below=below, caption=caption)
-    headings = [Column("column", "", False), *(Column(row["id"], _marked(row, "id")) for row in rows)]
-    cells = [
-        [name if full else column.label, *(row[name] if full else column.show(_marked(row, name)) for row in rows)]
-        for name, column in zip(picked, shown, strict=True)
-        if name != "id"
-    ]
+        cells = [[row[name] if has_all else _mark_cell(row, name) for name in names] for row in rows]
+        return Table(fields, cells, data, above=above, below=below, caption=caption)
+    headings = [Column("column", "", False), *(Column(row["id"], _mark_cell(row, "id")) for row in rows)]
+    cells = []
+    for name, field in zip(names, fields, strict=True):
+        if name == "id":
+            continue
+        label = name if has_all else field.label
+        cells.append([label, *(row[name] if has_all else field.show(_mark_cell(row, name)) for row in rows)])
     return Table(headings, cells, data, above=above, below=below, caption=caption)
 
 
-def settings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What is set in what-ifs, each once."""
+def describe_row_changes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The changes of sizes that the rows have, each once."""
     if not any(row.get("set") for row in rows):
         return []
     from paramcount.sizes.values import format_size
 
-    texts = [", ".join(f"{name} = {format_size(after)}" for name, (_, after) in row["set"].items()) for row in rows if row.get("set")]
+    changes = [row["set"] for row in rows if row.get("set")]
+    texts = [", ".join(f"{name} = {format_size(after)}" for name, (_, after) in change.items()) for change in changes]
     return [f"what if {text}" for text in dict.fromkeys(texts)]
 
 
-def in_order(rows: Sequence[dict[str, Any]], sort: str | None) -> Sequence[dict[str, Any]]:
-    """The rows by a column, "-" before it for the largest first; those of which it is unknown come last."""
+def list_footnotes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The meaning of the marks in the rows."""
+    notes = ["~ third-party estimate, not a count"] if any(row["estimate"] for row in rows) else []
+    return notes + ([UNVERIFIED] if any(is_unverified(row) for row in rows) else [])
+
+
+def make_caption(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The caption of the table in a paper."""
+    names = ", ".join(row["id"] for row in rows) if len(rows) <= MAX_NAMES_IN_CAPTION else f"{len(rows)} models"
+    return f"Parameter counts of {names}, as counted by paramcount"
+
+
+def sort_rows(rows: Sequence[dict[str, Any]], sort: str | None) -> Sequence[dict[str, Any]]:
+    """The rows sorted by a column, descending if it is prefixed with -; rows without a value come last."""
     if sort is None:
         return rows
-    (key,) = _known([sort.removeprefix("-")], columns_of(rows))
-    known = [row for row in rows if row[key] is not None]
-    return sorted(known, key=lambda row: row[key], reverse=sort.startswith("-")) + [row for row in rows if row[key] is None]
+    (key,) = _find_columns([sort.removeprefix("-")], list_columns(rows))
+    with_value = [row for row in rows if row[key] is not None]
+    without_value = [row for row in rows if row[key] is None]
+    return sorted(with_value, key=lambda row: row[key], reverse=sort.startswith("-")) + without_value
 
 
-def short_bytes_or_dash(value: int | None) -> str:
+def format_bytes_or_dash(value: int | None) -> str:
     return "–" if value is None else format_bytes(value)
 
 
-def signed_or_dash(value: int | None) -> str:
+def format_signed_or_dash(value: int | None) -> str:
     return "–" if value is None else f"{value:+,}".replace("-", "−")
 
 
-SHOWN = {"bytes_fp32": short_bytes_or_dash, "bytes_bf16": short_bytes_or_dash, "difference": signed_or_dash, "active_difference": signed_or_dash}
+FORMATTERS = {
+    "bytes_fp32": format_bytes_or_dash,
+    "bytes_bf16": format_bytes_or_dash,
+    "difference": format_signed_or_dash,
+    "active_difference": format_signed_or_dash,
+}
+UNVERIFIED = "* unverified: no independent count"
 
 
-def _marked(row: dict[str, Any], name: str) -> Any:
-    """A cell for people. A claimed total must never look like a counted one."""
+def _mark_cell(row: dict[str, Any], name: str) -> Any:
+    """A cell on a terminal: "~" before an estimated total, "*" after the id of an unverified model."""
     if name == "total" and row["claimed_total"]:
         return f"~{row['claimed_total'].partition(' ')[0]}"
     if name in SIZES and row[name] == 0:
         return None  # the model has no such size
-    return f"{row['id']} *" if name == "id" and unverified(row) else row[name]
+    return f"{row['id']} *" if name == "id" and is_unverified(row) else row[name]
 
 
-def unverified(row: Mapping[str, Any]) -> bool:
-    """Whether nobody has counted a row's model independently."""
+def is_unverified(row: Mapping[str, Any]) -> bool:
+    """Whether no independent count confirms the count of a row's model."""
     return row["verified"] is False and not row["estimate"]
 
 
-def _picked(columns: str, known: Sequence[str]) -> tuple[str, ...]:
-    return _known(["id", *(name.strip() for name in columns.split(",") if name.strip())], known)
+def _choose_columns(rows: Sequence[dict[str, Any]], columns: str | None, format: str) -> tuple[str, ...]:
+    if columns:
+        names = [name.strip() for name in columns.split(",") if name.strip()]
+        return _find_columns(["id", *names], list_columns(rows))
+    if format in ("csv", "json"):
+        return list_columns(rows)
+    return _select_columns(rows, PAPER_COLUMNS if format == "latex" else TERMINAL_COLUMNS)
 
 
-def _known(names: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(find_column(name, known) for name in names))
+def _find_columns(names: Iterable[str], columns: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(find_column(name, columns) for name in names))
 
 
-def _for_people(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns people compare, without those that say nothing about these models."""
-    mixtures = any(row["n_routed_experts"] for row in rows)
-    kept = [name for name in columns if mixtures or name not in ("active", "n_routed_experts", "n_active_experts", "d_expert")]
-    if columns_of(rows) != COLUMNS:
-        kept.insert(kept.index("total") + 1, "difference")
-        if mixtures:
-            kept.insert(kept.index("active") + 1, "active_difference")
-    return tuple(kept)
+def _select_columns(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns without those of experts if no model has any, and with the differences if sizes were changed."""
+    has_experts = any(row["n_routed_experts"] for row in rows)
+    names = [name for name in columns if has_experts or name not in EXPERT_COLUMNS]
+    if list_columns(rows) != COLUMNS:
+        names.insert(names.index("total") + 1, "difference")
+        if has_experts:
+            names.insert(names.index("active") + 1, "active_difference")
+    return tuple(names)

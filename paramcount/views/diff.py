@@ -1,4 +1,4 @@
-"""What differs between two models: size by size, and component by component where the difference in parameters comes from."""
+"""The difference between two models: sizes, and parameters by component."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from paramcount.sizes import Sizes
 from paramcount.sizes.values import format_size, to_json
 from paramcount.zoo import Model, count_model
 
-BESIDE = ("buffers", "mtp")  # not included in the total
+NOT_INCLUDED = ("buffers", "mtp")  # counts that are not part of the total
 
 
 class SizeDifference(NamedTuple):
-    """A size, flag or fact that differs. A size that only one of them has is None in the other, and `only` says whose it is."""
+    """A size or flag that differs. If only one model has it, `only` says which, and the other value is None."""
 
     name: str
     a: Any
@@ -25,24 +25,24 @@ class SizeDifference(NamedTuple):
 
 @dataclass(frozen=True)
 class ComponentDifference:
-    """A component that differs in parameters, or in how many of them one token uses."""
+    """A component with different parameters or active parameters."""
 
     component: str
     a: int
     b: int
-    difference: int  # b less a
+    difference: int  # b minus a
     active_a: int
     active_b: int
     active_difference: int
-    arithmetic_a: str  # of `a`; empty where there is nothing
+    arithmetic_a: str  # "" if the component has no parameters
     arithmetic_b: str
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs between two models, `b` less `a`. The differences of `components` sum to `difference` and to `active_difference`."""
+    """The difference between two models, `b` minus `a`. The components sum to `difference` and to `active_difference`."""
 
-    a: str  # the first one's id
+    a: str  # id of the first model
     b: str
     total_a: int
     total_b: int
@@ -50,9 +50,9 @@ class Difference:
     active_a: int
     active_b: int
     active_difference: int
-    sizes: tuple[SizeDifference, ...]  # of the configs, in their order
-    components: tuple[ComponentDifference, ...]  # the largest difference first, whatever its sign
-    beside: tuple[SizeDifference, ...]  # what differs beside the total: buffers, MTP layers
+    sizes: tuple[SizeDifference, ...]  # in the order of the configs
+    components: tuple[ComponentDifference, ...]  # largest absolute difference first
+    beside: tuple[SizeDifference, ...]  # not included in the total: buffers, MTP layers
 
     def _repr_html_(self) -> str:
         """The sizes and components that differ as a table, for notebooks."""
@@ -69,7 +69,7 @@ class Difference:
         return html_fragment(Table(columns, [*sizes, *components, total], None, above=[f"{self.a} → {self.b}"]))
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data for JSON; a size that a model has not is left out."""
+        """Plain data for JSON. A size that a model does not have is missing."""
         sizes = [{"name": size.name} | {side: to_json(getattr(size, side)) for side in size.only or "ab"} for size in self.sizes]
         beside = {name: {"a": a, "b": b} for name, a, b, _ in self.beside}
         return {name: getattr(self, name) for name in self.__dataclass_fields__} | {
@@ -80,9 +80,15 @@ class Difference:
 
 
 def diff_models(a: Model, b: Model) -> Difference:
-    """The same of loaded models."""
+    """The difference between two loaded models."""
     m, n = count_model(a), count_model(b)
-    lengths = [{"context_length": model.context_length} for model in (a, b)] if a.context_length and b.context_length else [{}, {}]
+    sizes_a = list_facts(a) | flatten_sizes(a.sizes)
+    sizes_b = list_facts(b) | flatten_sizes(b.sizes)
+    if a.context_length and b.context_length:
+        sizes_a["context_length"], sizes_b["context_length"] = a.context_length, b.context_length
+    components = compare_components(m, n)
+    extras_a = {name: getattr(m, name) for name in NOT_INCLUDED}
+    extras_b = {name: getattr(n, name) for name in NOT_INCLUDED}
     return Difference(
         a=a.id,
         b=b.id,
@@ -92,40 +98,65 @@ def diff_models(a: Model, b: Model) -> Difference:
         active_a=m.active,
         active_b=n.active,
         active_difference=n.active - m.active,
-        sizes=tuple(differing(facts(a) | flat(a.sizes) | lengths[0], facts(b) | flat(b.sizes) | lengths[1])),
-        components=tuple(sorted(components(m, n), key=lambda c: (-abs(c.difference), -abs(c.active_difference)))),
-        beside=tuple(differing({name: getattr(m, name) for name in BESIDE}, {name: getattr(n, name) for name in BESIDE})),
+        sizes=tuple(find_differences(sizes_a, sizes_b)),
+        components=tuple(sorted(components, key=lambda c: (-abs(c.difference), -abs(c.active_difference)))),
+        beside=tuple(find_differences(extras_a, extras_b)),
     )
 
 
-def facts(model: Model) -> dict[str, Any]:
-    """What says which parameters a model has beside its sizes. `reference` is the class that was counted, with its head or without."""
+def list_facts(model: Model) -> dict[str, Any]:
+    """The facts besides sizes that determine the parameters. `reference`: the counted class, with or without its head."""
     return {"architecture": model.architecture, "reference": model.reading.reference, "scope": model.reading.scope}
 
 
-def flat(sizes: Sizes, prefix: str = "") -> dict[str, Any]:
-    """{path: value} of all sizes, those of inner configs too, which are themselves told by their class."""
+def flatten_sizes(sizes: Sizes, prefix: str = "") -> dict[str, Any]:
+    """{path: value} of all sizes, including those of inner configs; the value of an inner config is its class."""
     found: dict[str, Any] = {}
     for name, value in sizes.__dict__.items():
         if isinstance(value, Sizes):
-            found |= {prefix + name: type(value).reference.partition(" ")[0] or type(value).__name__, **flat(value, f"{prefix}{name}.")}
+            found[prefix + name] = type(value).reference.partition(" ")[0] or type(value).__name__
+            found |= flatten_sizes(value, f"{prefix}{name}.")
         else:
             found[prefix + name] = value
     return found
 
 
-def differing(a: dict[str, Any], b: dict[str, Any]) -> list[SizeDifference]:
-    """What two mappings have under the same name and is not equal, and what only one has."""
-    found = [SizeDifference(name, value, b.get(name), "" if name in b else "a") for name, value in a.items() if name not in b or b[name] != value]
+def find_differences(a: dict[str, Any], b: dict[str, Any]) -> list[SizeDifference]:
+    """The names with different values, or with a value in only one of the two."""
+    found = []
+    for name, value in a.items():
+        if name not in b:
+            found.append(SizeDifference(name, value, None, "a"))
+        elif b[name] != value:
+            found.append(SizeDifference(name, value, b[name]))
     return found + [SizeDifference(name, None, value, "b") for name, value in b.items() if name not in a]
 
 
-def components(a: Count, b: Count) -> list[ComponentDifference]:
-    """The components of which one has more, or more active ones."""
-    names = [name for name in a.components if (a.components[name], a.active_components[name]) != (b.components[name], b.active_components[name])]
-    sums_a, sums_b = (format_arithmetic(a), format_arithmetic(b)) if names else ({}, {})
+def compare_components(a: Count, b: Count) -> list[ComponentDifference]:
+    """The components with different parameters or active parameters."""
+    names = []
+    for name in a.components:
+        is_equal = a.components[name] == b.components[name] and a.active_components[name] == b.active_components[name]
+        if not is_equal:
+            names.append(name)
+    if not names:
+        return []
+    arithmetic_a, arithmetic_b = format_arithmetic(a), format_arithmetic(b)
     found = []
     for name in names:
-        m, n, used_m, used_n = a.components[name], b.components[name], a.active_components[name], b.active_components[name]
-        found.append(ComponentDifference(name, m, n, n - m, used_m, used_n, used_n - used_m, sums_a.get(name, ""), sums_b.get(name, "")))
+        total_a, total_b = a.components[name], b.components[name]
+        active_a, active_b = a.active_components[name], b.active_components[name]
+        found.append(
+            ComponentDifference(
+                component=name,
+                a=total_a,
+                b=total_b,
+                difference=total_b - total_a,
+                active_a=active_a,
+                active_b=active_b,
+                active_difference=active_b - active_a,
+                arithmetic_a=arithmetic_a.get(name, ""),
+                arithmetic_b=arithmetic_b.get(name, ""),
+            )
+        )
     return found

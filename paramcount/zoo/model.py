@@ -45,11 +45,8 @@ class Model:
         Raises: ParamcountError for a third-party estimate, which has none.
         """
         if self.config is None:
-            raise ParamcountError(
-                "is a third-party estimate; its sizes are unpublished",
-                where=self.id,
-                expected=f"paramcount {self.id} --estimates shows the claims",
-            )
+            found = f"is a third-party estimate; its sizes are unpublished (paramcount {self.id} --estimates shows it)"
+            raise ParamcountError(found, where=self.id)
         return self.config
 
     @property
