@@ -134,6 +134,11 @@ def test_its_declaration_runs_on_symbols(name: str) -> None:
         ("falcon-7b", {"parallel_attn": ...}, 32 * 2 * 4544),
         ("falcon-7b", {"bias": True}, 32 * (4672 + 4544 + 18176 + 4544)),
         ("falcon-7b", {"model_type": ...}, 0),
+        ("TeleChat-12B", {"num_key_value_heads": 8}, -38 * 2 * 24 * 160 * 5120),
+        ("TeleChat-12B", {"embed_layernorm": True}, 5120),
+        ("TeleChat-12B", {"tie_word_embeddings": ...}, -120000 * 5120),
+        ("TeleChat-12B", {"intermediate_size": 8192}, 0),  # ffn_hidden_size is read instead
+        ("Telechat-7B", dict.fromkeys(("hidden_size", "n_head", "n_layer", "vocab_size", "ffn_hidden_size", "embed_layernorm"), ...), 0),
         ("Yi-34B", {"num_key_value_heads": None}, 60 * 2 * (7168 - 1024) * 7168),
         ("Yi-34B", {"tie_word_embeddings": True}, -64000 * 7168),
         ("stable-code-3b", {"use_qkv_bias": True}, 32 * 3 * 2560),  # StableLM 2 1.6B
@@ -253,6 +258,8 @@ def test_a_searched_layer_has_only_what_was_left_in_it(block: tuple[dict[str, An
         (config("falcon-40b", model_type=...), "n_head_kv"),  # its class has two model types
         (config("falcon-7b", new_decoder_architecture=True), "new_decoder_architecture"),
         (config("falcon-7b", n_head=70), "n_head × d_head"),
+        (config("TeleChat-12B", n_head=30), "n_head × d_head"),
+        (config("TeleChat-12B", num_key_value_heads=5), "num_key_value_heads"),
         (config("Yi-34B", pad_token_id=64000), "pad_token_id"),
         (config("Yi-34B", num_key_value_heads=5), "num_key_value_heads"),
         (config("stable-code-3b", num_key_value_heads=None), "num_key_value_heads"),

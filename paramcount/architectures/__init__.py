@@ -263,6 +263,7 @@ ARCHITECTURES = {
     "t5": ("t5", "T5"),
     "t5.T5EncoderModel": ("t5", "T5Encoder"),
     "t5gemma": ("t5gemma", "T5Gemma"),
+    "telechat": ("telechat", "TeleChat"),
     "trocr": ("trocr", "TrOCR"),
     "umt5": ("umt5", "UMT5"),
     "umt5.UMT5EncoderModel": ("umt5", "UMT5Encoder"),
