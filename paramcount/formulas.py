@@ -1,6 +1,6 @@
 """Parameters of one layer's parts: for ints, int64 arrays (a sweep) and symbols (the formula itself) alike.
 
-Each is a reading of the same parts that the architectures are made of. Sizes are whole numbers from 1.
+They use the same parts as the architectures. Sizes are positive integers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RULES: tuple[tuple[Callable[[Any, Any], Any], str, str, str, str], ...] = (
     (lambda a, b: b % a, "does not divide", "divisors of", "n_kv_heads", "n_heads"),
     (lambda a, b: a > b, "is more than", "at most", "n_active_experts", "n_routed_experts"),
 )
-OPTIONAL = ("d_q_lora", "n_shared_experts")  # None says that there is no such part: structure, not a size
+OPTIONAL = ("d_q_lora", "n_shared_experts")  # None means that the part is absent: structure, not a size
 
 
 def embedding(*, vocab_size: Size, d_model: Size) -> Size:
@@ -39,7 +39,7 @@ def embedding(*, vocab_size: Size, d_model: Size) -> Size:
 
 
 def position(*, n_positions: Size, d_model: Size) -> Size:
-    """Parameters of a table of learned positions.
+    """Parameters of a learned position embedding.
 
     Shapes: [n_positions, d_model].
     Units: parameters. Raises: ParamcountError for sizes that are none.
@@ -52,9 +52,9 @@ def position(*, n_positions: Size, d_model: Size) -> Size:
 
 
 def qkv(*, d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None = None, bias: bool = False) -> Size:
-    """Parameters of one layer's query, key and value projections. Without `n_kv_heads` every head has its own keys and values.
+    """Parameters of one layer's query, key and value projections. `n_kv_heads` defaults to `n_heads`.
 
-    Shapes: q [n_heads · d_head, d_model], k and v [n_kv_heads · d_head, d_model], a bias for each row.
+    Shapes: q [n_heads · d_head, d_model], k and v [n_kv_heads · d_head, d_model], a bias per row.
     Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
     Source: arXiv:1706.03762, section 3.2.2; grouped queries arXiv:2305.13245.
 
@@ -65,9 +65,9 @@ def qkv(*, d_model: Size, n_heads: Size, d_head: Size, n_kv_heads: Size | None =
 
 
 def output_projection(*, d_model: Size, n_heads: Size, d_head: Size, bias: bool = False) -> Size:
-    """Parameters of one layer's projection of the heads back to the model's width.
+    """Parameters of one layer's attention output projection.
 
-    Shapes: [d_model, n_heads · d_head], a bias for each row.
+    Shapes: [d_model, n_heads · d_head], a bias per row.
     Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
     Source: arXiv:1706.03762, section 3.2.2 (W^O).
 
@@ -96,7 +96,7 @@ def attention(
 
 
 def latent_attention(*, d_model: Size, n_heads: Size, d_q_lora: Size | None, d_kv_lora: Size, d_nope: Size, d_rope: Size, d_v: Size) -> Size:
-    """Parameters of one layer's multi-head latent attention, its norms included. `d_q_lora`: None where queries have no latent.
+    """Parameters of one layer's multi-head latent attention, norms included. `d_q_lora`: None if queries are not compressed.
 
     Shapes: q_a [d_q_lora, d_model], q_b [n_heads · (d_nope + d_rope), d_q_lora], kv_a [d_kv_lora + d_rope, d_model],
     kv_b [n_heads · (d_nope + d_v), d_kv_lora], o [d_model, n_heads · d_v]; norms [d_q_lora], [d_kv_lora].
@@ -111,9 +111,9 @@ def latent_attention(*, d_model: Size, n_heads: Size, d_q_lora: Size | None, d_k
 
 
 def mlp(*, d_model: Size, d_ff: Size, gated: bool = False, bias: bool = False) -> Size:
-    """Parameters of one layer's feed-forward network: up and down, with `gated` a gate beside up.
+    """Parameters of one layer's MLP: up and down projections, and a gate projection if `gated`.
 
-    Shapes: gate and up [d_ff, d_model], down [d_model, d_ff], a bias for each row.
+    Shapes: gate and up [d_ff, d_model], down [d_model, d_ff], a bias per row.
     Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
     Source: arXiv:1706.03762, section 3.3; gated arXiv:2002.05202.
 
@@ -126,19 +126,19 @@ def mlp(*, d_model: Size, d_ff: Size, gated: bool = False, bias: bool = False) -
 def router(*, d_model: Size, n_routed_experts: Size, bias: bool = False) -> Size:
     """Parameters of one layer's router.
 
-    Shapes: [n_routed_experts, d_model], a bias for each row.
+    Shapes: [n_routed_experts, d_model], a bias per row.
     Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
     Source: arXiv:2401.06066, section 2.
 
     >>> router(d_model=7168, n_routed_experts=256)
     1835008
     """
-    _check({"bias": bias})  # an error names it as it was given
+    _check({"bias": bias})  # checked under the caller's name for it
     return _mixture("router", d_model=d_model, n_routed_experts=n_routed_experts, flags={"router_bias": bias})
 
 
 def experts(*, d_model: Size, d_expert: Size, n_experts: Size, bias: bool = False) -> Size:
-    """Parameters of one layer's gated experts; also of its shared ones, or of those that one token visits.
+    """Parameters of `n_experts` gated experts of one layer: all routed, shared or active ones.
 
     Shapes: of each, gate and up [d_expert, d_model], down [d_model, d_expert].
     Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
@@ -147,16 +147,16 @@ def experts(*, d_model: Size, d_expert: Size, n_experts: Size, bias: bool = Fals
     >>> experts(d_model=7168, d_expert=2048, n_experts=256)
     11274289152
     """
-    n = sweeps.check_sizes({"n_experts": n_experts}, Polynomial)["n_experts"]  # an error names it as it was given
+    n = sweeps.check_sizes({"n_experts": n_experts}, Polynomial)["n_experts"]  # checked under the caller's name for it
     return _mixture("experts", d_model=d_model, d_expert=d_expert, n_routed_experts=n, flags={"bias": bias})
 
 
 def moe(
     *, d_model: Size, d_expert: Size, n_routed_experts: Size, n_active_experts: Size | None = None, n_shared_experts: Size | None = None, bias: bool = False
 ) -> Size:
-    """Parameters of one layer's mixture of gated experts: router, routed and shared experts.
+    """Parameters of one mixture-of-experts layer with gated experts: router, routed and shared experts.
 
-    With `n_active_experts`, those that one token uses: that many routed experts instead of all.
+    With `n_active_experts`: active parameters, with that many routed experts instead of all.
     Shapes: router [n_routed_experts, d_model]; of each expert gate and up [d_expert, d_model], down [d_model, d_expert].
     Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
     Source: arXiv:2401.06066, section 3.
@@ -171,9 +171,9 @@ def moe(
 
 
 def norm(*, d_model: Size, bias: bool = False) -> Size:
-    """Parameters of a norm: a weight for each number, and a bias.
+    """Parameters of a norm: a weight, and a bias if `bias`.
 
-    Shapes: [d_model], and again for a bias.
+    Shapes: [d_model] each.
     Units: parameters of one layer. Raises: ParamcountError for sizes that are none or do not fit each other.
     Source: arXiv:1607.06450; without bias (RMS) arXiv:1910.07467.
 
@@ -184,9 +184,9 @@ def norm(*, d_model: Size, bias: bool = False) -> Size:
 
 
 def lm_head(*, vocab_size: Size, d_model: Size, tied: bool, bias: bool = False) -> Size:
-    """Parameters of an output head's own: a tied matrix adds none, a bias does.
+    """The LM head's own parameters: a tied matrix adds none, a bias does.
 
-    Shapes: [vocab_size, d_model], a bias for each row.
+    Shapes: [vocab_size, d_model], a bias per row.
     Units: parameters. Raises: ParamcountError for sizes that are none.
     Source: tied: arXiv:1608.05859.
 

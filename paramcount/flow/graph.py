@@ -1,4 +1,4 @@
-"""Data, the weights that operations read, and the repeats that they stand in."""
+"""The data flow graph: Data, the Weights that operations read, and Repeats (layers, experts, reused blocks)."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from typing import Any, NamedTuple, TypeAlias
 
 from paramcount.errors import ParamcountError
 
-Size: TypeAlias = Any  # an int, an int64 array or a symbol; of a data shape's first axes also a word: "tokens"
+Size: TypeAlias = Any  # an int, an int64 array or a symbol; the first axis of data may be a string: "tokens"
 Width: TypeAlias = Any  # a Size, or a tuple of them: (n_heads, d_head)
 
 
 class Weight(NamedTuple):
-    """One weight as an operation reads it. `name` is relative to the block it stands in; "/x" is a name from the root."""
+    """One weight of an operation. `name` is relative to the enclosing block; "/x" is an absolute name."""
 
     name: str
     component: str
     shape: tuple[Size, ...]  # as stored
-    splits: tuple[tuple[str, Size], ...] = ()  # what a fused matrix is made of, along `axis`
+    splits: tuple[tuple[str, Size], ...] = ()  # (component, size) of each part of a fused matrix along `axis`
     axis: int = 0
     tied_to: str | None = None
     role: str = "parameter"  # parameter | buffer
 
 
 class Repeat(NamedTuple):
-    """How often a body stands in its place, and how much of it one token uses."""
+    """How many copies of a body there are, and how many of them are active."""
 
     axis: str  # layer | expert | use
     count: Size
     active: Size
     kind: Hashable = ""
-    runs: tuple[tuple[Size, Size], ...] = ()  # (first index, how many), in order
-    stacked: bool = False  # stored as one tensor with this axis in front
-    tied_to: str | None = None  # a second use: everything below is tied to this prefix
-    least: Size | None = None  # what one token uses at least, where that varies
-    root: str = ""  # a model inside the model: what its names have before them, those from its own root too
-    merged: bool = False  # stacked, but into the first axis instead of in front of it
-    moved: tuple[str, str] | None = None  # names that begin with the first, begin with the second instead
+    runs: tuple[tuple[Size, Size], ...] = ()  # (first index, length), in order
+    stacked: bool = False  # stored as one tensor with this axis first
+    tied_to: str | None = None  # a reused block: all weights inside are tied to this prefix
+    least: Size | None = None  # minimum of `active`, if it varies
+    root: str = ""  # prefix of a nested model, also applied to absolute names
+    merged: bool = False  # stacked by concatenation along the first axis
+    moved: tuple[str, str] | None = None  # (old, new) prefixes to rename weights
 
     @property
     def label(self) -> str:
-        """Its kind for people.
+        """Its kind as text.
 
         >>> Repeat("layer", 3, 3, ("full_attention", "moe")).label
         'full_attention moe'
@@ -53,12 +53,12 @@ class Repeat(NamedTuple):
 
     @property
     def indices(self) -> tuple[int, ...]:
-        """Which of them, counted from 0 in the checkpoint."""
+        """The indices in the checkpoint."""
         return tuple(first + i for first, length in self.runs for i in range(length))
 
 
 class Body(NamedTuple):
-    """What stands inside an operation: a layer of each kind, an expert, a named block."""
+    """The inside of an operation: one kind of layer, an expert or a named block."""
 
     repeat: Repeat
     inputs: tuple[Data, ...]
@@ -66,9 +66,9 @@ class Body(NamedTuple):
 
 
 class Data:
-    """What flows: its shape, the operation it came out of, and what that operation read."""
+    """A value in the forward pass: its shape, the operation that returns it, and the inputs and weights of that operation."""
 
-    # Most operations hold nothing but weights: what few of them have stands here once.
+    # Class attributes, because most operations have none of these.
     prefix: str = ""
     bodies: tuple[Body, ...] = ()
     part: str | None = None
@@ -90,7 +90,7 @@ class Data:
 
 
 def check_same_shape(a: Data, b: Data) -> tuple[Size, ...]:
-    """The shape that both have. Sizes that are not plain ints or words are believed."""
+    """The shape of both. Only ints and strings are compared; arrays and symbols are assumed to match."""
     if a.shape is b.shape:
         return a.shape
     if len(a.shape) != len(b.shape):
@@ -113,12 +113,12 @@ def multiply(sizes: Iterable[Size]) -> Size:
 
 
 def last_size(x: Data) -> Size:
-    """How many numbers stand behind the first axis: what a matrix over x reads."""
+    """The elements per token: the input size of a linear layer over x."""
     return x.shape[1] if len(x.shape) == 2 else multiply(x.shape[1:])
 
 
 class Unreachable(NamedTuple):
-    """Parameters of a flow that the reference allocates and no forward pass reads. `of_lm_head`: no class without an LM head has them."""
+    """Parameters that the reference allocates and no forward pass reads. `of_lm_head`: only classes with an LM head have them."""
 
     flow: Data
     reason: str

@@ -1,4 +1,7 @@
-"""Operations: functions from Data to Data that hold the weights they read. Input sizes are read off the data, so none is written twice."""
+"""Operations: functions from Data to Data that hold the weights they read.
+
+Input sizes come from the data, so no size is written twice.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from paramcount.flow.graph import Body, Data, Repeat, Size, Weight, Width, as_ax
 
 
 def given(name: str, *shape: Size) -> Data:
-    """Data from outside: token ids, pixels, an encoder's input."""
+    """An input of the model: token ids, pixels or audio frames."""
     return Data(name, (), shape)
 
 
@@ -19,7 +22,7 @@ def lookup(x: Data, name: str, component: str, rows: Size, width: Size, *, tied_
 
 
 def linear(x: Data, name: str, component: str, width: Width, *, bias: bool = False, transposed: bool = False, tied_to: str | None = None) -> Data:
-    """A matrix over everything behind the first axis, stored [out, in] (`transposed`: [in, out])."""
+    """A linear layer over all axes but the first. The weight is stored as [out, in], or [in, out] if `transposed`."""
     out = as_axes(width)
     n, d_in = multiply(out), last_size(x)
     weight = Weight(name + ".weight", component, (d_in, n) if transposed else (n, d_in), (), 0, tied_to)
@@ -35,7 +38,7 @@ def fused(
     transposed: bool = False,
     suffixes: tuple[str, str] = (".weight", ".bias"),
 ) -> tuple[Data, ...]:
-    """One stored matrix, several outputs: {component: width}."""
+    """The outputs of one fused linear layer, split into `parts` of {component: size}."""
     splits = tuple((component, multiply(as_axes(width))) for component, width in parts.items())
     n = splits[0][1]
     for _, width in splits[1:]:
@@ -57,7 +60,7 @@ def norm(x: Data, name: str, *, bias: bool = False) -> Data:
 
 
 def elementwise(x: Data, op: str, name: str, component: str, *shape: Size, role: str = "parameter") -> Data:
-    """x through an operation that holds one weight and keeps the shape: a gate, a sink, a correction."""
+    """An element-wise operation with one weight, such as a gate or a routing bias."""
     return Data(op, (x,), x.shape, (Weight(name, component, shape, role=role),))
 
 
@@ -78,23 +81,23 @@ def join(a: Data, b: Data) -> Data:
 
 
 def scale(x: Data, by: Data) -> Data:
-    """x times one number per row: a shared expert's gate."""
+    """x scaled per token, for example by a shared expert's gate."""
     if type(by.shape[-1]) is int and by.shape[-1] != 1:
         raise ParamcountError(f"shape {list(by.shape)} is not one number per row", where="scale")
     return Data("scale", (x, by), x.shape)
 
 
 class AttentionDetail(NamedTuple):
-    """What a reader of `attend` wants to know besides its shapes."""
+    """Properties of an attention operation besides its shapes."""
 
-    window: Size | None  # how far back a token looks, itself counted; both ways where that is not causal, itself not counted
+    window: Size | None  # causal: tokens visible, itself included; else: tokens visible on either side
     cached: tuple[Data, ...]  # KV cache or recurrent state
-    causal: bool  # whether a token sees none that come after it
-    keeps_all: bool  # whether what no window reaches any more is kept too
+    causal: bool  # whether a token sees no later tokens
+    keeps_all: bool  # whether the KV cache keeps tokens outside of the window
 
     @property
     def trimmed_to(self) -> Size | None:
-        """How many tokens are there for the newest one, itself among them; None for all."""
+        """Tokens that the KV cache keeps at most, the newest included; None for all."""
         return None if self.keeps_all else self.window
 
 
@@ -109,9 +112,11 @@ def attend(
     causal: bool | None = None,
     keeps_all: bool = False,
 ) -> Data:
-    """softmax(QKᵀ)·V in one operation, which a trace unfolds. `cached`: keys and values unless given. `sinks`: a learned logit for
-    each head that the softmax sees beside the tokens'. `causal`: where a text looks at itself and keeps something, unless given.
-    `keeps_all`: also what has fallen out of the window."""
+    """softmax(QKᵀ)·V as one operation; a trace expands it.
+
+    `cached`: contents of the KV cache (default: k and v). `sinks`: one additional learned logit per head. `causal`: default
+    is true for self-attention with a cache. `keeps_all`: the cache keeps tokens outside of the window.
+    """
     kept = (k, v) if cached is None else cached
     detail = AttentionDetail(window, kept, bool(kept) and q.shape[0] is k.shape[0] if causal is None else causal, keeps_all)
     return Data("attend", (q, k, v), q.shape[:-1] + v.shape[-1:], (sinks,) if sinks else (), detail=detail)
@@ -128,9 +133,11 @@ def block(
     root: bool = False,
     moved: tuple[str, str] | None = None,
 ) -> Data:
-    """A named block. `part`: the part of the model it stands for. `tied_to`: it is a second use of the block under that prefix.
-    `root`: it is a model of its own, whose names from the root have the prefix before them too. `moved`: of those that begin with the
-    first, the beginning is the second."""
+    """A named block.
+
+    `part`: part of the model for its weights. `tied_to`: prefix of the block whose weights this one reuses. `root`: the block
+    is a model of its own, so absolute weight names start at its prefix. `moved`: (old, new) prefixes to rename weights.
+    """
     inputs = tuple(Data("input", (), r.shape) for r in (x, *reads))
     out = body(*inputs)
     use = Repeat("use", 1, 1, tied_to=tied_to, root=prefix if root else "", moved=moved)
@@ -150,9 +157,12 @@ def experts(
     at_least: Size | None = None,
     first: Size = 0,
 ) -> Data:
-    """`count` equal bodies of which a token visits `active`; where that varies, at most `active` and `at_least` so many.
-    `stacked`: the checkpoint holds one tensor for all, with an axis for the experts in front. `merged`: joined along the first axis.
-    `first`: the first expert's index."""
+    """`count` experts with the same body, `active` of them per token.
+
+    `at_least`: minimum number of active experts, if it varies. `stacked`: the checkpoint stores one tensor for all experts,
+    with a leading expert axis. `merged`: stored as one tensor, concatenated along the first axis. `first`: index of the
+    first expert.
+    """
     inner = Data("input", (), x.shape)
     out = body(inner)
     check_same_shape(x, out)
@@ -170,10 +180,10 @@ def layers(
     carry: Sequence[Width] = (),
     first: Size = 0,
 ) -> Data:
-    """A stack of layers; a layer of each kind is written once.
+    """A stack of layers; `body` declares each kind of layer once.
 
-    `kinds`: ((kind, how many), ...) in order, a kind may recur. `reads`: outside data that every layer takes (an
-    encoder's output). `carry`: widths of what one layer hands to the next beside x. `first`: the first layer's index.
+    `kinds`: ((kind, number of layers), ...) in order; kinds may recur. `reads`: further inputs of every layer, such as the
+    encoder's output. `carry`: sizes of further values that each layer passes to the next. `first`: index of the first layer.
     """
     runs: dict[Hashable, list[tuple[Size, Size]]] = {}
     index, last = first, None

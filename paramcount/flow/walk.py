@@ -1,6 +1,6 @@
-"""Walks over a declared flow: its operations in the order they run, and one record for each weight.
+"""Walks over a declaration: its operations in execution order, and one record per weight.
 
-Whatever reads weights (sums, lists of tensors, explanations, traces, checkpoints) reads these records, so splits, ties, roles and
+Sums, tensor lists, explanations, traces and checkpoints all read these records, so splits, ties, roles and
 repeats are interpreted in this file alone.
 """
 
@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 from paramcount.errors import ParamcountError
 from paramcount.flow.graph import Data, Repeat, Size, Weight, multiply
 
-Step: TypeAlias = tuple[Data, str, tuple[Repeat, ...], str]  # an operation, its name prefix, the repeats it is inside of, its part
+Step: TypeAlias = tuple[Data, str, tuple[Repeat, ...], str]  # an operation, its name prefix, enclosing repeats, part
 
 
 class WeightRecord(NamedTuple):
@@ -19,7 +19,7 @@ class WeightRecord(NamedTuple):
 
     name: str  # full name, as in the checkpoint; "{layer}" and "{expert}" stand for indices
     weight: Weight
-    tied_to: str | None  # full name of the tensor that it shares its values with
+    tied_to: str | None  # full name of the tensor that it is tied to
     repeats: tuple[Repeat, ...]  # outermost first
     part: str
 
@@ -92,10 +92,10 @@ def count_copies(repeats: tuple[Repeat, ...]) -> tuple[Size, Size, Size]:
 
 
 def list_steps(out: Data, part: str = "decoder") -> list[Step]:
-    """Every operation that leads to `out`, in the order it runs, bodies behind the operation that holds them.
+    """All operations that `out` depends on, in execution order; bodies follow the operation that contains them.
 
-    Raises: ParamcountError where a body uses data of another one: it would be counted again in each of them, so it has to be
-    read or carried.
+    Raises: ParamcountError if a body uses data of another body (it would be counted in both): pass it through `reads` or
+    `carry` instead.
     """
     found: list[Step] = []
     seen: set[int] = set()
@@ -116,14 +116,14 @@ def list_steps(out: Data, part: str = "decoder") -> list[Step]:
 
 
 def list_weights(out: Data, part: str = "decoder") -> list[WeightRecord]:
-    """Every weight that leads to `out`, in the order it is read."""
+    """All weights that `out` depends on, in execution order."""
     return [locate_weight(weight, prefix, repeats, where) for data, prefix, repeats, where in list_steps(out, part) for weight in data.weights]
 
 
 def locate_weight(weight: Weight, prefix: str, repeats: tuple[Repeat, ...], part: str) -> WeightRecord:
-    """The record of a weight whose operation stands under these repeats, with this prefix before its name."""
+    """The record of a weight inside these repeats, with this name prefix."""
     name, tied = weight.name, weight.tied_to
-    if tied is None and name[0] != "/":  # a weight outside of the block is not tied with it
+    if tied is None and name[0] != "/":  # an absolute name is outside of the block, so it is not tied
         for repeat in repeats:
             if repeat.tied_to:
                 tied = repeat.tied_to + name
@@ -141,7 +141,7 @@ def replace_prefix(name: str, old: str, new: str) -> str:
 
 
 def name_stacks(steps: list[Step]) -> dict[int, str]:
-    """{id of a repeat of layers: the prefix that they are stored under}: "model.layers."."""
+    """{id of a repeat of layers: name prefix of its layers, such as "model.layers."}."""
     found = {}
     for data, prefix, repeats, _ in steps:
         for body in data.bodies:
@@ -155,7 +155,7 @@ def name_stacks(steps: list[Step]) -> dict[int, str]:
 
 
 def sum_parameters(out: Data, *components: str, active: bool = False) -> Size:
-    """Learned parameters that lead to `out`: all, or those of these components; with `active`, those that one token uses."""
+    """Learned parameters that `out` depends on: all, or only those of `components`. `active`: only those active per token."""
     total: Size = 0
     for record in list_weights(out):
         if record.weight.role != "parameter" or record.tied_to is not None:

@@ -1,5 +1,5 @@
 """Readers of file formats: JSON, YAML, safetensors, GGUF and tokenizer files.
 
-Every reader takes its file as hostile: it reads a bounded amount, checks before it believes, runs nothing, and raises a
+Every reader treats its file as hostile: it reads a limited amount, validates before use, runs no code and raises a
 `ParamcountError` of one line.
 """

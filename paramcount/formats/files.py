@@ -1,4 +1,4 @@
-"""Files from anywhere: only regular ones, only so much of them, and what is wrong with one in one line."""
+"""Reads of untrusted files: regular files only, limited in size, with errors of one line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KNOWN = (
 
 
 class FileState(NamedTuple):
-    """Which file it is, and as of when."""
+    """The identity, size and modification time of a file."""
 
     device: int
     inode: int
@@ -32,22 +32,22 @@ class FileState(NamedTuple):
 
 
 def get_file_state(file: BinaryIO) -> FileState:
-    """Which file is open, how large it is and when it was last written."""
+    """The current state of an open file."""
     found = os.fstat(file.fileno())
     return FileState(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def check_unchanged(path: Path, file: BinaryIO, state: FileState) -> None:
-    """Raises: ParamcountError where the file that is open is not the one that it was."""
+    """Raises: ParamcountError if an open file differs from its earlier state."""
     if get_file_state(file) != state:
         raise ParamcountError("is another file by now", where=make_printable(path), expected="a file that stays as it is")
 
 
 @contextmanager
 def open_regular(path: Path, what: str) -> Iterator[BinaryIO]:
-    """A file opened for reading. `what`: the kind of file that is expected.
+    """A regular file opened for reading. `what`: the expected kind of file, for errors.
 
-    Raises: ParamcountError that names the file where it cannot be read or is no regular file.
+    Raises: ParamcountError that names the file if it cannot be read or is not a regular file.
     """
     place = make_printable(path)
     try:
@@ -66,13 +66,13 @@ def open_regular(path: Path, what: str) -> Iterator[BinaryIO]:
 
 
 def read_text(path: Path, what: str, most: int) -> str:
-    """The text of a file in UTF-8. `what`: the kind of file that is expected, `most`: how many bytes of it.
+    """The text of a UTF-8 file. `what`: the expected kind of file, for errors. `most`: maximum size in bytes.
 
-    Raises: ParamcountError that names the file where it cannot be read, is no file, too large or not text.
+    Raises: ParamcountError that names the file if it cannot be read, is not a regular file, too large or not text.
     """
     with open_regular(path, what) as file:
         size = os.fstat(file.fileno()).st_size or most
-        data = file.read(min(size, most) + 1)  # whoever asks for more than there is takes memory for it
+        data = file.read(min(size, most) + 1)  # read(n) allocates n bytes even for a shorter file
     try:
         return decode_text(data, what, most)
     except ParamcountError as error:
@@ -80,7 +80,7 @@ def read_text(path: Path, what: str, most: int) -> str:
 
 
 def decode_text(data: bytes, what: str, most: int) -> str:
-    """Bytes as text. A known format that is none is named."""
+    """Bytes as text; the error for a known binary format names it."""
     for start, name in KNOWN:
         if data.startswith(start):
             raise ParamcountError(f"is {name}", expected=what)
@@ -95,11 +95,11 @@ def decode_text(data: bytes, what: str, most: int) -> str:
 
 
 def expand_home(path: str) -> Path:
-    """A path whose ~ is the home directory.
+    """A path with ~ expanded to the home directory.
 
-    Raises: ParamcountError where there is no such directory.
+    Raises: ParamcountError if there is no such directory.
     """
     try:
         return Path(path).expanduser()
-    except (RuntimeError, ValueError):  # ~nobody, and names that nobody can have
+    except (RuntimeError, ValueError):  # unknown or invalid user names
         raise ParamcountError("cannot be read: no such home directory", where=make_printable(path)) from None

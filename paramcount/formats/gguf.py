@@ -1,4 +1,4 @@
-"""GGUF files: the header without the values, read through a small window and checked before anything is believed.
+"""GGUF files: a validated header without the values, read through a small window.
 
 A file is the word GGUF, the format's version, how many tensors and how many metadata it has, the metadata (each a name, a type and a value:
 a number, a truth value, a text, or an array of one of them), for each tensor its name, its shape with the innermost axis first, its type and
@@ -35,7 +35,7 @@ Single: TypeAlias = int | float | bool | str
 
 
 class Block(NamedTuple):
-    """Values that are stored together."""
+    """A quantisation block."""
 
     values: int
     size: int  # bytes
@@ -71,14 +71,14 @@ FORMATS = {
 
 
 class Array(NamedTuple):
-    """An array of the metadata."""
+    """A metadata array: its type and length, without elements."""
 
-    type: str  # of its elements
+    type: str  # of the elements
     length: int
 
 
 class Split(NamedTuple):
-    """Which of several files that hold a model together."""
+    """The position of a file in a split model."""
 
     no: int  # from 0
     files: int
@@ -86,7 +86,7 @@ class Split(NamedTuple):
 
 
 class GgufHeader(NamedTuple):
-    """What stands in a file before its values."""
+    """The contents of a file's header."""
 
     path: Path
     tensors: Mapping[str, TensorEntry]  # in the header's order
@@ -99,9 +99,9 @@ class GgufHeader(NamedTuple):
 
 
 def read_gguf(path: Path) -> GgufHeader:
-    """The header of a file, every entry checked against the others and against the file's size. No value is read.
+    """The header of a file, checked against the file's size. No values are read.
 
-    Raises: ParamcountError that names the file, and the tensor or the metadata where it is one.
+    Raises: ParamcountError that names the file and, if possible, the tensor or metadata key.
     """
     with open_regular(path, WHAT) as file:
         try:
@@ -111,7 +111,7 @@ def read_gguf(path: Path) -> GgufHeader:
 
 
 def values_size(dtype: str, shape: Sequence[int]) -> int:
-    """How many bytes the values of a tensor take.
+    """Bytes of a tensor's values.
 
     >>> values_size("Q4_K", (128256, 4096))
     295501824
@@ -120,7 +120,7 @@ def values_size(dtype: str, shape: Sequence[int]) -> int:
     Raises: ParamcountError where a row, the innermost axis, is no whole number of blocks.
     """
     values, size, _ = BLOCKS[dtype]
-    if prod(n or 1 for n in shape) >= LARGEST_NUMBER:  # as the format's library counts, but where one is 0 too
+    if prod(n or 1 for n in shape) >= LARGEST_NUMBER:  # the limit of the format's library, but also if an axis is 0
         raise ParamcountError(f"= {format_shape(shape)}", where="shape", expected="fewer than 2^63 values")
     row = shape[-1] if shape else 1
     if row % values:
@@ -129,7 +129,7 @@ def values_size(dtype: str, shape: Sequence[int]) -> int:
 
 
 class _Front:
-    """The front of a file, read from one end to the other, a window of it at a time."""
+    """Sequential reader of the start of a file, through a window."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self.file, self.size = file, size
@@ -147,7 +147,7 @@ class _Front:
         return self.window[start : start + n]
 
     def numbers(self, form: str) -> tuple[Any, ...]:
-        """The next numbers, as `struct` writes their types."""
+        """The next numbers, in a `struct` format."""
         form = self.order + form
         return unpack(form, self.take(calcsize(form)))
 
@@ -156,7 +156,7 @@ class _Front:
         self.at += n
 
     def skip_texts(self, n: int) -> None:
-        """Pass n texts, each its length and as many bytes. A vocabulary has hundreds of thousands: nothing is made of them."""
+        """Skip n length-prefixed strings without decoding them; a vocabulary has hundreds of thousands."""
         self.reach(8 * n)
         length = Struct(self.order + "Q").unpack_from
         while n:
@@ -174,7 +174,7 @@ class _Front:
             raise ParamcountError(f"the file ends after {self.size:,} bytes, within its header", expected="a whole file")
 
     def _move(self, n: int) -> None:
-        """Move the window to where the next n bytes stand."""
+        """Move the window to the next n bytes."""
         self.reach(n)
         self.file.seek(self.at)
         self.window, self.begins = self.file.read(min(max(n, WINDOW), LARGEST_HEADER - self.at)), self.at
@@ -204,7 +204,7 @@ def _header(path: Path, file: BinaryIO) -> GgufHeader:
 
 
 def _order(front: _Front) -> str:
-    """How the numbers of a file are written, by its first eight bytes."""
+    """The byte order of a file, from its first eight bytes."""
     if not front.size:
         raise ParamcountError("is empty", expected=WHAT)
     start = front.take(min(front.size, 32))
@@ -330,7 +330,7 @@ def _tensor(front: _Front) -> TensorEntry:
 
 
 def _split(metadata: Mapping[str, Single]) -> Split | None:
-    """Which of several files this is; what joins files again leaves a count of 0."""
+    """The file's position in a split model; None for merged files, which have a count of 0."""
     files = _whole(metadata, "split.count", LARGEST_NUMBER) if "split.count" in metadata else 0
     return Split(_whole(metadata, "split.no", files), files, _whole(metadata, "split.tensors.count", LARGEST_NUMBER)) if files else None
 

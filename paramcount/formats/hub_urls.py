@@ -1,4 +1,4 @@
-"""URLs of the Hugging Face Hub: which repository one names, and at which revision."""
+"""Hugging Face Hub URLs: their repository and revision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HUB_VIEWS = ("blob", "tree", "resolve", "raw", "blame", "commits", "discussions"
 
 
 def is_url(word: str) -> bool:
-    """Whether a word is a URL, or the beginning of a Hugging Face URL without its scheme.
+    """Whether a word is a URL; Hugging Face URLs may omit the scheme.
 
     >>> is_url("https://hf.co/Qwen/Qwen3-8B"), is_url("huggingface.co/Qwen/Qwen3-8B"), is_url("Qwen/Qwen3-8B")
     (True, True, False)
@@ -31,7 +31,7 @@ class HubAddress(NamedTuple):
 
 
 def parse_hub_url(url: str) -> HubAddress:
-    """The repository that a Hugging Face URL names.
+    """The repository and revision of a Hugging Face URL.
 
     >>> parse_hub_url("https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json")
     HubAddress(repo='Qwen/Qwen3-8B', revision='main')

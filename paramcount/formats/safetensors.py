@@ -97,7 +97,7 @@ def _header_length(data: bytes, size: int, place: str) -> int:
     if len(data) < 8:
         raise ParamcountError(f"ends after {len(data)} bytes, within the length of its header", where=place, expected=WHAT)
     length = int.from_bytes(data, "little")
-    if length > LARGEST_HEADER:  # a known format's magic bytes may read as a plausible length
+    if length > LARGEST_HEADER:  # not for smaller lengths: a header of 640 bytes begins like a pickle
         known = [f"is {name}" for start, name in KNOWN if data.startswith(start[:8])]
         held = known[0] if known else f"says that its header has {length:,} bytes"
         raise ParamcountError(held, where=place, expected=f"{WHAT}, its header of at most {LARGEST_HEADER:,} bytes")

@@ -1,4 +1,4 @@
-"""What a schema refused, in one line: where, what was found, what is expected, what is nearest."""
+"""Validation errors of a schema as one line: where, what is wrong, what was expected, the nearest name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def convert_validation_error(error: ValidationError, schema: type[BaseModel]) -> ParamcountError:
-    """The first thing a schema refused, as one line. An unknown field comes first: it is often the missing one, misspelt."""
+    """The first validation error as one line. Unknown fields come first: they are often a misspelt missing field."""
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     first = errors[0]
     steps, known = _locate(first, schema)
@@ -29,7 +29,7 @@ def convert_validation_error(error: ValidationError, schema: type[BaseModel]) ->
 
 
 def _locate(error: ErrorDetails, schema: type[BaseModel]) -> tuple[list[str], list[str]]:
-    """The steps to a value as a file has them, without the names pydantic gives to alternatives, and the fields known there."""
+    """The path to a value in the file, without pydantic's names for alternatives, and the valid fields there."""
     steps: list[str] = []
     block, known = schema, list(schema.model_fields)
     for step in error["loc"]:

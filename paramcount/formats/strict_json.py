@@ -1,4 +1,4 @@
-"""JSON from anywhere: an object, no key twice, nothing that is not a number where one stands."""
+"""Strict JSON objects from untrusted files: no duplicate keys, no NaN, limited depth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)  # strings wh
 
 
 def parse_json(text: str) -> dict[str, Any]:
-    """The object in a JSON text. `Infinity` is read, as time_step_limit of state-space models has it; NaN and 1e400 are refused.
+    """The object in a JSON text. `Infinity` is valid (state-space models use it in time_step_limit); NaN and 1e400 are not.
 
     >>> parse_json('{"hidden_size": 768, "rope_scaling": null}')
     {'hidden_size': 768, 'rope_scaling': None}
@@ -35,7 +35,7 @@ def parse_json(text: str) -> dict[str, Any]:
 
 
 def describe_syntax_error(text: str, error: json.JSONDecodeError) -> ParamcountError:
-    """What is wrong with a text that is no JSON, in the same words on every version of Python: since 3.13 it knows trailing commas."""
+    """The error for invalid JSON, with the same text on every Python version; 3.13 added a message for trailing commas."""
     at, problem = error.pos, f"is not JSON: {make_printable(error.msg, 60)}"
     before = text[:at].rstrip()
     if at >= len(text.rstrip()) and text.strip():
@@ -48,7 +48,7 @@ def describe_syntax_error(text: str, error: json.JSONDecodeError) -> ParamcountE
 
 
 def is_deeper_than(levels: int, text: str) -> bool:
-    """Whether more arrays and objects than `levels` are open at once anywhere in a JSON text.
+    """Whether a JSON text is nested deeper than `levels`.
 
     >>> is_deeper_than(2, '{"a": [1, "[["]}'), is_deeper_than(2, '{"a": [[')
     (False, True)

@@ -1,4 +1,4 @@
-"""YAML for data files and nothing more: no tags, anchors or aliases, no key twice, and only what is written is a number."""
+"""A strict subset of YAML for data files: no tags, anchors or aliases, no duplicate keys, plain numbers only."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ FORBIDDEN = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010
 
 
 def read_yaml(path: Path, until: str = "") -> dict[str, Any]:
-    """The mapping in a YAML file; with `until`, only what stands before that key.
+    """The mapping in a YAML file; with `until`, only the keys before that one.
 
-    Raises: ParamcountError that names the file and, where there is one, the line.
+    Raises: ParamcountError that names the file and, if possible, the line.
     """
     text = read_text(path, "a YAML file", LARGEST_FILE)
     try:
@@ -36,7 +36,7 @@ def read_yaml(path: Path, until: str = "") -> dict[str, Any]:
 
 
 def parse_yaml(text: str, until: str = "") -> dict[str, Any]:
-    """The mapping in a YAML text; with `until`, only what stands before that key.
+    """The mapping in a YAML text; with `until`, only the keys before that one.
 
     >>> parse_yaml("a: 012\\nb: no\\nc: 1e-5\\nd: [1, 2]")
     {'a': '012', 'b': 'no', 'c': 1e-05, 'd': [1, 2]}
@@ -60,10 +60,10 @@ def _line(mark: Any) -> str:
 
 
 def _document(text: str, until: str) -> Any:
-    """Built from events by hand, so that what is refused is refused where it stands and nothing is ever expanded."""
+    """Builds the mapping from parser events, so that errors have a line and nothing is ever expanded."""
     root: list[Any] = []
     open_: list[Any] = [root]  # the collections being filled
-    keys: list[Any] = [None]  # of each open mapping, the key that waits for its value
+    keys: list[Any] = [None]  # the pending key of each open mapping
     documents = 0
     event: Any
     for event in yaml.parse(text, Loader=LOADER):

@@ -1,4 +1,4 @@
-"""What the headers of checkpoint files have in common, whatever their format: how much of one is read, and tensors without gaps between them."""
+"""Tensor entries and limits shared by all checkpoint formats."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ LARGEST_NUMBER = 2**63  # where int64 ends
 
 
 class TensorEntry(NamedTuple):
-    """A tensor as a header describes it."""
+    """A tensor in a file's header."""
 
-    dtype: str  # as its format writes it
+    dtype: str  # in the notation of the file format
     shape: tuple[int, ...]  # outermost axis first
     start: int  # bytes behind where the values begin
     stop: int
 
 
 def check_layout(tensors: Mapping[str, TensorEntry], alignment: int = 1) -> int:
-    """How many bytes of values tensors fill, from the first to the last without a gap but what fills up to a multiple of the alignment.
+    """Total bytes of the values, which must be contiguous except for padding to `alignment`.
 
     Units: bytes
-    Raises: ParamcountError that names the tensor where there is a gap, or two overlap.
+    Raises: ParamcountError that names the tensor at a gap or an overlap.
     """
     end, before = 0, ""
     for name, stored in sorted(tensors.items(), key=lambda item: item[1][2:]):
@@ -40,5 +40,5 @@ def check_layout(tensors: Mapping[str, TensorEntry], alignment: int = 1) -> int:
 
 
 def name_tensor(name: str) -> str:
-    """Where an error about a tensor is."""
+    """The location of an error about a tensor."""
     return f"tensor {make_printable(name, 100)}"

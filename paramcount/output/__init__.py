@@ -1,4 +1,4 @@
-"""Output: tables as text, Markdown, CSV, JSON, LaTeX and HTML, numbers and ranges as text, and files that are written whole or not at all.
+"""Output: tables as text, Markdown, CSV, JSON, LaTeX and HTML; number formats; atomic file writes.
 
-Nothing here knows what a table is about.
+This package knows nothing about models.
 """

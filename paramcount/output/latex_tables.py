@@ -1,4 +1,4 @@
-"""Tables for papers: a LaTeX table in the style of booktabs, with a caption and a label."""
+"""LaTeX tables with booktabs, a caption and a label."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEX = str.maketrans(
 
 
 def escape_latex(text: str) -> str:
-    r"""A text as LaTeX prints it, with no character that is a command and no ligature.
+    r"""Text escaped for LaTeX, without ligatures.
 
     >>> print(escape_latex("d_model × 2 & --layer"))
     d\_model \ensuremath{\times} 2 \& -{}-layer
@@ -30,7 +30,7 @@ def escape_latex(text: str) -> str:
 
 
 def render_latex(table: Table) -> str:
-    """A float with a caption above, the rows between the rules of booktabs, and the lines below the table in small print."""
+    """The table as a LaTeX float: caption, rows between booktabs rules, and notes in small print."""
     columns, cells = format_cells(table)
     runs_on = bool(cells) and max(len(row[-1]) for row in cells) > LONGEST_CELL
     widths = ["r" if column.right else "l" for column in columns]
@@ -57,12 +57,12 @@ def render_latex(table: Table) -> str:
 
 
 def protect_row(row: str) -> str:
-    r"""A row that the `\\` or the rule before it takes for its own argument if it begins with [ or *."""
+    r"""A row, protected if it begins with [ or *, which the preceding `\\` or rule would read as its argument."""
     return f"{{}}{row}" if row.lstrip().startswith(("[", "*")) else row
 
 
 def make_label(caption: str) -> str:
-    """What a table is referred to by: the words that its caption begins with, before its first number.
+    """The label of a table: the first words of its caption, up to the first number.
 
     >>> make_label("Llama 3.1 8B 8,030,261,248 parameters"), make_label("通义千问")
     ('llama-3.1-8b', 'parameters')

@@ -1,4 +1,4 @@
-"""Published figures: "7.61B", "~1.04T", "124M", 8030261248; what they say, and whether a count fits them."""
+"""Published figures such as "7.61B", "~1.04T" or 8030261248: their values, and whether a count matches them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ FIGURE = re.compile(r"[~≈]?\s*(\d{1,3}(?:,\d{3}){1,9}|\d{1,30})(?:\.(\d{1,12})
 
 
 class Figure(NamedTuple):
-    """A figure as printed: its value, and the unit of its last digit (1 where it is exact)."""
+    """A published figure: its value and the unit of its last digit (1 if exact)."""
 
     value: int
     step: int
 
 
 def parse_figure(text: str | int) -> Figure:
-    """What a printed figure says.
+    """The value and precision of a published figure.
 
     >>> parse_figure("7.61B")
     Figure(value=7610000000, step=10000000)
@@ -41,7 +41,7 @@ def parse_figure(text: str | int) -> Figure:
 
 
 def match_figure(count: int, figure: Figure) -> str | None:
-    """How a count becomes this figure: `exact`, `rounded` (half up) or `truncated`; None where it does not.
+    """How a count matches this figure: `exact`, `rounded` (half up) or `truncated`; None if it does not.
 
     >>> match_figure(7_615_616_512, parse_figure("7.62B")), match_figure(7_615_616_512, parse_figure("7.61B")), match_figure(7_615_616_512, parse_figure("7B"))
     ('rounded', 'truncated', 'truncated')
@@ -55,7 +55,7 @@ def match_figure(count: int, figure: Figure) -> str | None:
 
 
 def format_count(count: int) -> str:
-    """A count in at most three digits and a unit.
+    """A count with three significant digits and a unit.
 
     >>> format_count(124439808), format_count(8030261248), format_count(1536), format_count(671026404352)
     ('124 M', '8.03 B', '1.54 K', '671 B')

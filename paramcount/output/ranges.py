@@ -1,4 +1,4 @@
-"""Spans of indices: neighbours joined, and how people write them."""
+"""Ranges of indices: joined, and formatted as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def join_ranges(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Spans of indices (the first, how many) in order, neighbours as one.
+    """Ranges of indices (first, length), sorted, with adjacent ones joined.
 
     >>> join_ranges([(7, 1), (0, 3), (3, 2)])
     ((0, 5), (7, 1))
@@ -21,7 +21,7 @@ def join_ranges(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]
 
 
 def format_ranges(spans: Iterable[tuple[int, int]], dash: str = "–") -> list[str]:
-    """Spans of indices as people write them.
+    """Ranges of indices as text.
 
     >>> format_ranges([(0, 3), (7, 1)])
     ['0–2', '7']

@@ -1,4 +1,4 @@
-"""Tables in every format: text for people, Markdown, LaTeX and HTML with grouped digits; CSV and JSON with exact integers."""
+"""Tables in all formats: text, Markdown, LaTeX and HTML with grouped digits; CSV and JSON with exact integers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENDINGS = {".txt": "table", ".md": "markdown", ".markdown": "markdown", ".csv": 
 
 
 def format_value(value: Any) -> str:
-    """A value as people read it: digits in groups, yes or no, an unknown one as a dash."""
+    """A value as text: grouped digits, yes or no, and a dash for unknown."""
     match value:
         case None:
             return "–"
@@ -36,7 +36,7 @@ def format_value(value: Any) -> str:
 
 
 class Column(NamedTuple):
-    """A column: its name in CSV and JSON, its heading for people, and how they read its values."""
+    """A column: its name in CSV and JSON, its heading, and how to format its values."""
 
     name: str
     label: str
@@ -47,7 +47,7 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows of plain values under columns, with lines above and below for people and `data` for JSON."""
+    """Columns and rows of plain values, lines of text above and below, and `data` for JSON."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Any]]
@@ -63,7 +63,7 @@ class Table(NamedTuple):
 
 
 def render(table: Table, format: str, width: int, *, colour: bool = False) -> str:
-    """The table as text in one of FORMATS. `width`: columns of the terminal, which only `table` respects, as only it has `colour`."""
+    """The table in one of FORMATS. `width` (terminal columns) and `colour` only apply to the format `table`."""
     if format in table.texts:
         return table.texts[format](width, colour)
     if format == "table":
@@ -78,7 +78,7 @@ def render(table: Table, format: str, width: int, *, colour: bool = False) -> st
 
 
 def _render_json(table: Table) -> str:
-    """Names may hold what moves a terminal's cursor or turns the direction of a text: that is written by its number."""
+    """The table as JSON, with control and bidirectional characters escaped to protect terminals."""
     import json
 
     text = json.dumps(table.data, ensure_ascii=False, indent=2) + "\n"
@@ -105,7 +105,7 @@ def _select_columns(table: Table, not_for: str) -> tuple[list[Column], list[list
 
 
 def _csv_value(value: Any) -> Any:
-    """A value as CSV has it."""
+    """A value for CSV."""
     return (
         ""
         if value is None
@@ -118,7 +118,7 @@ def _csv_value(value: Any) -> Any:
 
 
 def _neutralise_formula(text: str) -> str:
-    """A text that no spreadsheet runs as a formula: an apostrophe before one that begins like a formula and is not a number.
+    """Text that no spreadsheet runs as a formula: prefixed with an apostrophe if necessary.
 
     >>> _neutralise_formula("=1+1"), _neutralise_formula("gpt2"), _neutralise_formula("-5")
     ("'=1+1", 'gpt2', '-5')
@@ -127,7 +127,7 @@ def _neutralise_formula(text: str) -> str:
 
 
 def format_cells(table: Table) -> tuple[list[Column], list[list[str]]]:
-    """The columns and cells that people see, each cell as they read it."""
+    """The visible columns, and the cells as text."""
     columns, rows = _select_columns(table, "csv")
     return columns, [[column.show(value) for column, value in zip(columns, row, strict=True)] for row in rows]
 
@@ -152,7 +152,7 @@ def _render_markdown(table: Table) -> str:
 
 
 def _render_html(table: Table) -> str:
-    """A page that says its encoding, plain enough to be pasted into another."""
+    """The table as a minimal HTML page."""
     from html import escape
 
     title = escape(table.above[0].partition("   ")[0] if table.above else "paramcount")
@@ -161,7 +161,7 @@ def _render_html(table: Table) -> str:
 
 
 def html_fragment(table: Table) -> str:
-    """The table and the lines above and below it as HTML without a page around them, as notebooks show it."""
+    """The table and its lines of text as an HTML fragment, for notebooks."""
     from html import escape
 
     lines = [f"<p>{escape(line)}</p>" for line in table.above]
@@ -170,7 +170,7 @@ def html_fragment(table: Table) -> str:
 
 
 def choose_format(format: str | None, flags: Sequence[str], output: str | None) -> str:
-    """The one format asked for: by --format, a short form, or the output file's ending.
+    """The requested format: from --format, a short option or the extension of the output file.
 
     Raises: ParamcountError if two are asked for, if the ending contradicts the format, or if it is unknown and no format is given.
     """
@@ -191,7 +191,7 @@ def choose_format(format: str | None, flags: Sequence[str], output: str | None) 
 
 
 def choose_by_extension(path: str, endings: Mapping[str, Chosen], what: str, *, where: str = "-o", more: str = "") -> Chosen:
-    """What a file's ending chooses.
+    """The choice for a file's extension.
 
     >>> choose_by_extension("sizes.PNG", {".png": "png", ".svg": "svg"}, "plot")
     'png'
@@ -206,7 +206,7 @@ def choose_by_extension(path: str, endings: Mapping[str, Chosen], what: str, *, 
 
 
 def terminal_width() -> int:
-    """Columns of the terminal; 80 where there is none."""
+    """Terminal width in columns; 80 without a terminal."""
     import shutil
 
     return shutil.get_terminal_size((80, 24)).columns
@@ -216,18 +216,18 @@ SYSTEM = ("/dev", "/proc", "/sys")  # nothing is created here; /dev/shm holds or
 
 
 def is_system_path(path: Path) -> bool:
-    """Whether a path names a device or another file of the kernel, also if it is missing just now."""
+    """Whether a path is in a directory of devices or kernel files, existing or not."""
     place = Path(os.path.abspath(path))  # a link such as /dev/stdout is not followed
     return any(place.is_relative_to(root) for root in SYSTEM) and not place.is_relative_to("/dev/shm")  # noqa: S108
 
 
 def open_existing(path: str, flags: int) -> int:
-    """A file descriptor of what is there: opening for appending creates no file."""
+    """A file descriptor of an existing file, never a new one."""
     return os.open(path, flags & ~os.O_CREAT)
 
 
 def is_special(path: Path) -> bool:
-    """Whether a path names something other than a regular file: a device, a pipe, a directory."""
+    """Whether a path exists and is not a regular file: a device, a pipe or a directory."""
     try:
         return not stat.S_ISREG(path.stat().st_mode)
     except FileNotFoundError:
@@ -235,9 +235,9 @@ def is_special(path: Path) -> bool:
 
 
 def write_atomically(path: str, content: str | bytes, option: str = "-o") -> None:
-    """Write a file whole or not at all. A device, a pipe or what is open already takes it as it comes. `option` asked for it.
+    """Write a file atomically; devices, pipes and open files are written directly. `option`: named in errors.
 
-    Raises: ParamcountError where it cannot be written; what stood there before still does.
+    Raises: ParamcountError if it cannot be written; an existing file is then unchanged.
     """
     import tempfile
 
@@ -283,7 +283,7 @@ def write_atomically(path: str, content: str | bytes, option: str = "-o") -> Non
 
 
 def sync_directory(folder: Path) -> None:
-    """Make a rename in a directory last through a power cut, on systems that can."""
+    """Flush a directory to disk, so that a rename survives a power failure, if the system supports it."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

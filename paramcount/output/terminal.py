@@ -1,4 +1,4 @@
-"""What a terminal needs: how many columns a text takes, colours, and ASCII for characters that its encoding does not have."""
+"""Terminal output: display width, wrapping, colours and ASCII fallbacks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ASCII = {
 
 
 def text_width(text: str) -> int:
-    """Columns of a terminal that a text takes: two for a wide character, none for one that combines with the one before.
+    """Display width of text in terminal columns: 2 per wide character, 0 per combining one.
 
     >>> text_width("Qwen"), text_width("通义千问"), text_width("e\\u0301")
     (4, 8, 1)
@@ -32,19 +32,19 @@ def text_width(text: str) -> int:
 
 
 def pad(text: str, width: int, *, right: bool) -> str:
-    """A text filled with blanks to a width, on its left if it is aligned right."""
+    """Text padded to a width."""
     blanks = " " * (width - text_width(text))
     return blanks + text if right else text + blanks
 
 
 def wrap(text: str, width: int, *, indent: str = "") -> list[str]:
-    """A text in lines of at most `width` columns, broken between words if they are short enough; `indent`: before all lines but the first."""
+    """Text wrapped to lines of at most `width` columns. `indent`: prefix of all lines but the first."""
     filled = text if text.isascii() else "".join(c + FILLER * (unicodedata.east_asian_width(c) in "WF") for c in text)
     return [line.replace(FILLER, "") for line in textwrap.wrap(filled, width, subsequent_indent=indent, break_on_hyphens=False)]
 
 
 def paint(text: str, style: str) -> str:
-    """A text in one of STYLES; the blanks around it are left as they are. No style: the text itself.
+    """Text in one of STYLES, excluding the whitespace around it; unchanged without a style.
 
     >>> paint("  total ", "bold")
     '  \\x1b[1mtotal\\x1b[0m '
@@ -54,7 +54,7 @@ def paint(text: str, style: str) -> str:
 
 
 def replace_unencodable(error: UnicodeError) -> tuple[str, int]:
-    """The error handler of an encoding: ASCII for what it does not have."""
+    """Error handler for encoding: replaces missing characters by ASCII."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(ASCII.get(c, "?") for c in error.object[error.start : error.end]), error.end

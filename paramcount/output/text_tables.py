@@ -14,7 +14,7 @@ INDENT = "    "
 
 
 def render_text(table: Table, width: int, *, colour: bool = False) -> str:
-    """The table as text that fits a terminal of `width` columns: a last column of running text wraps, other columns go on in panels."""
+    """The table as text of at most `width` columns: a last column of prose wraps, other columns continue in panels below."""
     columns, cells = format_cells(table)
     if table.headings:
         cells = [[column.label for column in columns], [], *cells]
@@ -41,14 +41,14 @@ def render_text(table: Table, width: int, *, colour: bool = False) -> str:
 
 
 def get_style(table: Table, column: Column, row: list[str], i: int) -> str:
-    """The style of a cell: bold in a row of totals, else its column's."""
+    """The style of a cell: bold in a row of totals, otherwise the column's."""
     if row[0] in table.bold:
         return "bold"
     return column.style(row[i]) if callable(column.style) else column.style
 
 
 def lines_above(table: Table, width: int, *, colour: bool) -> Iterator[str]:
-    """The lines above a table: in colour, the name and the number that the first begins with are bold, and what does not match is red."""
+    """The lines above a table. With colour, the leading name and number are bold and mismatches are red."""
     for i, line in enumerate(table.above):
         differs = False
         for j, piece in enumerate(fold_cell(line, width)):
@@ -61,13 +61,13 @@ def lines_above(table: Table, width: int, *, colour: bool) -> Iterator[str]:
 
 
 def bold_title(line: str) -> str:
-    """The first line above a table, its name and its number bold, what follows them plain."""
+    """The first line above a table, with its name and number in bold."""
     words = line.split("   ")
     return "   ".join([*(paint(word, "bold") for word in words[:2]), *words[2:]])
 
 
 def break_lines(row: list[str], room: int | None) -> list[list[str]]:
-    """A row over as many lines as its last text needs in `room`."""
+    """A row split into as many lines as its last cell needs at a width of `room`."""
     if room is None or text_width(row[-1]) <= room:
         return [row]
     first, *others = sum_lines(row[-1], room)
@@ -75,7 +75,7 @@ def break_lines(row: list[str], room: int | None) -> list[list[str]]:
 
 
 def fold_cell(line: str, width: int) -> list[str]:
-    """A line that is too long goes on, indented, first at a gap of three blanks, else between words."""
+    """A line folded to `width`: preferably at a gap of three spaces, otherwise between words."""
     if text_width(line) > width and "   " in line:
         head, _, tail = line.rpartition("   ")
         return [*fold_cell(head, width), *fold_cell(f"  {tail.strip()}", width)]
@@ -83,7 +83,7 @@ def fold_cell(line: str, width: int) -> list[str]:
 
 
 def sum_lines(text: str, room: int) -> list[str]:
-    """A sum over several lines, broken between its terms where they are short enough, and never inside a shape."""
+    """A sum wrapped between its terms, never inside a shape."""
     held = text.replace(" × ", "\u00a0×\u00a0").replace("\u00a0(", " (")
     held = SHAPE.sub(lambda shape: shape[0].replace(" ", "\u00a0"), held)
     if max(map(text_width, held.split(" ")), default=0) > room:
@@ -92,7 +92,7 @@ def sum_lines(text: str, room: int) -> list[str]:
 
 
 def split_panels(widths: list[int], width: int) -> list[list[int]]:
-    """Columns side by side as far as the width goes, the first one repeated before each further group."""
+    """Groups of columns that fit the width, each starting with the first column."""
     panels, used = [[0]], widths[0]
     for i in range(1, len(widths)):
         if used + 2 + widths[i] > width and len(panels[-1]) > 1:

@@ -1,4 +1,7 @@
-"""Sizes from outside: ints, int64 arrays for a sweep, symbols. Arrays wrap silently, so their largest corner is counted first."""
+"""Checks of sizes: ints, int64 arrays (sweeps) and symbols.
+
+NumPy integers overflow silently, so the largest point of a sweep is evaluated first with Python ints.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,10 @@ LARGEST_INT64 = 2**63 - 1
 
 
 def check_sizes(sizes: Mapping[str, Any], symbol: type, *, least: int | None = 1, optional: Container[str] = ()) -> dict[str, Any]:
-    """The same sizes, small integer arrays widened to int64. `symbol`: the type of symbols, which are not looked into.
-    `optional`: of these there may be none.
+    """The checked sizes, with integer arrays widened to int64. `symbol`: type of symbols. `optional`: sizes that may be 0.
 
-    Raises: ParamcountError that names the first size that is none of the three, or below `least`; for arrays and symbols at
-    once, arrays that do not broadcast, an int beside them that int64 cannot hold.
+    Raises: ParamcountError that names the first size of another type or below `least`; also if arrays are mixed with
+    symbols, do not broadcast, or come with an int beyond int64.
     """
     found = {name: value if isinstance(value, symbol) else _whole(name, value, 0 if name in optional else least) for name, value in sizes.items()}
     arrays = [name for name, value in found.items() if is_array(value)]
@@ -25,7 +27,7 @@ def check_sizes(sizes: Mapping[str, Any], symbol: type, *, least: int | None = 1
 
 
 def _together(sizes: Mapping[str, Any], arrays: list[str], symbol: type) -> None:
-    from numpy import broadcast_shapes  # whoever brings arrays has loaded it
+    from numpy import broadcast_shapes  # already loaded if there are arrays
 
     for name, value in sizes.items():
         if isinstance(value, symbol):
@@ -41,12 +43,12 @@ def _together(sizes: Mapping[str, Any], arrays: list[str], symbol: type) -> None
 
 
 def is_array(value: object) -> bool:
-    """Whether a value is a NumPy array, without importing NumPy to ask."""
+    """Whether a value is a NumPy array, without importing NumPy."""
     return hasattr(value, "dtype")
 
 
 def refuse_overflow(count: Callable[[Mapping[str, Any]], Any], sizes: Mapping[str, Any]) -> None:
-    """Raises where the largest corner of a sweep has no room in int64. `count` must grow with every size."""
+    """Raises: ParamcountError if the largest point of a sweep exceeds int64. `count` must be monotonic in every size."""
     if any(is_array(value) for value in sizes.values()):
         largest = count({name: max(int(value.max()), -int(value.min())) if is_array(value) else abs(value) for name, value in sizes.items()})
         if largest > LARGEST_INT64:
@@ -66,7 +68,7 @@ def _whole(name: str, value: Any, least: int | None) -> Any:
 
 
 def refuse_where(wrong: Callable[[Any, Any], Any], problem: str, expected: str, sizes: Mapping[str, Any], small: str, large: str) -> None:
-    """Raises where two sizes do not fit each other, at one point of a sweep or at all of them. Symbols are believed."""
+    """Raises: ParamcountError if two sizes contradict each other at any point of a sweep. Symbols are not checked."""
     a, b = sizes[small], sizes[large]
     if all(is_array(size) or isinstance(size, int) for size in (a, b)):
         found = wrong(a, b)

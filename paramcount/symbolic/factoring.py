@@ -1,6 +1,6 @@
-"""A polynomial as people write it: the common factor first, then the bracket; how many layers and experts before how wide.
+"""Factored form of a polynomial: common factors first, numbers of layers and experts before dimensions.
 
-The terms become a small tree of sums and products, which is printed with names, with the numbers they stand for, or in LaTeX.
+The result is a tree of sums and products, which can be printed with names, with their values, or in LaTeX.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Terms = Mapping[Monomial, int]
 
 
 class Product(NamedTuple):
-    """A whole number times powers of names times sums."""
+    """An integer coefficient times powers of names times sums."""
 
     number: int
     names: Monomial = ()
@@ -23,7 +23,7 @@ class Product(NamedTuple):
 
 
 class Sum(NamedTuple):
-    """Products that are added or, where their number is negative, taken away."""
+    """A sum of products; a negative coefficient subtracts."""
 
     products: tuple[Product, ...]
 
@@ -32,7 +32,7 @@ class Sum(NamedTuple):
 
 
 def factor(terms: Terms) -> Sum:
-    """The terms with what they share taken out, and so on within what remains. Nothing is guessed: what is taken out divides every term."""
+    """The terms with common factors taken out recursively. Only factors that divide every term are taken out."""
     left = {monomial: n for monomial, n in terms.items() if n}
     if not left:
         return Sum(())
@@ -40,14 +40,14 @@ def factor(terms: Terms) -> Sum:
     if len(rest) == 1:
         return Sum((Product(number, shared),))
     halves = _proportional(rest)
-    if halves:  # neither shares anything within, as they would share it together
+    if halves:  # neither has a common factor, or the product would have it too
         return Sum((Product(number, shared, (_bracket(halves[0]), _bracket(halves[1]))),))
     inner = _bracket(rest)
     return inner if number == 1 and not shared else Sum((Product(number, shared, (inner,)),))
 
 
 def _common(terms: Terms) -> tuple[int, Monomial, Terms]:
-    """What all terms share, and what remains of each; the remains begin with a positive one."""
+    """The greatest common factor of all terms, and the terms divided by it."""
     number = gcd(*terms.values())
     if all(n < 0 for n in terms.values()):
         number = -number
@@ -64,7 +64,7 @@ def _over(monomial: Monomial, powers: Mapping[str, int]) -> Monomial:
 
 
 def _proportional(terms: Terms) -> tuple[Terms, Terms] | None:
-    """Terms as a sum of numbers of layers and experts times a sum of all else, where they are such a product."""
+    """The two factors of terms that are (a sum of numbers of layers and experts) × (a sum of anything else), if they are."""
     by_count: dict[Monomial, dict[Monomial, int]] = {}
     for monomial, n in terms.items():
         counts = tuple(pair for pair in monomial if place(pair[0]) <= EXPERTS)
@@ -85,7 +85,7 @@ def _proportional(terms: Terms) -> tuple[Terms, Terms] | None:
 
 
 def _bracket(terms: Terms) -> Sum:
-    """Terms that share nothing: those with the name that most of them hold make a bracket of their own."""
+    """Terms without a common factor, with those of the most frequent name grouped in brackets."""
     held: dict[str, int] = {}
     for monomial in terms:
         for name, _ in monomial:
@@ -101,7 +101,7 @@ def _bracket(terms: Terms) -> Sum:
 
 
 def _order(product: Product) -> tuple[bool, int, bool, list[tuple[int, str]], int]:
-    """What is added before what is taken away, high powers first, then by name."""
+    """The sort key of a product in a sum: positive first, then by degree, then by name."""
     degree = sum(power for _, power in product.names) + sum(max(_degree(sum_), 1) for sum_ in product.sums)
     return product.number < 0, -degree, not product.sums, sorted(rank(name) for name, _ in product.names), -abs(product.number)
 
@@ -116,7 +116,7 @@ LAYERS, EXPERTS, ROWS, WIDTH, MANY, OTHERS = range(6)
 
 
 def place(name: str) -> int:
-    """Where people look for a factor: layers, experts, rows of a table, the model's width, other numbers, other widths."""
+    """The rank of a factor: layers, experts, table rows, model dimension, other numbers, other dimensions."""
     last = name.rpartition(".")[2]
     if last.endswith(("layers", " layer")):
         return LAYERS
@@ -133,14 +133,14 @@ def rank(name: str) -> tuple[int, str]:
 
 
 class Style(NamedTuple):
-    """How the tree is printed."""
+    """How to print the tree."""
 
     number: Callable[[int], str]
     name: Callable[[str], str]
-    words: Callable[[str], str]  # behind a number that says what it counts: "28 mamba layers"
+    words: Callable[[str], str]  # what a number counts: "28 mamba layers"
     power: Callable[[str, int], str]
-    times: str  # between factors that stand alone
-    tight: str  # between those of a sum
+    times: str  # between factors of a product on its own
+    tight: str  # between factors inside a sum
     minus: str
     brackets: tuple[str, str]
 
@@ -160,12 +160,12 @@ def latex_number(number: int) -> str:
 
 
 def escape_name(text: str) -> str:
-    """Plain text inside LaTeX. What LaTeX has no letter for is left out."""
+    """Text escaped for LaTeX; other characters become blanks."""
     return re.sub(r"[^A-Za-z0-9.,:+\-/()' ]", lambda match: "\\" + match[0] if match[0] in "_&%$#{}" else " ", text)
 
 
 def latex_name(name: str) -> str:
-    """A size as mathematics: n_kv_heads is n with what it counts below it, what is no such name stands upright."""
+    """A size in LaTeX math: n_kv_heads becomes n with a subscript; other names are upright."""
     first, _, rest = name.partition("_")
     if len(first) == 1 and rest and "." not in name:
         return rf"{first}_{{\mathrm{{{escape_name(rest)}}}}}"
@@ -185,12 +185,12 @@ LATEX = Style(
 
 
 def substitute(style: Style, values: Mapping[str, int]) -> Style:
-    """The same style with what the names stand for in their place."""
+    """The style with values instead of names."""
     return style._replace(name=lambda name: style.number(values[name]), words=lambda words: "")
 
 
 def format_formula(tree: Sum, style: Style = TEXT) -> str:
-    """The tree as text. A product on its own has room around its factors; those inside a sum have none."""
+    """The tree as text. Only a product on its own has spaces between its factors."""
     if not tree.products:
         return style.number(0)
     alone = len(tree.products) == 1
@@ -203,7 +203,7 @@ def format_formula(tree: Sum, style: Style = TEXT) -> str:
 
 
 def _product(product: Product, style: Style, alone: bool) -> str:
-    """Layers and experts, the number, all else; inside a sum the number first."""
+    """The factors in order: layers and experts, the coefficient, the rest; inside a sum the coefficient comes first."""
     factors = [((*rank(name), 0), _named(name, power, style, alone)) for name, power in product.names]
     factors += [((_place(sum_), "", 1), style.brackets[0] + format_formula(sum_, style) + style.brackets[1]) for sum_ in product.sums]
     if abs(product.number) != 1 or not factors:
@@ -221,6 +221,6 @@ def _named(name: str, power: int, style: Style, alone: bool) -> str:
 
 
 def _place(sum_: Sum) -> int:
-    """Where people look for a bracket: among the counts where it holds nothing else, else behind everything."""
+    """The rank of a bracket: among the counts if it has nothing else, otherwise last."""
     places = [place(name) for product in sum_.products for name, _ in product.names]
     return min(places, default=LAYERS) if max(places, default=LAYERS) <= EXPERTS and not any(product.sums for product in sum_.products) else OTHERS + 1

@@ -1,6 +1,6 @@
-"""Integer polynomials in named sizes: what a declaration yields when its sizes are symbols.
+"""Integer polynomials in named sizes: the counts of a declaration whose sizes are symbols.
 
-Only `+`, `-`, `*` and whole powers exist. What would make a declaration branch on a symbol (`bool`, `<`, `range`) raises.
+Only `+`, `-` and `*` exist. Anything that would branch on a symbol (`bool`, `<`, `range`) raises.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from paramcount.symbolic.factoring import LATEX, Monomial, factor, format_formul
 
 
 class Polynomial:
-    """A polynomial with whole coefficients.
+    """A polynomial with integer coefficients.
 
     >>> n, d = make_symbols("n_layers d_model")
     >>> p = n * (4 * d * d + 2 * d)
@@ -73,13 +73,13 @@ class Polynomial:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The sizes it depends on."""
+        """The names of the sizes it depends on."""
         return tuple(sorted({name for monomial in self.terms for name, _ in monomial}))
 
     def evaluate(self, **sizes: Any) -> Any:
         """Its value for these sizes: ints, int64 arrays or symbols.
 
-        Raises: ParamcountError where a size is missing or unknown.
+        Raises: ParamcountError if a size is missing or unknown.
         """
         for name in self.names:
             if name not in sizes:
@@ -102,7 +102,7 @@ class Polynomial:
         return total
 
     def difference(self, size: str, by: Any = 1) -> Polynomial:
-        """What it grows by where one size grows, in named sizes.
+        """Its increase if one size grows by `by`.
 
         >>> n, d = make_symbols("n_layers d_model")
         >>> (n * (4 * d * d + 2 * d)).difference("n_layers")
@@ -122,7 +122,7 @@ class Polynomial:
     __repr__ = __str__
 
     def latex(self) -> str:
-        """The same in LaTeX's mathematics: the common factor first, then the bracket.
+        """Its factored form in LaTeX math.
 
         >>> n, d = make_symbols("n_layers d_model")
         >>> print((3 * n * d + n).latex())
@@ -142,7 +142,7 @@ def _polynomial(value: object) -> Polynomial:
 
 
 def make_symbols(names: str) -> tuple[Polynomial, ...]:
-    """One symbol for each of the names.
+    """One symbol per name.
 
     >>> make_symbols("d_model n_heads")
     (d_model, n_heads)
