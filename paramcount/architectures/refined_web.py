@@ -19,7 +19,7 @@ def four_times_d_model(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 
 
 def layout_of_40b(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
-    """Smaller models of the same publisher need the code of 7B; the code of 40B reshapes to heads of 64, whatever d_head is."""
+    """Smaller models of the same publisher need the code of 7B; that of 40B always reshapes to heads of 64."""
     if js.get("n_head_kv") is None:
         raise ParamcountError("is missing", where="n_head_kv", expected="the number of KV heads, as in Falcon-40B")
     if not switch(js, "parallel_attn", True):
@@ -59,11 +59,15 @@ class RefinedWeb(Sizes):
     tie_word_embeddings: Flag = hf(absent=True)
 
     def forward(c, tokens: Data) -> Data:
-        return decoder(c, tokens, lambda c, kind, x: two_norms(c, x), prefix="transformer.", names=NAMES, norm_bias=True)
+        return decoder(c, tokens, layer_of_40b, prefix="transformer.", names=NAMES, norm_bias=True)
 
     def check(c) -> None:
         check_heads_fill(c)
         check_divides(c, "n_kv_heads", "n_heads")
+
+
+def layer_of_40b(c: Any, kind: str, x: Data) -> Data:
+    return two_norms(c, x)
 
 
 class RefinedWebModel(Falcon):

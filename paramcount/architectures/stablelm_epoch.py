@@ -18,8 +18,8 @@ def rotary_part(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
 
 
 class StableLMEpoch(Sizes):
-    """Source: configuration_stablelm_epoch.py and modeling_stablelm_epoch.py of stabilityai/stable-code-3b; use_qkv_bias: of
-    stabilityai/stablelm-2-1_6b."""
+    """Source: configuration_stablelm_epoch.py and modeling_stablelm_epoch.py of stabilityai/stable-code-3b, and of
+    stabilityai/stablelm-2-1_6b for use_qkv_bias."""
 
     reference: ClassVar[str] = "StableLMEpochForCausalLM of stabilityai/stable-code-3b"
     rotated: ClassVar[str | None] = "d_rope"

@@ -1,4 +1,4 @@
-"""TeleChat and TeleChat2: Llama's layers with biases on the output of attention and MLP, keys and values in one matrix."""
+"""TeleChat and TeleChat2: Llama's layers, keys and values in one matrix, biases on the outputs of attention and MLP."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from paramcount.sizes.rules import check_heads_fill
 
 
 class TeleChat(Sizes):
-    """Source: arXiv:2401.03804; configuration_telechat.py and modeling_telechat.py of Tele-AI/TeleChat2-115B, which also build TeleChat."""
+    """TeleChat too: its code differs only in ignoring num_key_value_heads, which its configs lack.
+
+    Source: arXiv:2401.03804; configuration_telechat.py and modeling_telechat.py of Tele-AI/TeleChat2-115B.
+    """
 
     reference: ClassVar[str] = "TelechatForCausalLM of Tele-AI/TeleChat2-115B"
     equivalent_classes: ClassVar[tuple[str, ...]] = ("TeleChatForCausalLM",)
