@@ -27,7 +27,7 @@ from paramcount.checkpoints.contents import StoredCount, summarize_checkpoint
 from paramcount.checkpoints.folding import MOST_INDICES, fold_names
 from paramcount.checkpoints.matching import expand_names
 from paramcount.checkpoints.name_meanings import find_meaning, read_meanings
-from paramcount.checkpoints.render_contents import arithmetic
+from paramcount.checkpoints.render_contents import format_shapes
 from paramcount.checkpoints.writers.gguf_names import gguf_tensors
 from paramcount.counting.count import COMPONENTS, Count
 from paramcount.counting.tensors import Tensor, locate_component
@@ -179,7 +179,7 @@ def test_a_name_that_nobody_gave_tells_nothing() -> None:
 
 def test_a_bias_is_no_mask() -> None:
     found = read_meanings({"h.0.attn.bias": (1, 1, 8, 8), "h.1.attn.bias": (24,)})
-    assert (list(found.what.values()), found.untold) == (["legacy buffer", "other"], ("h.1.attn.bias",))
+    assert (list(found.what.values()), found.unrecognized) == (["legacy buffer", "other"], ("h.1.attn.bias",))
 
 
 # ---- what is stored
@@ -403,9 +403,9 @@ def test_it_is_shown_at_eighty_columns(run: Runner) -> None:
 
 def test_shapes_are_shown_where_they_make_the_component() -> None:
     shapes: dict[tuple[int, ...], int] = {(2, n): 3 for n in range(1, 9)}
-    assert arithmetic({(4, 2): 1, (3,): 2}, 14) == "[4, 2] + 2 × [3]"
-    assert arithmetic({(4, 2): 1, (3,): 2}, 13) == ""
-    assert arithmetic(shapes, 6 * 36).endswith(" + 3 × [2, 3] + 2 more shapes")
+    assert format_shapes({(4, 2): 1, (3,): 2}, 14) == "[4, 2] + 2 × [3]"
+    assert format_shapes({(4, 2): 1, (3,): 2}, 13) == ""
+    assert format_shapes(shapes, 6 * 36).endswith(" + 3 × [2, 3] + 2 more shapes")
 
 
 def test_a_file_without_tensors_has_no_parameters(run: Runner) -> None:

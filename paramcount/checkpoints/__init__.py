@@ -1,5 +1,5 @@
-"""Checkpoints on disk, held against a declaration: what their headers say, tensor by tensor. No value is read but a few to compare copies.
+"""Checkpoints on disk, compared with a model tensor by tensor. Only headers are read, plus a few values to compare tied copies.
 
-A path is opened (opening), its packed weights are understood (packed), the declaration is named as the file's writer names it (writers), the
-two are matched, and what is left over is told. `held` is what all of them speak of.
+`opening` reads the headers of a path, `packed` describes quantised weights as an unquantised file would store them, `writers` names the
+model's tensors as the writer of the file does, `matching` pairs the two, and `findings` describes every difference.
 """

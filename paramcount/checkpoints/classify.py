@@ -1,4 +1,4 @@
-"""What a tensor that no declaration names most likely is, by its name and shape."""
+"""The likely class of a tensor that the model does not have, from its name and shape."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from paramcount.checkpoints.folding import LONGEST_NAME
 from paramcount.checkpoints.writers.gguf_tables import ADDED
 
-# Words of names, the first class that has one wins. A name is lower-cased, its indices are braces.
+# Patterns of names; the first class with a match wins. Names are in lower case and have {} for each index.
 WORDS = (
     ("adapter", (r"lora_[ab]\b", r"lora_(embedding|magnitude)", r"(^|\.)(adapters?|ia3|prefix_encoder|prompt_encoder)\b")),
     ("buffer", (r"\b(inv_freq|masked_bias|position_ids|token_type_ids|relative_position_index|num_batches_tracked)$", r"\b((cos|sin)_cached|rope\.freqs)$")),
@@ -21,16 +21,27 @@ WORDS = (
     ("projector", (r"projector|multi_?modal|connector|aligner", r"(^|\.)(mlp1|patch_merge_mlp|resampler)\.")),
 )
 BY_NAME = tuple((re.compile("|".join(patterns)), what) for what, patterns in WORDS)
-ANY = re.compile("|".join(pattern for _, patterns in WORDS for pattern in patterns))  # told at once of names that have none
+ANY = re.compile("|".join(pattern for _, patterns in WORDS for pattern in patterns))  # rules out most names with one search
 
-HARMLESS = ("buffer",)  # nobody declared them and nothing in them is learned
-NOT_COUNTED = ("vision tower", "audio tower", "projector")  # beside a model of which only the language model is counted
-MASKS = ("attn.bias", "attention.bias", "attn.attention.bias")  # causal masks that older files hold
+HARMLESS = ("buffer",)  # not part of the model, but not learned either
+NOT_COUNTED = ("vision tower", "audio tower", "projector")  # expected in the file if only the language model is counted
+MASKS = ("attn.bias", "attention.bias", "attn.attention.bias")  # causal masks in older files
+# Display names of classes whose values in JSON and CSV stay as they were.
+DISPLAY_NAMES = {"vision tower": "vision encoder", "audio tower": "audio encoder", "tied duplicate": "tied copy"}
+
+
+def get_display_name(what: str) -> str:
+    """The name of a class or component in text.
+
+    >>> get_display_name("vision tower"), get_display_name("qkv")
+    ('vision encoder', 'qkv')
+    """
+    return DISPLAY_NAMES.get(what, what)
 
 
 @lru_cache(4096)
 def classify_tensor(name: str, shape: tuple[int, ...] | None) -> str:
-    """What such a tensor is: one of WORDS, or unknown.
+    """The class of the tensor: one of WORDS, or unknown.
 
     >>> classify_tensor("h.{}.attn.bias", (1, 1, 1024, 1024)), classify_tensor("model.layers.{}.self_attn.q_proj.lora_A.weight", (8, 4096))
     ('buffer', 'adapter')

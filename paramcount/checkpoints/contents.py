@@ -1,4 +1,4 @@
-"""A checkpoint without a model: how many parameters it stores, of which component, what stands beside them, and of which models it may be."""
+"""The parameters in a checkpoint by component, its other values, and the zoo models that it may contain."""
 
 from __future__ import annotations
 
@@ -21,60 +21,60 @@ from paramcount.checkpoints.verify import Comparison
 from paramcount.counting.count import COMPONENTS, SCHEMA_VERSION
 from paramcount.counting.tensors import locate_component
 
-MOST_TABLES = 16  # that are compared with the token table
+MOST_TABLES = 16  # embeddings and heads that are compared with the token embedding
 DUPLICATE = "tied duplicate"
 
 Shapes: TypeAlias = Mapping[str, Mapping[tuple[int, ...], int]]  # {what: {shape: how many tensors}}
 
 
 class Pattern(NamedTuple):
-    """Tensors of one pattern that are stored alike."""
+    """Tensors that differ in their indices only and have the same type and shape."""
 
     pattern: str  # h.{0-11}.attn.c_attn.weight
-    what: str  # a component, of a fused tensor the first, or what it is beside the parameters
+    what: str  # component (of a fused tensor the first), or class if not a parameter
     dtype: str | None  # as stored
     shape: tuple[int, ...] | None  # as stored
     tensors: int
-    parameters: int | None  # learned values behind all of them, each once; None where only names are known
+    parameters: int | None  # learned values after unpacking; None if only names are known
 
 
 class Copy(NamedTuple):
-    """A table or head of the token table's shape."""
+    """An embedding or head with the shape of the token embedding."""
 
     name: str
     of: str
-    same: bool | None  # whether samples of both are equal; None where the values are not there, or stored in another type
+    same: bool | None  # whether sampled values are equal; None if values are not available or have another type
     values: int
 
 
 @dataclass(frozen=True)
 class StoredCount:
-    """What a checkpoint stores. Units: parameters, where nothing else is said."""
+    """The contents of a checkpoint. Units: parameters, unless stated otherwise."""
 
     path: str
     format: str  # safetensors | gguf | pytorch
     files: int
     tensors: int
     whole: bool  # whether every tensor's shape is known
-    total: int | None  # learned values, each once, without MTP layers; None where only names are known
-    components: Mapping[str, int]  # every name of COMPONENTS; sums to total. Empty where only names are known
-    by: str  # names | declaration: what told the components
-    untold: int  # tensors of which no name told the component: they are in `other`
-    beside: Mapping[str, int | None]  # values beside the parameters, by what they are: buffers, scales, copies, MTP layers
-    zoo: tuple[str, ...]  # ids of all models whose declaration the file holds
-    nearest: Nearest | None  # where it holds none
-    scheme: str | None  # how the file is quantised
-    elements: int | None  # as stored: packed words and scales, too
+    total: int | None  # learned values without tied copies and MTP layers; None if only names are known
+    components: Mapping[str, int]  # every name of COMPONENTS; sums to total. Empty if only names are known
+    by: str  # source of the components: names | declaration
+    untold: int  # tensors with unrecognised names, counted in `other`
+    beside: Mapping[str, int | None]  # values outside the total by class: buffers, scales, copies, MTP layers
+    zoo: tuple[str, ...]  # ids of all zoo models whose tensors the file contains
+    nearest: Nearest | None  # if `zoo` is empty
+    scheme: str | None  # quantisation of the file
+    elements: int | None  # as stored, including packed words and scales
     bytes: int | None
-    bits: Fraction | None  # bits of a value
+    bits: Fraction | None  # bits per value
     types: tuple[Type, ...]  # the most bytes first
-    stacks: Mapping[str, int]  # {beginning of the names of a stack of layers: how many}
-    experts: int  # in a layer, at most
+    stacks: Mapping[str, int]  # {name prefix of a stack: number of layers}
+    experts: int  # largest number in a layer
     copies: tuple[Copy, ...]
-    faults: tuple[str, ...]  # how the files contradict each other, an index, or the way they are packed
-    notes: tuple[str, ...]  # what was not counted or not checked; harmless
+    faults: tuple[str, ...]  # contradictions between files, or with an index or the packing
+    notes: tuple[str, ...]  # values that were not counted or checked; harmless
     patterns: tuple[Pattern, ...] = field(repr=False)
-    shapes: Shapes = field(repr=False)  # by name, unpacked
+    shapes: Shapes = field(repr=False)  # by component, after unpacking
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class StoredCount:
         return self.notes
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data for JSON."""
+        """The contents as plain data for JSON."""
         plain = ("path", "format", "files", "tensors", "whole", "total", "by", "untold", "scheme", "elements", "bytes", "experts")
         rows = ("types", "copies", "patterns")
         return {
@@ -97,15 +97,15 @@ class StoredCount:
 
 
 def summarize_checkpoint(checkpoint: Checkpoint) -> StoredCount:
-    """What an opened checkpoint stores."""
+    """The contents of a checkpoint."""
     content = unpack(checkpoint)
-    told = read_meanings({name: logical.shape for name, logical in content.tensors.items()})
-    found = identify(checkpoint, content, told)
-    copies = find_copies(checkpoint, content, told)
-    what = classify_declared(found.compared) if found.compared else dict(told.what) | {copy.name: DUPLICATE for copy in copies if copy.same}
+    meanings = read_meanings({name: logical.shape for name, logical in content.tensors.items()})
+    found = identify(checkpoint, content, meanings)
+    copies = find_copies(checkpoint, content, meanings)
+    what = classify_declared(found.compared) if found.compared else dict(meanings.what) | {copy.name: DUPLICATE for copy in copies if copy.same}
     known = {name: prod(logical.shape) for name, logical in content.tensors.items() if logical.shape is not None}
     components, beside = sum_components(what, known, content, checkpoint)
-    if found.verification and len(known) in (0, len(content.tensors)):  # which knows of fused tensors how much is of which component
+    if found.verification and len(known) in (0, len(content.tensors)):  # which splits fused tensors by component
         components, beside = dict(found.verification.found), found.verification.beside
     patterns = build_patterns(checkpoint, content, what, known)
     return StoredCount(
@@ -117,7 +117,7 @@ def summarize_checkpoint(checkpoint: Checkpoint) -> StoredCount:
         total=sum(components.values()) if known or not content.tensors else None,
         components=components if known or not content.tensors else {},
         by="declaration" if found.verification else "names",
-        untold=0 if found.compared else len(told.untold),
+        untold=0 if found.compared else len(meanings.unrecognized),
         beside=beside,
         zoo=found.ids,
         nearest=found.nearest,
@@ -126,52 +126,53 @@ def summarize_checkpoint(checkpoint: Checkpoint) -> StoredCount:
         bytes=content.totals.bytes,
         bits=content.totals.bits,
         types=sum_dtypes(checkpoint),
-        stacks=told.stacks,
-        experts=told.experts,
+        stacks=meanings.stacks,
+        experts=meanings.experts,
         copies=copies,
         faults=(*checkpoint.faults, *content.faults),
-        notes=(*(found.verification.notes if found.verification else checkpoint.remarks), *remarks(len(known), content, found.ids, patterns)),
+        notes=(*(found.verification.notes if found.verification else checkpoint.remarks), *collect_notes(len(known), content, found.ids, patterns)),
         patterns=patterns,
         shapes=count_shapes(what, content),
     )
 
 
 def classify_declared(found: Comparison) -> dict[str, str]:
-    """What the declaration says of every tensor: its component, of a fused one the first, or what it is beside the parameters."""
-    tensors = dict(found.matches.there) | dict(found.matches.by_shape)
+    """{tensor: its component in the model (of a fused tensor the first), or its class if it is not a parameter}"""
+    tensors = dict(found.matches.matching) | dict(found.matches.by_shape)
     components = {tensor: locate_component(tensor.part, split_by_component(tensor)[0][0])[0] for tensor in tensors.values()}
-    return {name: said.what if (said := found.findings.get(name)) else components[tensors[name]] for name in found.content.tensors}
+    return {name: finding.what if (finding := found.findings.get(name)) else components[tensors[name]] for name in found.content.tensors}
 
 
 def sum_components(
     what: Mapping[str, str], known: Mapping[str, int], content: Unpacked, checkpoint: Checkpoint
 ) -> tuple[dict[str, int], dict[str, int | None]]:
-    """Learned values of each component, and values beside them, by what they are."""
+    """Learned values of each component, and all other values by class."""
     components, beside = dict.fromkeys(COMPONENTS, 0), Counter[str]()
     for name, n in known.items():
         if what[name] in components:
             components[what[name]] += n
         else:
             beside[what[name]] += n
-    for name, thing in content.beside.items():
+    for name, packing_class in content.beside.items():
         shape = checkpoint.tensors[name].shape
         if shape is not None:
-            beside[thing] += prod(shape)
+            beside[packing_class] += prod(shape)
     return components, dict(beside)
 
 
-def find_copies(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> tuple[Copy, ...]:
-    """Tables and heads of the token table's shape, each with whether it is a copy of it."""
-    tables = [name for name in told.tables if (shape := content.tensors[name].shape) and len(shape) == 2][:MOST_TABLES]
+def find_copies(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> tuple[Copy, ...]:
+    """Embeddings and heads with the shape of the token embedding, and whether each is a copy of it."""
+    tables = [name for name in meanings.tables if (shape := content.tensors[name].shape) and len(shape) == 2][:MOST_TABLES]
     if not tables:
         return ()
-    first, *others = tables
-    shape = content.tensors[first].shape or ()
-    return tuple(Copy(name, first, are_copies(checkpoint, content, name, first), prod(shape)) for name in others if content.tensors[name].shape == shape)
+    original, *candidates = tables
+    shape = content.tensors[original].shape or ()
+    candidates = [name for name in candidates if content.tensors[name].shape == shape]
+    return tuple(Copy(name, original, are_copies(checkpoint, content, name, original), prod(shape)) for name in candidates)
 
 
 def are_copies(checkpoint: Checkpoint, content: Unpacked, a: str, b: str) -> bool | None:
-    """Whether samples of two tensors are equal; None where nobody can tell."""
+    """Whether sampled values of two tensors are equal; None if they cannot be compared."""
     one, other = content.tensors[a].names_in_file(a), content.tensors[b].names_in_file(b)
     if any(checkpoint.tensors[x].dtype != checkpoint.tensors[y].dtype for x, y in zip(one, other)) or len(one) != len(other):
         return None
@@ -180,7 +181,7 @@ def are_copies(checkpoint: Checkpoint, content: Unpacked, a: str, b: str) -> boo
 
 
 def count_shapes(what: Mapping[str, str], content: Unpacked) -> dict[str, Counter[tuple[int, ...]]]:
-    """How many tensors of each shape each component has."""
+    """{component or class: {shape: number of tensors}}"""
     found: dict[str, Counter[tuple[int, ...]]] = {}
     for name, logical in content.tensors.items():
         if logical.shape is not None:
@@ -189,32 +190,39 @@ def count_shapes(what: Mapping[str, str], content: Unpacked) -> dict[str, Counte
 
 
 def build_patterns(checkpoint: Checkpoint, content: Unpacked, what: Mapping[str, str], known: Mapping[str, int]) -> tuple[Pattern, ...]:
-    """Every tensor of the files, those together that are stored alike and differ in indices alone."""
+    """All tensors of the files, grouped by component, type, shape and pattern of names."""
     values = {logical.names_in_file(name)[0]: name for name, logical in content.tensors.items()}
     alike: dict[tuple[str, str | None, tuple[int, ...] | None], list[str]] = {}
-    for name, held in checkpoint.tensors.items():
-        thing = what[values[name]] if name in values else content.beside[name]
-        alike.setdefault((thing, held.dtype, held.shape), []).append(name)
+    for name, tensor in checkpoint.tensors.items():
+        component = what[values[name]] if name in values else content.beside[name]
+        alike.setdefault((component, tensor.dtype, tensor.shape), []).append(name)
     return tuple(
-        Pattern(pattern, thing, dtype, shape, len(names), count_parameters((values[name] for name in names if name in values), thing, known))
-        for (thing, dtype, shape), all_names in alike.items()
+        Pattern(
+            pattern,
+            component,
+            dtype,
+            shape,
+            len(names),
+            count_parameters((values[name] for name in names if name in values), component, known),
+        )
+        for (component, dtype, shape), all_names in alike.items()
         for pattern, names in fold_names(all_names)
     )
 
 
 def count_parameters(names: Iterable[str], what: str, known: Mapping[str, int]) -> int | None:
-    """Parameters behind tensors, which are `what`."""
+    """Parameters in tensors of the component or class `what`, after unpacking."""
     if what not in COMPONENTS:
         return 0
     sizes = [known.get(name) for name in names]
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def remarks(known: int, content: Unpacked, ids: Sequence[str], patterns: Iterable[Pattern]) -> list[str]:
-    """What of the tensors was not counted, and what is no model by itself. `ids`: of the models that it holds."""
-    lines, all = [], len(content.tensors)
-    if known < all:
-        lines.append(f"{f'{all - known:,} of {all:,} tensors have' if known else 'all tensors have'} unknown shapes and are not counted")
+def collect_notes(known: int, content: Unpacked, ids: Sequence[str], patterns: Iterable[Pattern]) -> list[str]:
+    """Notes on tensors that were not counted and on adapters. `ids`: zoo models in the file."""
+    lines, n_tensors = [], len(content.tensors)
+    if known < n_tensors:
+        lines.append(f"{f'{n_tensors - known:,} of {n_tensors:,} tensors have' if known else 'all tensors have'} unknown shapes and are not counted")
     if not ids and (n := sum(pattern.tensors for pattern in patterns if classify_tensor(pattern.pattern, pattern.shape) == "adapter")):
         lines.append(f"{n:,} tensors belong to an adapter; its base model is not in this checkpoint")
     return lines

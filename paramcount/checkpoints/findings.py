@@ -1,4 +1,4 @@
-"""What is to be said of tensors that are not simply there: missing, misshapen, unexpected, or beside the parameters; folded by pattern."""
+"""Tensors that do not simply match: missing, with a wrong shape, unexpected, or outside the total; folded by pattern."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from paramcount.checkpoints.packed.quantised import Unpacked
 from paramcount.counting.count import Count
 from paramcount.counting.tensors import Tensor, list_unreachable
 
-COPIES = {"encoder.embed_tokens.weight": "shared.weight"}  # of the table that T5's encoder and decoder share, in older files
+COPIES = {"encoder.embed_tokens.weight": "shared.weight"}  # of the embedding shared by T5's encoder and decoder, in older files
 BIAS_OF_PACKED = "zero bias of packed weights"
 
 
@@ -24,17 +24,17 @@ Shape: TypeAlias = tuple[int, ...]
 
 
 class Finding(NamedTuple):
-    """What is said of tensors alike."""
+    """The result of checking a tensor; equal for all tensors of the same kind."""
 
     kind: str  # missing | wrong shape | differs | unexpected | beside
-    what: str  # of what is missing or misshapen its component; else its class: tied duplicate, buffer, MTP layer, scale, unknown …
+    what: str  # component if missing or wrong shape; else the class: tied duplicate, buffer, MTP layer, scale, unknown …
     declared_shape: Shape | None = None
     file_shape: Shape | None = None
     note: str = ""
 
     @property
     def ok(self) -> bool:
-        """Whether the file is complete and correct with it."""
+        """Whether the finding is harmless."""
         return self.kind == "beside"
 
     def to_dict(self) -> dict[str, Any]:
@@ -49,12 +49,12 @@ class Finding(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Tensors of one pattern of which the same is said."""
+    """Tensors of one pattern with the same finding."""
 
     finding: Finding
     pattern: str  # model.layers.{0-31}.self_attn.q_proj.weight
     tensors: int
-    values: int | None  # in all of them, as stored if they are; None if only their names are known
+    values: int | None  # in all of them, as stored unless missing; None if only names are known
 
     def to_dict(self) -> dict[str, Any]:
         """The line as plain data for JSON."""
@@ -63,15 +63,15 @@ class Line(NamedTuple):
 
 
 def collect_findings(matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count) -> dict[str, Finding]:
-    """What is to be said of tensors that are not simply there, by their names in the file."""
+    """{name in the file: finding} for every tensor that does not simply match."""
     return dict((*_find_problems(matches, checkpoint, content, count), *_find_extras(matches, checkpoint, content)))
 
 
-def fold_findings(said_of: Mapping[str, Finding]) -> tuple[Line, ...]:
-    """The same, folded: what speaks against the file first."""
+def fold_findings(findings: Mapping[str, Finding]) -> tuple[Line, ...]:
+    """Findings folded by pattern of names, problems first."""
     found: dict[Finding, list[str]] = {}
-    for name, said in said_of.items():
-        found.setdefault(said, []).append(name)
+    for name, finding in findings.items():
+        found.setdefault(finding, []).append(name)
     lines = []
     for finding, alike in found.items():
         shape = finding.declared_shape if finding.file_shape is None else finding.file_shape
@@ -81,48 +81,48 @@ def fold_findings(said_of: Mapping[str, Finding]) -> tuple[Line, ...]:
 
 
 def _find_problems(matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count) -> Iterator[tuple[str, Finding]]:
-    held = content.tensors
+    file_tensors = content.tensors
     for name, tensor in matches.missing.items():
         yield name, Finding("missing", describe_role(tensor), tensor.shape)
-    for name, tensor in matches.misshapen.items():
-        yield name, Finding("wrong shape", describe_role(tensor), tensor.shape, held[name].shape)
-    likely = find_renamed(matches, held)
+    for name, tensor in matches.wrong_shape.items():
+        yield name, Finding("wrong shape", describe_role(tensor), tensor.shape, file_tensors[name].shape)
+    likely = find_renamed(matches, file_tensors)
     unreachable = _unreachable_shapes(count) if matches.unexpected else {}
     for name in matches.unexpected:
-        said = _classify_unexpected(name, matches, checkpoint, content, count, unreachable)
-        yield name, said._replace(note=f"same shape as the missing {likely[name]}") if name in likely and not said.ok else said
+        finding = _classify_unexpected(name, matches, checkpoint, content, count, unreachable)
+        yield name, finding._replace(note=f"same shape as the missing {likely[name]}") if name in likely and not finding.ok else finding
 
 
 def _unreachable_shapes(count: Count) -> dict[str, tuple[int, ...]]:
-    """{name, with and without the model's own prefix: shape} of what the reference allocates and no forward pass reads."""
+    """{name, with and without the model's own prefix: shape} of tensors that the reference allocates but never uses."""
     found = {name: tensor.shape for name, tensor in expand_names(tensor for tensor, _ in list_unreachable(count.sizes, count.head)).items()}
     return {name.partition(".")[2]: shape for name, shape in found.items()} | found
 
 
 def _classify_unexpected(name: str, matches: Matches, checkpoint: Checkpoint, content: Unpacked, count: Count, unreachable: Mapping[str, Shape]) -> Finding:
-    """What a tensor is that nobody declared."""
+    """The finding for a tensor that the model does not have."""
     shape = content.tensors[name].shape
     if shape is not None and 0 in shape:
         return Finding("beside", "empty", None, shape)
-    if (original := matches.there.get(COPIES.get(name, ""))) and shape in (None, original.shape):
+    if (original := matches.matching.get(COPIES.get(name, ""))) and shape in (None, original.shape):
         return _check_copy(name, original._replace(tied_to=COPIES[name]), checkpoint, shape)
     what = classify_tensor(strip_indices(name), shape)
     if what == "unknown" and name.endswith(".bias") and (weight := content.tensors.get(f"{name.removesuffix('.bias')}.weight")) and len(weight.file_names) > 1:
         return Finding("beside", BIAS_OF_PACKED, None, shape)
     if name in unreachable and shape in (None, unreachable[name]):
         return Finding("beside", "never read", None, shape)
-    accounted = what in HARMLESS or (count.scope == "language_model" and what in NOT_COUNTED)
-    return _finding("beside" if accounted else "unexpected", what, shape)
+    is_expected = what in HARMLESS or (count.scope == "language_model" and what in NOT_COUNTED)
+    return _finding("beside" if is_expected else "unexpected", what, shape)
 
 
 @lru_cache(4096)
 def _finding(finding: str, what: str, shape: tuple[int, ...] | None) -> Finding:
-    """The same object for all tensors alike, of which there may be hundreds of thousands."""
+    """One object per kind of finding, because there may be hundreds of thousands of tensors."""
     return Finding(finding, what, None, shape)
 
 
 def _find_extras(matches: Matches, checkpoint: Checkpoint, content: Unpacked) -> Iterator[tuple[str, Finding]]:
-    for name, tensor in matches.there.items():
+    for name, tensor in matches.matching.items():
         shape = content.tensors[name].shape
         if tensor.tied_to and tensor.part != "mtp":
             yield name, _check_copy(name, tensor, checkpoint, shape)
@@ -133,7 +133,7 @@ def _find_extras(matches: Matches, checkpoint: Checkpoint, content: Unpacked) ->
 
 
 def _check_copy(name: str, tensor: Tensor, checkpoint: Checkpoint, shape: tuple[int, ...] | None) -> Finding:
-    """A tensor that the config ties to another: the values must be the same."""
+    """The finding for a tied tensor, whose values must equal those of the original."""
     original = str(tensor.tied_to)
     same = have_same_samples(checkpoint, name, original) if name in checkpoint.tensors and original in checkpoint.tensors else None
     if same is False:
@@ -142,7 +142,7 @@ def _check_copy(name: str, tensor: Tensor, checkpoint: Checkpoint, shape: tuple[
 
 
 def describe_role(tensor: Tensor) -> str:
-    """What a tensor is for: its component, or the components that it is made of; of what is not learned, that."""
+    """The components of a tensor, or its role if it is not learned."""
     if tensor.role != "parameter":
         return tensor.role.replace("_", " ")
     if not tensor.splits:
@@ -151,7 +151,7 @@ def describe_role(tensor: Tensor) -> str:
 
 
 def sum_values(lines: Iterable[Line]) -> dict[str, int | None]:
-    """Values by what they are; None where only names are known."""
+    """{component or class: number of values}; None if only names are known."""
     found: dict[str, int | None] = {}
     for line in lines:
         before = found.get(line.finding.what, 0)

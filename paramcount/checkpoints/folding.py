@@ -9,13 +9,13 @@ from typing import TypeAlias
 
 from paramcount.output.ranges import format_ranges, join_ranges
 
-INDEX = re.compile(r"(?<![^.])(0|[1-9][0-9]{0,8})(?![^.])")  # a word between dots; a longer number is a word like others
-VARYING = re.compile(r"(?<![^.])(?:\d+|\{\w+\})(?![^.])")  # any index, or what stands for one in a declared name
-MOST_INDICES = 4  # in a name; one of more stands for itself
-LONGEST_NAME = 1000  # characters that are looked at for indices
+INDEX = re.compile(r"(?<![^.])(0|[1-9][0-9]{0,8})(?![^.])")  # between dots; a longer number is an ordinary word
+VARYING = re.compile(r"(?<![^.])(?:\d+|\{\w+\})(?![^.])")  # an index, or its placeholder in a declared name
+MOST_INDICES = 4  # in a name; a name with more is not folded
+LONGEST_NAME = 1000  # characters; a longer name is not folded
 
 Indices: TypeAlias = tuple[int, ...]
-Block: TypeAlias = tuple[Indices, ...]  # a set of indices in each place: every combination of them
+Block: TypeAlias = tuple[Indices, ...]  # indices per position; stands for all combinations
 
 
 def strip_indices(name: str) -> str:
@@ -28,10 +28,9 @@ def strip_indices(name: str) -> str:
 
 
 def fold_names(names: Iterable[str]) -> list[tuple[str, list[str]]]:
-    """Patterns and the names that each stands for, exactly those: names that differ in indices alone, which are whole words between dots.
+    """Patterns, each with exactly the names that it matches. An index is a whole word between dots.
 
-    Patterns come in the order of the first name of their kind, the names of one in the order of their indices. A brace that is part of
-    a name is written twice.
+    Patterns are in the order of their first names, and the names of a pattern in the order of their indices. Braces in names are doubled.
 
     >>> [pattern for pattern, _ in fold_names(f"h.{layer}.{name}" for layer in (0, 1, 2, 4) for name in ("ln_1.weight", "ln_1.bias"))]
     ['h.{0-2,4}.ln_1.weight', 'h.{0-2,4}.ln_1.bias']
@@ -58,7 +57,7 @@ def fold_names(names: Iterable[str]) -> list[tuple[str, list[str]]]:
 
 
 def split_name(name: str) -> tuple[tuple[str, ...], Indices]:
-    """What stands between the indices of a name, and the indices.
+    """The text around the indices of a name, and the indices.
 
     >>> split_name("h.11.attn.c_attn.weight"), split_name("h.011.w")
     ((('h.', '.attn.c_attn.weight'), (11,)), (('h.011.w',), ()))
@@ -72,24 +71,24 @@ def split_name(name: str) -> tuple[tuple[str, ...], Indices]:
 
 
 def format_pattern(words: Sequence[str], block: Sequence[Indices]) -> str:
-    """A pattern: a single index as it is, several in braces."""
+    """A pattern in which several indices are in braces."""
     safe = [word.replace("{", "{{").replace("}", "}}") for word in words]
     sets = ["{" + ",".join(format_ranges(join_ranges((i, 1) for i in indices), "-")) + "}" if len(indices) > 1 else f"{indices[0]}" for indices in block]
     return safe[0] + "".join([f"{indices}{word}" for indices, word in zip(sets, safe[1:])])
 
 
 def group_indices(places: Sequence[Indices]) -> list[Block]:
-    """Places as few blocks that hold each of them once: of the first indices, those that go on alike stand together.
+    """Index tuples as few blocks without overlap: first indices with equal continuations share a block.
 
     >>> group_indices([(0, 5), (0, 6), (1, 5), (1, 6), (2, 5)])
     [((0, 1), (5, 6)), ((2,), (5,))]
     """
     if len(places) == 1:
         return [tuple((index,) for index in places[0])]
-    behind: dict[int, list[Indices]] = {}
+    continuations: dict[int, list[Indices]] = {}
     for place in sorted(places):
-        behind.setdefault(place[0], []).append(place[1:])
+        continuations.setdefault(place[0], []).append(place[1:])
     alike: dict[tuple[Indices, ...], list[int]] = {}
-    for first, rest in behind.items():
+    for first, rest in continuations.items():
         alike.setdefault(tuple(rest), []).append(first)
     return [(tuple(firsts), *block) for rest, firsts in alike.items() for block in group_indices(rest)]

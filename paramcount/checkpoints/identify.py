@@ -1,4 +1,4 @@
-"""Which models of the zoo a checkpoint holds: those whose declaration says every one of its tensors."""
+"""The zoo models in a checkpoint: those with exactly its tensors."""
 
 from __future__ import annotations
 
@@ -16,48 +16,48 @@ from paramcount.errors import ParamcountError
 from paramcount.zoo import count_model
 
 TABLE = "zoo.csv"
-STRANGE = 10  # times the tensors of a model: what a file holds of which it is a small part
-NEAR = 20  # of so many tensors, one at most may differ in the nearest model
-WIDTHS = (2, 4)  # bytes of a value, where an index alone tells the size
+MAX_RATIO = 10  # a file with more tensors, relative to the model, contains something else
+MIN_TENSORS_PER_DIFFERENCE = 20  # for the nearest model
+WIDTHS = (2, 4)  # bytes per value if only an index gives the size
 MOST_TENSORS = 100_000  # more than any model of the zoo has: Qwen3-Next has 74,391
 COUNTS = ("total", "language_model", "buffers", "mtp", "n_layers", "d_model", "vocab_size")
 
 
 class Nearest(NamedTuple):
-    """The model of the zoo that least speaks against."""
+    """The zoo model with the fewest differing tensors."""
 
     id: str
-    differing: int  # tensors that are missing, strange or of another shape
+    differing: int  # tensors that are missing, unexpected or have another shape
 
 
 class Identification(NamedTuple):
-    """What the zoo says of a checkpoint."""
+    """The zoo models in a checkpoint, or the nearest one."""
 
-    ids: tuple[str, ...]  # of all models whose declaration it holds
+    ids: tuple[str, ...]  # of all models whose tensors the checkpoint contains
     compared: Comparison | None  # with the first of them
-    verification: Verification | None  # of the same
-    nearest: Nearest | None  # where there are none
+    verification: Verification | None  # of the first of them
+    nearest: Nearest | None  # if there are none
 
 
-def identify(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Identification:
-    """The models of the zoo that a checkpoint holds, or the one that it nearly holds."""
+def identify(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> Identification:
+    """The zoo models in a checkpoint, or the nearest one."""
     tried: list[tuple[zoo.Model, Comparison]] = []
     ids: list[str] = []
     first, nearest = None, None
-    for id in find_candidates(checkpoint, content, told):
+    for id in find_candidates(checkpoint, content, meanings):
         model = zoo.load_entry(id)
-        if len(content.tensors) > STRANGE * sum(tensor.copies for tensor in count_model(model).tensors):
+        if len(content.tensors) > MAX_RATIO * sum(tensor.copies for tensor in count_model(model).tensors):
             continue
         alike = (found for other, found in tried if (other.architecture, other.sizes) == (model.architecture, model.sizes))
-        found = next(alike, None) or _compared(model, checkpoint, content)
+        found = next(alike, None) or try_comparison(model, checkpoint, content)
         if found is None:
             continue
         tried.append((model, found))
-        differing = sum(not said.ok for said in found.findings.values())
+        differing = sum(not finding.ok for finding in found.findings.values())
         if not differing:
             ids.append(id)
             first = first or (model, found)
-        elif differing * NEAR <= len(checkpoint.tensors) and (nearest is None or differing < nearest.differing):
+        elif differing * MIN_TENSORS_PER_DIFFERENCE <= len(checkpoint.tensors) and (nearest is None or differing < nearest.differing):
             nearest = Nearest(id, differing)
     if first:
         return Identification(tuple(ids), first[1], build_verification(*first), None)
@@ -65,42 +65,42 @@ def identify(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Ident
 
 
 def find_zoo_models(checkpoint: Checkpoint, content: Unpacked) -> tuple[str, ...]:
-    """Ids of the models of the zoo that a checkpoint holds. `content`: the same without its packing."""
+    """Ids of the zoo models in a checkpoint. `content`: the unpacked checkpoint."""
     if len(content.tensors) > MOST_TENSORS:
         return ()
     return identify(checkpoint, content, read_meanings({name: logical.shape for name, logical in content.tensors.items()})).ids
 
 
-def _compared(model: zoo.Model, checkpoint: Checkpoint, content: Unpacked) -> Comparison | None:
+def try_comparison(model: zoo.Model, checkpoint: Checkpoint, content: Unpacked) -> Comparison | None:
     try:
         return compare_tensors(model, checkpoint, content)
     except ParamcountError:  # a GGUF file of another architecture
         return None
 
 
-def find_candidates(checkpoint: Checkpoint, content: Unpacked, told: Meanings) -> Iterator[str]:
-    """Ids of the models whose token table and number of layers the checkpoint has, and that are about as large."""
+def find_candidates(checkpoint: Checkpoint, content: Unpacked, meanings: Meanings) -> Iterator[str]:
+    """Ids of models with the checkpoint's token embedding, number of layers and approximate size."""
     shapes = [logical.shape for logical in content.tensors.values() if logical.shape]
     tables, values = {frozenset(shape) for shape in shapes if len(shape) == 2}, sum(map(prod, shapes))
-    layers = {*told.stacks.values(), sum(told.stacks.values())}
+    layers = {*meanings.stacks.values(), sum(meanings.stacks.values())}
     for id, row in read_rows():
         if row["n_layers"] not in layers:
             continue
-        table = row["vocab_size"] * row["d_model"]
+        embedding = row["vocab_size"] * row["d_model"]
         if not shapes:
             if checkpoint.total_size in [width * (row["total"] + buffers) for width in WIDTHS for buffers in (0, row["buffers"])]:
                 yield id
-        elif {row["vocab_size"], row["d_model"]} in tables and fit_groups(values, row["language_model"], row["total"] + row["mtp"] + 2 * table):
+        elif {row["vocab_size"], row["d_model"]} in tables and fit_groups(values, row["language_model"], row["total"] + row["mtp"] + 2 * embedding):
             yield id
 
 
 def fit_groups(values: int, least: int, most: int) -> bool:
-    """Whether a file is about as large as a model: some of its tensors may be missing, buffers and masks may stand beside them."""
+    """Whether a file is about as large as a model; tensors may be missing, and buffers and masks may be added."""
     return 4 * least <= 5 * values and 4 * values <= 5 * most
 
 
 def read_rows() -> Iterator[tuple[str, Mapping[str, int]]]:
-    """The counts and sizes of every model of the zoo."""
+    """Counts and sizes of every zoo model with published sizes."""
     with (zoo.CONFIGS / TABLE).open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             if row["estimate"] == "false":

@@ -1,7 +1,7 @@
-"""What an index promises where no shard is there to be read: whether its total_size can be the bytes of the tensors that it names.
+"""Whether the total_size of an index without shards can be the bytes of the tensors that it names.
 
-An index tells neither shapes nor types. The shapes are those declared; all values are of one type, or some of the small tensors that writers
-keep in another: buffers, causal masks, norms, routers, and the vectors of state-space layers.
+An index has neither shapes nor types. Shapes are taken from the model. All values have one type, except small tensors that some writers store
+in another: buffers, causal masks, norms, routers, and the vectors of state-space layers.
 """
 
 from __future__ import annotations
@@ -23,54 +23,54 @@ from paramcount.counting.quantisation.packing import FP8_BLOCK, Packing, compute
 from paramcount.counting.tensors import Tensor
 from paramcount.errors import ParamcountError
 
-WIDTHS = (2, 4, 1, 8)  # bytes of a value, the usual one first
+WIDTHS = (2, 4, 1, 8)  # bytes per value, the most common first
 WIDE = Fraction(4)
-BIT = Fraction(1, 8)  # older transformers counted a truth value so
-SCALES = ("F32", "BF16", "F8_E8M0")  # types of the scales of FP8
-SCALAR = "masked_bias"  # of GPT-Neo and GPT-NeoX: one value beside each mask
-MOST_APART = 10  # kinds of tensors that may be of another type; all their subsets are tried
+BIT = Fraction(1, 8)  # older versions of transformers counted a bool as one bit
+SCALES = ("F32", "BF16", "F8_E8M0")  # possible types of FP8 scales
+SCALAR = "masked_bias"  # GPT-Neo and GPT-NeoX: one value per mask
+MOST_OTHER_TYPES = 10  # kinds of tensors that may have another type; all their subsets are tried
 
 
-class Apart(NamedTuple):
-    """Tensors alike that may be of another type than the rest."""
+class OtherType(NamedTuple):
+    """Tensors of one kind that may have another type than the rest."""
 
     values: int
-    width: Fraction  # bytes of each, where they are
+    width: Fraction  # bytes per value
 
 
 def explain_total_size(matches: Matches, content: Unpacked, checkpoint: Checkpoint) -> str:
-    """How an index's total_size is the bytes of its tensors, or why nobody can tell; nothing where it says none.
+    """How total_size is the sum of the tensors' bytes, or why it was not checked; empty if the index has no total_size.
 
-    Raises: ParamcountError where no types of the values give it.
+    Raises: ParamcountError if no types of the values give total_size.
     """
     total = checkpoint.total_size
     if total is None:
         return ""
-    held, said = content.tensors, read_quantization(checkpoint)
-    packed = {name: tensor for name, tensor in matches.there.items() if len(held[name].file_names) > 1}
-    plain = count_copies(tensor for name, tensor in matches.there.items() if name not in packed)
+    file_tensors, scheme = content.tensors, read_quantization(checkpoint)
+    packed = {name: tensor for name, tensor in matches.matching.items() if len(file_tensors[name].file_names) > 1}
+    plain = count_copies(tensor for name, tensor in matches.matching.items() if name not in packed)
     more = {name: count_values(name, packed) for name in matches.unexpected}
     values = sum(n * prod(tensor.shape) for tensor, n in plain) + sum(filter(None, more.values()))
     unknown = sum(n is None for n in more.values())
-    kept = Counter((tensor.shape, tuple([part.rpartition(".")[2] for part in held[name].file_names])) for name, tensor in packed.items())
-    sizes = list(dict.fromkeys(packed_sizes(kept, said)))
+    packed_counts = Counter((tensor.shape, tuple([part.rpartition(".")[2] for part in file_tensors[name].file_names])) for name, tensor in packed.items())
+    sizes = list(dict.fromkeys(enumerate_packed_sizes(packed_counts, scheme)))
     if unknown or None in sizes:
         if total < values + min((size for size in sizes if size), default=0):
             raise ParamcountError(f"total_size {total:,} is too small for {values:,} values", expected="at least 1 byte per value")
-        formats = sorted({held[name].format or "weights" for name in packed})
+        formats = sorted({file_tensors[name].format or "weights" for name in packed})
         reason = f"the shapes of {unknown:,} tensors are unknown" if unknown else f"the packing of {', '.join(formats)} is unknown"
         return f"total_size {total:,} was not checked: {reason}"
     for size in sizes:
-        for width, apart in enumerate_widths(plain):
-            if (size or 0) + values * width + sum(n * (other - width) for n, other in apart) == total:
-                return f"total_size {total:,} is {describe(size or 0, values, width, apart)}"
+        for width, other_types in enumerate_widths(plain):
+            if (size or 0) + values * width + sum(n * (other - width) for n, other in other_types) == total:
+                return f"total_size {total:,} is {describe_sum(size or 0, values, width, other_types)}"
     raise ParamcountError(
         f"total_size {total:,} does not match {values:,} values{' plus packed weights' if packed else ''}", expected="1, 2, 4 or 8 bytes per value"
     )
 
 
 def count_copies(tensors: Iterable[Tensor]) -> list[tuple[Tensor, int]]:
-    """Declared tensors, each once, and how many copies of it there are."""
+    """Each declared tensor with its number of copies."""
     copies: dict[int, list[Tensor]] = {}
     for tensor in tensors:
         copies.setdefault(id(tensor), []).append(tensor)
@@ -78,30 +78,30 @@ def count_copies(tensors: Iterable[Tensor]) -> list[tuple[Tensor, int]]:
 
 
 def count_values(name: str, packed: Mapping[str, Tensor]) -> int | None:
-    """How many values a tensor holds that nobody declared; None where its name does not tell."""
+    """Values of a tensor that the model does not have; None if its name does not say."""
     weight = packed.get(f"{name.removesuffix('.bias')}.weight") if name.endswith(".bias") else None
     return 1 if name.endswith(SCALAR) else weight.shape[-2] if weight and len(weight.shape) > 1 else None
 
 
-def enumerate_widths(plain: Sequence[tuple[Tensor, int]]) -> Iterator[tuple[int, tuple[Apart, ...]]]:
-    """The bytes of a value, and which of them are of another type: the simplest way first."""
-    counted: Counter[str] = Counter()
+def enumerate_widths(plain: Sequence[tuple[Tensor, int]]) -> Iterator[tuple[int, tuple[OtherType, ...]]]:
+    """Bytes per value and the tensors of another type, the simplest combination first."""
+    values_of_kind: Counter[str] = Counter()
     mixers = tuple({strip_indices(tensor.name).rpartition(".")[0] + "." for tensor, _ in plain if tensor.component.startswith("mixer")})
     for tensor, n in plain:
-        counted[format_of_name(tensor, mixers)] += n * prod(tensor.shape)
-    masks, others = counted.pop("masks", 0), sorted({n for kind, n in counted.items() if kind})[-MOST_APART:]
+        values_of_kind[classify_value_type(tensor, mixers)] += n * prod(tensor.shape)
+    masks, others = values_of_kind.pop("masks", 0), sorted({n for kind, n in values_of_kind.items() if kind})[-MOST_OTHER_TYPES:]
     for n in range(len(others) + 1):
         for chosen in combinations(others, n):
-            apart = tuple(Apart(count, WIDE) for count in chosen)
+            other_types = tuple(OtherType(count, WIDE) for count in chosen)
             for width in WIDTHS if not n else WIDTHS[:1]:
-                yield width, apart
+                yield width, other_types
                 if masks:
-                    yield from ((width, (*apart, Apart(masks, other))) for other in (BIT, Fraction(1)))
+                    yield from ((width, (*other_types, OtherType(masks, other))) for other in (BIT, Fraction(1)))
 
 
-def format_of_name(tensor: Tensor, mixers: tuple[str, ...]) -> str:
-    """Which tensors have its type, where that may be another than the matrices'; nothing of those. `mixers`: modules of state-space layers,
-    whose vectors may differ from each other.
+def classify_value_type(tensor: Tensor, mixers: tuple[str, ...]) -> str:
+    """The kind of tensors that share a type with this one; empty for matrices. `mixers`: modules of state-space layers, whose vectors may
+    have different types.
     """
     if tensor.role != "parameter":
         return "masks" if tensor.role == "legacy_buffer" and len(tensor.shape) == 4 else "buffers"
@@ -111,50 +111,50 @@ def format_of_name(tensor: Tensor, mixers: tuple[str, ...]) -> str:
     return component if component in ("norm", "router") else ""
 
 
-def describe(packed: int, values: int, width: int, apart: Iterable[Apart]) -> str:
-    """The sum, for people."""
-    rest = values - sum(n for n, _ in apart)
+def describe_sum(packed: int, values: int, width: int, other_types: Iterable[OtherType]) -> str:
+    """The sum of bytes as text."""
+    rest = values - sum(n for n, _ in other_types)
     parts = [f"packed weights of {packed:,} bytes"] * bool(packed) + [f"{rest:,} values of {width} bytes"]
-    parts += [f"{n:,} of {'1 bit' if other == BIT else f'{other} bytes'}" for n, other in apart]
+    parts += [f"{n:,} of {'1 bit' if other == BIT else f'{other} bytes'}" for n, other in other_types]
     return " and ".join((", ".join(parts[:-1]), parts[-1])) if parts[1:] else parts[0]
 
 
-# ---- packed tensors, by their names alone
+# ---- packed tensors, from their names
 
 
-def packed_sizes(kept: Mapping[tuple[tuple[int, ...], tuple[str, ...]], int], said: QuantizationScheme) -> Iterator[int | None]:
-    """The bytes that packed tensors may take with all that stands beside them; None where nothing tells how they are packed. `kept`: how many
-    there are of each shape, and the last words of their names.
+def enumerate_packed_sizes(packed_counts: Mapping[tuple[tuple[int, ...], tuple[str, ...]], int], scheme: QuantizationScheme) -> Iterator[int | None]:
+    """Possible bytes of packed tensors including scales; None if the packing is unknown. `packed_counts`: number of tensors per shape and
+    last words of their names.
     """
     for scale in SCALES:
-        for turned in (False, True):
-            sizes = [(size_as(shape, names, said, scale, turned), n) for (shape, names), n in kept.items()]
+        for transposed in (False, True):
+            sizes = [(compute_packed_size(shape, names, scheme, scale, transposed), n) for (shape, names), n in packed_counts.items()]
             yield None if any(size is None for size, _ in sizes) else sum((size or 0) * n for size, n in sizes)
 
 
-def size_as(shape: tuple[int, ...], names: tuple[str, ...], said: QuantizationScheme, scale: str, turned: bool) -> int | None:
-    """The bytes of one. `turned`: words run along a matrix that the model has the other way round, as GPT-2 does."""
-    packing = packing_of(names, said, scale)
+def compute_packed_size(shape: tuple[int, ...], names: tuple[str, ...], scheme: QuantizationScheme, scale: str, transposed: bool) -> int | None:
+    """Bytes of a packed tensor. `transposed`: the model stores its matrices transposed, as GPT-2 does."""
+    packing = infer_packing(names, scheme, scale)
     if packing is None or len(shape) < 2:
         return None
     *before, outputs, inputs = shape
-    other_way = names[0].endswith("_blocks") or (turned and packing.layout in ("gptq", "awq"))
+    other_way = names[0].endswith("_blocks") or (transposed and packing.layout in ("gptq", "awq"))
     return compute_bytes((*before, inputs, outputs) if other_way else shape, packing)
 
 
-def packing_of(names: tuple[str, ...], said: QuantizationScheme, scale: str) -> Packing | None:
-    """How the tensor with these names in the file is packed; None where neither they nor the configuration tell.
+def infer_packing(names: tuple[str, ...], scheme: QuantizationScheme, scale: str) -> Packing | None:
+    """The packing of a tensor stored under these names; None if neither they nor the config say.
 
-    >>> packing_of(("weight", "weight_scale_inv"), QuantizationScheme(), "F32").block
+    >>> infer_packing(("weight", "weight_scale_inv"), QuantizationScheme(), "F32").block
     (128, 128)
     """
     if names[0] == "qweight":
-        layout = said.layout or ("gptq" if "g_idx" in names else None)
-        if layout not in ("gptq", "awq") or said.bits is None or said.group is None or said.various:
+        layout = scheme.layout or ("gptq" if "g_idx" in names else None)
+        if layout not in ("gptq", "awq") or scheme.bits is None or scheme.group is None or scheme.various:
             return None
-        return Packing(layout, "I32", said.bits, (1, said.group), "F16", zeros="qzeros" in names, indexed="g_idx" in names)
+        return Packing(layout, "I32", scheme.bits, (1, scheme.group), "F16", zeros="qzeros" in names, indexed="g_idx" in names)
     if names[0].endswith("blocks"):
         return Packing("mxfp4", "U8", scale="U8")
     if len(names) == 2 and names[1].endswith("_scale_inv"):
-        return Packing("fp8", "F8_E4M3", 8, said.block or FP8_BLOCK, scale)
+        return Packing("fp8", "F8_E4M3", 8, scheme.block or FP8_BLOCK, scale)
     return None

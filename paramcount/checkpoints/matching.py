@@ -1,4 +1,4 @@
-"""Declared tensors against those of a file, by name: which are there, which are missing, which have another shape, which nobody declared."""
+"""Tensors of a model matched with those of a file by name: matching, missing, wrong shape or unexpected."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
     from paramcount.checkpoints.packed.quantised import LogicalTensor
 
 Names: TypeAlias = "Mapping[str, LogicalTensor]"
-MOST_DECLARED = 1_000_000  # twice what any file may hold
+MOST_DECLARED = 1_000_000  # twice the limit for files
 
 
 @dataclass(frozen=True)
 class Matches:
-    """What each name of the declaration and of the file came to."""
+    """The result for each tensor of the model and of the file."""
 
-    there: Mapping[str, Tensor]  # of the declared shape, or of one that nobody knows
-    misshapen: Mapping[str, Tensor]
+    matching: Mapping[str, Tensor]  # the shape is as declared, or unknown in the file
+    wrong_shape: Mapping[str, Tensor]
     missing: Mapping[str, Tensor]
-    absent: Mapping[str, Tensor]  # not there, and need not be: tied copies, legacy buffers, MTP layers that a release leaves out
+    optional: Mapping[str, Tensor]  # not in the file, and not required: tied copies, legacy buffers, omitted MTP layers
     unexpected: tuple[str, ...]
-    by_shape: Mapping[str, Tensor] = field(default_factory=dict)  # names of the file that nobody declared, each with a tensor of its shape
+    by_shape: Mapping[str, Tensor] = field(default_factory=dict)  # unfamiliar names in the file, each with a tensor of its shape
 
 
 def expand_names(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
-    """Every tensor by its name in the file.
+    """{name in the file: tensor} for every layer and expert.
 
     >>> from paramcount.api import count
     >>> len(expand_names(count("deepseek-v3").tensors))
     46244
 
-    Raises: ParamcountError where there are more than any checkpoint may hold.
+    Raises: ParamcountError if there are more than a checkpoint may have.
     """
     tensors = list(tensors)
     if (n := sum(tensor.copies for tensor in tensors)) > MOST_DECLARED:
@@ -45,13 +45,13 @@ def expand_names(tensors: Iterable[Tensor]) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
     for tensor in tensors:
         for name in iterate_names(tensor):
-            if name not in found or (found[name].tied_to and not tensor.tied_to):  # what is declared twice is tied but once
+            if name not in found or (found[name].tied_to and not tensor.tied_to):  # prefer the declaration that is not tied
                 found[name] = tensor
     return found
 
 
 def iterate_names(tensor: Tensor) -> Iterator[str]:
-    """Its name in each layer and expert."""
+    """The name of the tensor in each layer and expert."""
     axes = [repeat.axis for repeat in tensor.repeats]
     for indices in product(*(repeat.indices for repeat in tensor.repeats)):
         name = tensor.name
@@ -60,37 +60,37 @@ def iterate_names(tensor: Tensor) -> Iterator[str]:
         yield name
 
 
-def match_tensors(declared: Mapping[str, Tensor], held: Names, not_saved: tuple[str, ...] = ()) -> Matches:
-    """The declared tensors against the file's. `not_saved`: as of `Sizes`."""
-    there: dict[str, Tensor] = {}
-    misshapen: dict[str, Tensor] = {}
-    lacking: dict[str, Tensor] = {}
+def match_tensors(declared: Mapping[str, Tensor], file_tensors: Names, not_saved: tuple[str, ...] = ()) -> Matches:
+    """Match the declared tensors with the file's. `not_saved`: as in `Sizes`."""
+    matching: dict[str, Tensor] = {}
+    wrong_shape: dict[str, Tensor] = {}
+    not_found: dict[str, Tensor] = {}
     for name, tensor in declared.items():
-        if name not in held:
-            lacking[name] = tensor
-        elif held[name].shape is None or held[name].has_shape(tensor.shape):
-            there[name] = tensor
+        if name not in file_tensors:
+            not_found[name] = tensor
+        elif file_tensors[name].shape is None or file_tensors[name].has_shape(tensor.shape):
+            matching[name] = tensor
         else:
-            misshapen[name] = tensor
-    unexpected = tuple(name for name in held if name not in declared)
-    mtp = any(tensor.part == "mtp" for tensor in (*there.values(), *misshapen.values()))
-    absent = {name: tensor for name, tensor in lacking.items() if is_optional(tensor, mtp, not_saved)}
-    missing = {name: tensor for name, tensor in lacking.items() if name not in absent}
-    if len(missing) > len(there) + len(misshapen):
-        return _by_shape(Matches(there, misshapen, missing, absent, unexpected), held)
-    return Matches(there, misshapen, missing, absent, unexpected)
+            wrong_shape[name] = tensor
+    unexpected = tuple(name for name in file_tensors if name not in declared)
+    mtp = any(tensor.part == "mtp" for tensor in (*matching.values(), *wrong_shape.values()))
+    optional = {name: tensor for name, tensor in not_found.items() if is_optional(tensor, mtp, not_saved)}
+    missing = {name: tensor for name, tensor in not_found.items() if name not in optional}
+    if len(missing) > len(matching) + len(wrong_shape):
+        return match_by_shape(Matches(matching, wrong_shape, missing, optional, unexpected), file_tensors)
+    return Matches(matching, wrong_shape, missing, optional, unexpected)
 
 
 def is_optional(tensor: Tensor, mtp: bool, not_saved: tuple[str, ...] = ()) -> bool:
-    """Whether a file may do without a tensor. `mtp`: it holds some of the MTP layers."""
+    """Whether a file may omit a tensor. `mtp`: whether the file has MTP layers."""
     return tensor.tied_to is not None or tensor.role == "legacy_buffer" or (tensor.part == "mtp" and not mtp) or tensor.name.endswith(not_saved)
 
 
-def _by_shape(found: Matches, held: Names) -> Matches:
-    """Where most of the names are strange: what is missing, found under any name that has its shape."""
+def match_by_shape(found: Matches, file_tensors: Names) -> Matches:
+    """Pair missing tensors with unexpected ones of the same shape, because most names are unfamiliar."""
     spare = defaultdict(list)
     for name in reversed(found.unexpected):
-        spare[held[name].shape].append(name)
+        spare[file_tensors[name].shape].append(name)
     missing: dict[str, Tensor] = {}
     paired: dict[str, Tensor] = {}
     for name, tensor in found.missing.items():
@@ -99,7 +99,7 @@ def _by_shape(found: Matches, held: Names) -> Matches:
         else:
             missing[name] = tensor
     unexpected = tuple(name for name in found.unexpected if name not in paired)
-    return Matches(found.there, found.misshapen, missing, found.absent, unexpected, paired)
+    return Matches(found.matching, found.wrong_shape, missing, found.optional, unexpected, paired)
 
 
 def is_counted(tensor: Tensor) -> bool:
@@ -108,7 +108,7 @@ def is_counted(tensor: Tensor) -> bool:
 
 
 def split_by_component(tensor: Tensor) -> Sequence[tuple[str, int]]:
-    """What one copy of a tensor holds of each component.
+    """Values of each component in one copy of a tensor.
 
     >>> from paramcount.api import count
     >>> split_by_component(next(t for t in count("gpt2-small").tensors if t.name.endswith("c_attn.weight")))
@@ -121,10 +121,10 @@ def split_by_component(tensor: Tensor) -> Sequence[tuple[str, int]]:
     return [(component, n // width * part) for component, part in tensor.splits]
 
 
-def find_renamed(matches: Matches, held: Names) -> dict[str, str]:
-    """{unexpected name: the missing one whose shape it has}, where no other has it."""
-    wanted = Counter(tensor.shape for tensor in matches.missing.values())
-    offered = Counter(held[name].shape for name in matches.unexpected)
-    lacking = {tensor.shape: name for name, tensor in matches.missing.items() if wanted[tensor.shape] == 1}
-    pairs = ((name, held[name].shape) for name in matches.unexpected)
-    return {name: lacking[shape] for name, shape in pairs if shape in lacking and offered[shape] == 1}
+def find_renamed(matches: Matches, file_tensors: Names) -> dict[str, str]:
+    """{unexpected name: the missing one whose shape it has}, if no other tensor has that shape."""
+    missing_shapes = Counter(tensor.shape for tensor in matches.missing.values())
+    unexpected_shapes = Counter(file_tensors[name].shape for name in matches.unexpected)
+    not_found = {tensor.shape: name for name, tensor in matches.missing.items() if missing_shapes[tensor.shape] == 1}
+    pairs = ((name, file_tensors[name].shape) for name in matches.unexpected)
+    return {name: not_found[shape] for name, shape in pairs if shape in not_found and unexpected_shapes[shape] == 1}

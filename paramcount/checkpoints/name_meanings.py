@@ -1,4 +1,4 @@
-"""What tensors are called in checkpoints, and which component each name means, where there is no declaration to say it."""
+"""The component that the name of a tensor means, for checkpoints without a model."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import NamedTuple
 
 from paramcount.checkpoints.folding import Indices, split_name
 
-MOST_WORDS = 24  # of a name that are looked at
+MOST_WORDS = 24  # of a name that are examined
 LAST_WORDS = 3  # layer_norm1.0.weight
-KNOWN_NAMES = 1 << 14  # whose meaning is remembered
+KNOWN_NAMES = 1 << 14  # size of the caches
 
 MTP_LAYER = "MTP layer"
-MTP_MARKS = {"eh_proj", "enorm", "hnorm"}  # a layer that has one of these predicts further tokens, and so does
-MTP_PLACES = {"mtp", "mtp_layers", "nextn"}  # what stands in one of these
-MASK_AXES = 4  # of a causal mask, whose name is that of a bias
+MTP_MARKS = {"eh_proj", "enorm", "hnorm"}  # a layer with one of these tensors is an MTP layer
+MTP_PLACES = {"mtp", "mtp_layers", "nextn"}  # modules that contain MTP layers
+MASK_AXES = 4  # axes of a causal mask, which has the name of a bias
 
-# (what it is, how it is called): phrases of whole words between dots, anywhere in a name, ^ before the first and # for an index. A phrase of
-# one word may begin or end in *: it is looked for in the last words alone, which name the module that holds the tensor, and the tensor.
-# The first row that has a phrase of a name says what it is. The last row of each thing is of GGUF's names.
+# (meaning, phrases): a phrase is one or more words between dots, anywhere in a name; ^ is the start of the name and # an index. A phrase of
+# one word may begin or end in *; it only applies to the last words, which are the module and the tensor. The first row with a matching
+# phrase wins. The last row of each meaning has GGUF's names.
 MEANINGS: tuple[tuple[str, str], ...] = (
-    # What is learned nowhere.
+    # Never learned.
     ("router", "experts.e_score_correction_bias moe_statics"),
     ("buffer", "e_score_correction_bias expert_bias gate.bias tid2eid balancing_biases final_logits_bias layer_scalar act_fn.beta act_fn.eps"),
     ("buffer", "self_attn.diagonal_decay self_attn.key_decay self_attn.query_decay self_attn.slope_rate num_batches_tracked global_mean global_invstd"),
     ("buffer", "exp_probs_b rope_freqs rope_factors_long rope_factors_short layer_output_scale"),
     ("legacy_buffer", "inv_freq attn.bias attn.masked_bias attention.bias attention.masked_bias causal_mask position_ids token_type_ids"),
     ("legacy_buffer", "attn_rot_embd"),
-    # Towers, and what joins them to the language model, which may stand inside them.
+    # Encoders, and the projectors between them and the language model, which may be inside an encoder.
     ("vision", "img_processor.vision_model"),
     ("projector", "multi_modal_projector mm_projector visual.merger deepstack_merger_list visual_projection vision_embed_tokens"),
     ("projector", "projector vision_projector vision_projection connector aligner mlp1 patch_merge_mlp img_projection_up img_projection_down"),
@@ -40,13 +40,13 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("vision", "^.v.blk ^.v.patch_embd ^.v.position_embd ^.v.class_embd ^.v.pre_ln ^.v.post_ln"),
     ("audio", "audio_tower audio_encoder audio_embed acoustic_tokenizer_encoder semantic_tokenizer_encoder"),
     ("audio", "^.a.blk ^.a.conv1d ^.a.position_embd ^.a.pre_ln ^.a.post_ln"),
-    # What stands in something else, or bears its name.
+    # Modules inside other modules, or with their names.
     ("other", "W_down W_up qk_norm.temp patcher.lm_head lm_head.dense predictions.dense transform.dense generator_predictions.dense vocab_transform pooler"),
     ("norm", "*norm *LayerNorm *norm1 *norm2 *_norm_1 *_norm_2 norm_* layernorm_* layer_norm_emb ln ln_* ln1 ln2 pre_ln q_l2_clip rel_l2_clip"),
     ("norm", "*_norm_exps *_ln"),
     ("other", "indexer altup laurel altup_projections altup_unembed_projections attn_res hc_* eh_proj"),
     ("other", "altup_* laurel_* nextn.eh_proj"),
-    # Tables and the head.
+    # Embeddings and the head.
     ("position", "embed_positions position_embeddings positions_embed wpe relative_attention_bias relative_pos_embeddings rel_logits_proj"),
     ("position", "position_embd attn_rel_b cross_attn_rel_b"),
     ("other_embedding", "token_type_embeddings embed_tokens_per_layer segment_embedding ngram_embeddings pronunciation_embed shape_embed mask_emb"),
@@ -64,13 +64,13 @@ MEANINGS: tuple[tuple[str, str], ...] = (
         "predictions.decoder cls.predictions.bias ^.predictions.bias ^.decoder.weight ^.decoder.bias ^.output.weight ^.output.bias language_model.output",
     ),
     ("lm_head", "shared_head_head"),
-    # Mixers, which have what elsewhere belongs to attention.
+    # Mixers, some of whose names belong to attention elsewhere.
     ("mixer", "linear_attn mamba mlstm_layer rg_lru A_log dt_bias mixer.in_proj mixer.out_proj mixer.x_proj mixer.dt_proj mixer.D blocks.#.attention"),
     ("mixer", "conv.conv conv.in_proj conv.out_proj *conv1d *sconv conv_1d encoder.conv1 encoder.conv2 conv_qk_depthwise conv_qk_grouped"),
     ("mixer", "temporal_block.linear_x temporal_block.linear_y temporal_block.linear_out self_attn.output_gate"),
     ("mixer", "self_attn.b_proj self_attn.f_a_proj self_attn.f_b_proj self_attn.g_a_proj self_attn.g_b_proj attention.b_proj attention.f_proj"),
     ("mixer", "ssm_* shortconv"),
-    # Experts before the MLP that they stand in.
+    # Experts before the MLP that contains them.
     ("router", "shared_expert_gate router router_mlp mlp.gate block_sparse_moe.gate feed_forward.gate ffn.gate mixer.gate moe_block.gate moe.gate"),
     ("router", "ffn_gate_inp ffn_gate_inp_shexp"),
     ("shared_experts", "share_expert shared_expert shared_experts shared_mlp"),
@@ -114,33 +114,33 @@ MEANINGS: tuple[tuple[str, str], ...] = (
 
 
 class Meanings(NamedTuple):
-    """What the names of a checkpoint's tensors say."""
+    """The meanings of the names in a checkpoint."""
 
-    what: Mapping[str, str]  # of every tensor: its component, or buffer, legacy buffer, MTP layer
-    untold: tuple[str, ...]  # names that tell none: `other`
-    tables: tuple[str, ...]  # token tables, then heads
-    stacks: Mapping[str, int]  # {beginning of the names of a stack of layers: how many}, MTP layers left out
-    experts: int  # in a layer, at most
+    what: Mapping[str, str]  # {tensor: component, buffer, legacy buffer or MTP layer}
+    unrecognized: tuple[str, ...]  # names without a known meaning: `other`
+    tables: tuple[str, ...]  # token embeddings, then heads
+    stacks: Mapping[str, int]  # {name prefix of a stack: number of layers}, without MTP layers
+    experts: int  # largest number in a layer
 
 
 class Kind(NamedTuple):
-    """What the tensors of one pattern of names have in common."""
+    """The meaning shared by names that differ in their indices."""
 
-    stack: str  # the name up to its first index
+    stack: str  # name up to the first index
     meaning: str | None
-    marks_mtp_layer: bool  # whether the layer of such a tensor is an MTP layer
+    marks_mtp_layer: bool  # whether the tensor's layer is an MTP layer
     is_mtp: bool
-    has_experts: bool  # whether the second index counts experts
+    has_experts: bool  # whether the second index is that of an expert
 
 
 def read_kind(words: tuple[str, ...]) -> Kind:
-    """What the names mean that consist of these words with an index between each two."""
+    """The meaning of names that consist of these words with an index between them."""
     text = "#".join(words)
     return Kind(words[0], find_meaning(text), *find_mtp_marks(text), len(words) > 1 and words[1].endswith("experts."))
 
 
 def read_meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
-    """What all tensors of a checkpoint are by their names. `shapes`: of each, where it is known.
+    """The meanings of all names in a checkpoint. `shapes`: {name: shape, or None if unknown}.
 
     >>> found = read_meanings({"wte.weight": (9, 4), "h.0.attn.bias": (1, 1, 6, 6), "h.0.mlp.c_fc.weight": (4, 16), "h.1.mlp.c_fc.weight": (4, 16)})
     >>> list(found.what.values()), found.tables, found.stacks
@@ -154,7 +154,7 @@ def read_meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
         split.append((kind, indices))
     mtp_layers = {(kind.stack, indices[0]) for kind, indices in split if indices and kind.marks_mtp_layer}
     what: dict[str, str] = {}
-    untold = []
+    unrecognized = []
     stacks: dict[str, dict[int, None]] = {}
     experts: dict[str, set[int]] = {}
     stacked = 0
@@ -166,7 +166,7 @@ def read_meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
         if found == "legacy_buffer" and name.endswith(".bias") and shape is not None and len(shape) < MASK_AXES:
             found = None
         if found is None:
-            untold.append(name)
+            unrecognized.append(name)
         what[name] = (found or "other").replace("_buffer", " buffer")
         if indices:
             stacks.setdefault(kind.stack.rstrip("."), {})[indices[0]] = None
@@ -174,20 +174,20 @@ def read_meanings(shapes: Mapping[str, tuple[int, ...] | None]) -> Meanings:
                 experts.setdefault(kind.stack, set()).add(indices[1])
         if found == "experts" and shape is not None and len(shape) > 2:
             stacked = max(stacked, shape[0])
-    tables = tuple(name for thing in ("embedding", "lm_head") for name, told in what.items() if told == thing)
-    return Meanings(what, tuple(untold), tables, {name: len(layers) for name, layers in stacks.items()}, max([stacked, *map(len, experts.values())]))
+    tables = tuple(name for component in ("embedding", "lm_head") for name in what if what[name] == component)
+    return Meanings(what, tuple(unrecognized), tables, {name: len(layers) for name, layers in stacks.items()}, max([stacked, *map(len, experts.values())]))
 
 
 @lru_cache(maxsize=KNOWN_NAMES)
 def find_mtp_marks(kind: str) -> tuple[bool, bool]:
-    """Whether a name tells that its layer is an MTP layer, and whether it tells so of itself."""
+    """Whether a name marks its layer as an MTP layer, and whether it is inside a module of MTP layers."""
     words = set(kind.split("."))
     return bool(words & MTP_MARKS), bool(words & MTP_PLACES)
 
 
 @lru_cache(maxsize=KNOWN_NAMES)
 def find_meaning(kind: str) -> str | None:
-    """What a tensor is by its name, its indices written #: a component, `buffer` or `legacy_buffer`; None where the name does not tell.
+    """The meaning of a name with # for each index: a component, `buffer` or `legacy_buffer`; None if unknown.
 
     >>> find_meaning("h.#.attn.c_attn.weight"), find_meaning("blk.#.ffn_up_exps.weight"), find_meaning("h.#.attn.bias"), find_meaning("a.b")
     ('qkv', 'experts', 'legacy_buffer', None)
@@ -204,7 +204,7 @@ def find_meaning(kind: str) -> str | None:
 
 @cache
 def parse_phrases() -> tuple[dict[str, list[tuple[int, tuple[str, ...]]]], dict[str, int], dict[str, int]]:
-    """{first word: [(row, the words behind it)]}, {beginning of a word: row}, {its end: row}."""
+    """{first word: [(row, the words after it)]}, {prefix of a word: row}, {suffix: row}."""
     phrases: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
     beginnings, ends = {}, {}
     for rank, (_, texts) in enumerate(MEANINGS):

@@ -1,4 +1,4 @@
-"""Whether a checkpoint holds the model that its config promises: per component, tensor by tensor, and in bytes."""
+"""Whether a checkpoint contains a model: by component, tensor by tensor, and in bytes."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from paramcount.zoo import Model, count_model
 class Size(NamedTuple):
     """Bytes of a checkpoint's values."""
 
-    predicted: int | None  # of the declared tensors, each stored as this file stores it or its like; None where nobody can tell
-    found: int | None  # None where neither a header nor an index says
+    predicted: int | None  # of the model's tensors, packed as in this file; None if unknown
+    found: int | None  # None if neither headers nor an index say
 
 
 @dataclass(frozen=True)
 class Verification:
-    """A model against a checkpoint."""
+    """The result of checking a checkpoint against a model."""
 
     id: str
     name: str
@@ -40,15 +40,15 @@ class Verification:
     tensors: int  # in all files
     expected: Mapping[str, int]  # parameters of each component, every name of COMPONENTS
     found: Mapping[str, int]
-    lines: tuple[Line, ...]  # of tensors that are not simply there
-    faults: tuple[str, ...]  # how the files contradict each other, an index, or the way they are packed
-    notes: tuple[str, ...]  # what was not checked, or matched in an unusual way; harmless
+    lines: tuple[Line, ...]  # tensors that do not simply match
+    faults: tuple[str, ...]  # contradictions between files, or with an index or the packing
+    notes: tuple[str, ...]  # what was not checked, or how unusual names matched; harmless
     size: Size
     totals: Totals
-    scheme: str | None  # how the file is quantised
-    shapes_checked: bool  # all of them; not where a file is not there
-    only_names: bool  # no shape is known: an index says no more than names, and `found` is what they stand for
-    by_shape: int  # tensors whose names are strange and that were matched by their shape alone
+    scheme: str | None  # quantisation of the file
+    shapes_checked: bool  # whether the shapes of all tensors were checked
+    only_names: bool  # whether no shape is known; `found` then counts what the index names
+    by_shape: int  # tensors with unfamiliar names that were matched by shape alone
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -74,11 +74,11 @@ class Verification:
 
     @property
     def beside(self) -> dict[str, int | None]:
-        """Values beside the parameters that are accounted for, by what they are."""
+        """Values outside the total that match, by class."""
         return sum_values(line for line in self.lines if line.finding.ok)
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data for JSON."""
+        """The verification as plain data for JSON."""
         plain = ("id", "name", "path", "format", "ok", "files", "tensors", "scheme", "shapes_checked", "only_names", "by_shape", "beside", "faults", "remarks")
         lines = [line.to_dict() for line in self.lines]
         counts = {"expected": dict(self.expected), "found": dict(self.found)}
@@ -89,45 +89,45 @@ class Verification:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A model's declaration beside what a checkpoint holds, tensor by tensor."""
+    """The tensors of a model matched with those of a checkpoint."""
 
     checkpoint: Checkpoint
     count: Count
     content: Unpacked
-    tensors: Sequence[Tensor]  # as the checkpoint's writer names and shapes them
+    tensors: Sequence[Tensor]  # of the model, as the checkpoint's writer names and shapes them
     matches: Matches
-    findings: Mapping[str, Finding]  # of names that are not simply there
-    remarks: tuple[str, ...]
+    findings: Mapping[str, Finding]  # {name: finding} for tensors that do not simply match
+    notes: tuple[str, ...]
 
 
 def compare_tensors(model: Model, checkpoint: Checkpoint, content: Unpacked | None = None) -> Comparison:
-    """A loaded model and an opened checkpoint, each tensor matched. `content`: the checkpoint without its packing, where that is known."""
+    """Match the tensors of a model and a checkpoint. `content`: the unpacked checkpoint, if already available."""
     count, content = count_model(model), content or unpack(checkpoint)
-    tensors, remarks = format_pattern(checkpoint, content, count)
+    tensors, notes = apply_writer_layout(checkpoint, content, count)
     try:
         declared = expand_names(tensors)
     except ParamcountError as error:
         raise error.add_location(make_printable(model.id)) from None
     matches = match_tensors(declared, content.tensors, count.sizes.not_saved)
-    remarks += [f"{make_printable(name)} is not in the file; the reference recomputes it" for name in matches.absent if name.endswith(count.sizes.not_saved)]
-    return Comparison(checkpoint, count, content, tensors, matches, collect_findings(matches, checkpoint, content, count), tuple(remarks))
+    notes += [f"{make_printable(name)} is not in the file; the reference recomputes it" for name in matches.optional if name.endswith(count.sizes.not_saved)]
+    return Comparison(checkpoint, count, content, tensors, matches, collect_findings(matches, checkpoint, content, count), tuple(notes))
 
 
 def verify_checkpoint(model: Model, checkpoint: Checkpoint) -> Verification:
-    """A loaded model against an opened checkpoint."""
+    """Check a checkpoint against a model."""
     return build_verification(model, compare_tensors(model, checkpoint))
 
 
 def build_verification(model: Model, found: Comparison) -> Verification:
-    """What is to be said of a model beside a checkpoint."""
+    """The verification for a comparison of a model and a checkpoint."""
     checkpoint, content, matches = found.checkpoint, found.content, found.matches
     size = Size(predict_bytes(found), count_bytes(checkpoint))
-    faults, remarks = [*checkpoint.faults, *content.faults], [*found.remarks]
+    faults, notes = [*checkpoint.faults, *content.faults], [*found.notes]
     if matches.by_shape:
-        remarks.append(f"unfamiliar names: matched {len(matches.by_shape):,} tensors by shape alone")
+        notes.append(f"unfamiliar names: matched {len(matches.by_shape):,} tensors by shape alone")
     if checkpoint.has_only_names:
         try:
-            remarks.append(explain_total_size(matches, content, checkpoint))
+            notes.append(explain_total_size(matches, content, checkpoint))
         except ParamcountError as error:
             faults.append(str(error))
     return Verification(
@@ -141,7 +141,7 @@ def build_verification(model: Model, found: Comparison) -> Verification:
         found=sum_found(found),
         lines=fold_findings(found.findings),
         faults=tuple(faults),
-        notes=(*checkpoint.remarks, *filter(None, remarks)),
+        notes=(*checkpoint.remarks, *filter(None, notes)),
         size=size,
         totals=content.totals,
         scheme=content.scheme,
@@ -151,23 +151,23 @@ def build_verification(model: Model, found: Comparison) -> Verification:
     )
 
 
-def format_pattern(checkpoint: Checkpoint, content: Unpacked, count: Count) -> tuple[Sequence[Tensor], list[str]]:
-    """The declared tensors as this checkpoint's writer names and shapes them, and what is to be said of it."""
+def apply_writer_layout(checkpoint: Checkpoint, content: Unpacked, count: Count) -> tuple[Sequence[Tensor], list[str]]:
+    """The model's tensors as this checkpoint's writer names and shapes them, and notes."""
     if checkpoint.format != "gguf":
         return apply_layout(count.tensors, content.tensors, count.sizes.transposable)
     from paramcount.checkpoints.writers.gguf_names import find_omitted, gguf_tensors, rows_left_out
 
     parts = find_omitted(count.tensors)
-    remarks = [f"not checked: {', '.join(parts)} (in a separate mmproj file)"] if parts else []
+    notes = [f"not checked: {', '.join(parts)} (in a separate mmproj file)"] if parts else []
     try:
         tensors = gguf_tensors(count.tensors, content.tensors, checkpoint.metadata.get("general.architecture"), count)
     except ParamcountError as error:
         raise error.add_location(make_printable(checkpoint.path)) from None
-    return tensors, remarks + rows_left_out(count.tensors, tensors)
+    return tensors, notes + rows_left_out(count.tensors, tensors)
 
 
 def sum_declared(tensors: Sequence[Tensor]) -> dict[str, int]:
-    """Parameters that the declaration has of each component."""
+    """{component: parameters in the model}"""
     found = dict.fromkeys(COMPONENTS, 0)
     for tensor in tensors:
         if is_counted(tensor):
@@ -177,37 +177,37 @@ def sum_declared(tensors: Sequence[Tensor]) -> dict[str, int]:
 
 
 def sum_found(found: Comparison) -> dict[str, int]:
-    """Parameters that the files hold of each component; where no shape is known, those of the tensors that are named."""
+    """{component: parameters in the files}; if no shape is known, those of the named tensors."""
     sums = dict.fromkeys(COMPONENTS, 0)
-    matches, held, only_names = found.matches, found.content.tensors, found.checkpoint.has_only_names
-    there = {**matches.there, **matches.by_shape}
-    copies = Counter(tensor for name, tensor in there.items() if only_names or held[name].shape is not None)
+    matches, file_tensors, only_names = found.matches, found.content.tensors, found.checkpoint.has_only_names
+    matching = {**matches.matching, **matches.by_shape}
+    copies = Counter(tensor for name, tensor in matching.items() if only_names or file_tensors[name].shape is not None)
     for tensor, times in copies.items():
         if is_counted(tensor):
             for component, n in split_by_component(tensor):
                 sums[locate_component(tensor.part, component)[0]] += n * times
-    for name, tensor in matches.misshapen.items():
+    for name, tensor in matches.wrong_shape.items():
         if is_counted(tensor):
-            sums[locate_component(tensor.part, tensor.component)[0]] += prod(held[name].shape or ())
+            sums[locate_component(tensor.part, tensor.component)[0]] += prod(file_tensors[name].shape or ())
     return sums
 
 
 def predict_bytes(found: Comparison) -> int | None:
-    """Bytes of what is declared and not left out, each tensor packed as the file packs it, else as it packs its like; and of what else the
-    file may hold."""
-    matches, held = found.matches, found.content.tensors
-    sizes = [held[name].size(tensor.shape) for tensors in (matches.there, matches.misshapen, matches.by_shape) for name, tensor in tensors.items()]
-    sizes += [held[name].size(shape) for name in matches.unexpected if found.findings[name].ok and (shape := held[name].shape) is not None]
+    """Bytes of the model's tensors and other expected ones, each packed as in the file, or as similar tensors are if missing; None if
+    unknown."""
+    matches, file_tensors = found.matches, found.content.tensors
+    sizes = [file_tensors[name].size(tensor.shape) for tensors in (matches.matching, matches.wrong_shape, matches.by_shape) for name, tensor in tensors.items()]
+    sizes += [file_tensors[name].size(shape) for name in matches.unexpected if found.findings[name].ok and (shape := file_tensors[name].shape) is not None]
     if matches.missing:
-        like = {strip_indices(name): logical for name, logical in held.items()}
-        usual = max(like.values(), key=lambda logical: prod(logical.shape or ()), default=None)
+        by_pattern = {strip_indices(name): logical for name, logical in file_tensors.items()}
+        largest = max(by_pattern.values(), key=lambda logical: prod(logical.shape or ()), default=None)
         for name, tensor in matches.missing.items():
-            kept = like.get(strip_indices(name)) or usual
-            sizes.append(kept.size(tensor.shape) if kept else None)
+            similar = by_pattern.get(strip_indices(name)) or largest
+            sizes.append(similar.size(tensor.shape) if similar else None)
     return None if None in sizes else sum(size or 0 for size in sizes)
 
 
 def count_bytes(checkpoint: Checkpoint) -> int | None:
-    """Bytes of all values: as the headers say, else as an index does."""
-    sizes = [held.size for held in checkpoint.tensors.values()]
+    """Bytes of all values according to the headers, or to an index; None if unknown."""
+    sizes = [tensor.size for tensor in checkpoint.tensors.values()]
     return checkpoint.total_size if None in sizes else sum(size or 0 for size in sizes)

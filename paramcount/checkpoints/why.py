@@ -1,14 +1,15 @@
-"""Why a checkpoint holds as many values as it does: the model's total and named causes with nothing left over."""
+"""Why a checkpoint holds as many values as it does: the model's total and named causes that explain the rest."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 from paramcount.checkpoints.checkpoint import Checkpoint, Type, sum_dtypes
+from paramcount.checkpoints.classify import get_display_name
 from paramcount.checkpoints.findings import BIAS_OF_PACKED
 from paramcount.checkpoints.folding import split_name
 from paramcount.checkpoints.matching import is_counted
@@ -36,7 +37,7 @@ from paramcount.zoo import Model
 
 Shape: TypeAlias = tuple[int, ...]
 
-# The causes, in the order in which they are told. What published figures have in common with files is called as in `causes`.
+# The causes in order of display. Those of published figures too have the names in `causes`.
 LEFT_OUT, MISSING, MISSHAPEN = "omitted by the converter", "missing tensors", "tensors with another shape"
 COPIES = "tied copies"
 SCALES, ZEROS, INDICES, ACTIVATIONS = "scales", "zero points", "group indices", "activation scales"
@@ -46,43 +47,55 @@ ORDER = (
     LEFT_OUT, MISSING, MISSHAPEN, TIED_HEAD, COPIES, BUFFERS, LEGACY_BUFFERS, MTP_LAYER, SCALES, ZEROS, INDICES, ACTIVATIONS, BIASES,
     UNREAD, OTHERS, PARTS, UNEXPECTED,
 )  # fmt: skip
-BESIDE = {
+CAUSES_BY_CLASS = {
     "scale": SCALES, "zero point": ZEROS, "group index": INDICES, "activation scale": ACTIVATIONS,
     BIAS_OF_PACKED: BIASES, "never read": UNREAD, "buffer": OTHERS,
 }  # fmt: skip
-ITEMS = ("", "as stored", "as expected", OWN_TENSORS, BUFFERS, DUPLICATES, MAIN_LAYERS, MTP_LAYERS)  # before all others
-LISTED = (MTP_LAYER, LEFT_OUT, PARTS, UNEXPECTED)  # causes whose note names their items
-MOST_SHAPES = 40  # in one sum
-METHODS = {"fp8": "FP8 scales", "fp4": "FP4 scales", "mxfp4": "MXFP4 scales", "gptq": "GPTQ scales"}  # by layout; all others are AWQ's
+ITEMS = ("", "as stored", "as expected", OWN_TENSORS, BUFFERS, DUPLICATES, MAIN_LAYERS, MTP_LAYERS)  # sorted before all others
+CAUSES_WITH_NOTE = (MTP_LAYER, LEFT_OUT, PARTS, UNEXPECTED)  # causes with their items as note
+MOST_SHAPES = 40  # of one sum
+METHODS = {"fp8": "FP8 scales", "fp4": "FP4 scales", "mxfp4": "MXFP4 scales", "gptq": "GPTQ scales"}  # by layout; AWQ for all others
 
 
 class Part(NamedTuple):
-    """A tensor that the total does not explain, and what of it is to be counted."""
+    """A tensor that differs from the model's total, with the sign of its values."""
 
     cause: str  # one of ORDER
-    item: str  # of the cause; "" where it is of one piece
+    item: str  # of the cause; "" if it has one item
     sign: int
     name: str
-    shape: Shape | None  # None where nobody can tell
+    shape: Shape | None  # None if unknown
 
 
 @dataclass(frozen=True)
 class CheckpointExplanation:
-    """What a checkpoint holds, as a model's total and what else."""
+    """The values in a checkpoint as a model's total and causes."""
 
     id: str
     name: str
     path: str
-    values: int | None  # that the file holds behind its packing, scales and all; None where of some tensors only names are known
-    account: Account  # the total and its causes; where `values` is None, each tensor as declared
-    unknown: tuple[str, ...]  # causes whose values no name tells
-    types: tuple[Type, ...]  # what is stored, the most bytes first
-    size: int | None  # bytes of all files; None where not all are there
+    values: int | None  # in the file after unpacking, including scales; None if some shapes are unknown
+    account: Account  # the total and its causes; if `values` is None, with declared shapes
+    unknown: tuple[str, ...]  # causes with an unknown number of values
+    types: tuple[Type, ...]  # stored data types, largest first
+    size: int | None  # bytes of all files; None if one is missing
     verification: Verification
 
     @property
+    def display_account(self) -> Account:
+        """The account with the display names of its items and notes."""
+        causes = [
+            cause._replace(
+                note=", ".join(map(get_display_name, cause.note.split(", "))),
+                items=tuple(item._replace(name=get_display_name(item.name)) for item in cause.items),
+            )
+            for cause in self.account.causes
+        ]
+        return replace(self.account, causes=tuple(causes))
+
+    @property
     def left_over(self) -> int | None:
-        """What no cause explains: always 0 where the values are known."""
+        """Values that no cause explains; None if the values are unknown."""
         return None if self.values is None else self.values - self.account.value
 
     @property
@@ -92,7 +105,7 @@ class CheckpointExplanation:
 
     @property
     def byte_sums(self) -> list[str]:
-        """How the bytes of the values, and of the files, come about."""
+        """The arithmetic of the bytes of values and files."""
         bytes = sum(type.bytes for type in self.types)
         if not self.types or self.values is None:
             return []
@@ -101,7 +114,7 @@ class CheckpointExplanation:
 
     @property
     def verdict(self) -> str:
-        """The result for programs: exact, names only or not accounted for."""
+        """The result for JSON and CSV, whose values are stable; see `summary` for text."""
         return "not accounted for" if not self.ok else "names only" if self.values is None else "exact"
 
     @property
@@ -110,15 +123,15 @@ class CheckpointExplanation:
         return self.verification.summary if self.ok or not self.verification.ok else "some values are unexplained"
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data for JSON."""
-        said = {name: getattr(self, name) for name in ("id", "name", "path", "values", "verdict", "ok", "left_over")}
+        """The explanation as plain data for JSON."""
+        plain = {name: getattr(self, name) for name in ("id", "name", "path", "values", "verdict", "ok", "left_over")}
         checked = {name: to_plain(getattr(self.verification, name)) for name in ("format", "files", "tensors", "scheme", "faults", "remarks")}
         own = {name: to_plain(getattr(self, name)) for name in ("account", "unknown", "types", "size")}
-        return said | own | {"bytes": self.verification.size.found} | checked
+        return plain | own | {"bytes": self.verification.size.found} | checked
 
 
 def describe_dtype(type: Type) -> str:
-    """The bytes of one type: how many values by how many each, or so many blocks.
+    """The bytes of one data type: values × size, or blocks × size.
 
     >>> describe_dtype(Type("BF16", 1, 4096, 8192)), describe_dtype(Type("Q4_K", 1, 4096, 2304)), describe_dtype(Type("F4", 1, 4096, 2048))
     ('4,096 × 2 (BF16)', '16 × 144 (blocks of Q4_K)', '2,048 (F4)')
@@ -132,9 +145,9 @@ def describe_dtype(type: Type) -> str:
 
 
 def explain_checkpoint(model: Model, checkpoint: Checkpoint) -> CheckpointExplanation:
-    """Why a checkpoint holds as many values as it does: a model's total and what the file leaves out or holds besides, tensor by tensor.
+    """Why a checkpoint holds as many values as it does: a model's total, and tensors that the file omits or adds.
 
-    Units: values, each of those behind the packing of a quantised file, its scales and what else stands beside them as stored.
+    Units: values after unpacking; scales and zero points of a quantised file as stored.
     """
     found = compare_tensors(model, checkpoint)
     parts = list(iterate_parts(found))
@@ -157,14 +170,14 @@ def explain_checkpoint(model: Model, checkpoint: Checkpoint) -> CheckpointExplan
 
 
 def count_values(found: Comparison) -> int | None:
-    """All values of the file; None where of some tensors only the names are known."""
+    """All values in the file; None if some shapes are unknown."""
     shapes = [logical.shape for logical in found.content.tensors.values()]
     shapes += [found.checkpoint.tensors[name].shape for name in found.content.beside]
     return None if None in shapes else sum(prod(shape or ()) for shape in shapes)
 
 
 def find_omitted(found: Comparison) -> Iterator[Cause]:
-    """What files of this kind never hold: towers in a file of their own, a head that nobody reads there."""
+    """Components that files of this kind never contain, such as an encoder in a file of its own."""
     written, declared = sum_declared(found.tensors), found.count.components
     items = []
     for name in declared:
@@ -176,33 +189,33 @@ def find_omitted(found: Comparison) -> Iterator[Cause]:
 
 
 def iterate_parts(found: Comparison) -> Iterator[Part]:
-    """Every tensor that the total does not explain, in the order of the declaration."""
-    matches, held = found.matches, found.content.tensors
+    """Every tensor that differs from the model's total, in the order of the model."""
+    matches, file_tensors = found.matches, found.content.tensors
     for name, tensor in matches.missing.items():
         if is_counted(tensor):
             yield Part(MISSING, locate_component(tensor.part, tensor.component)[0], -1, name, tensor.shape)
-    packed = {other: name for name, logical in held.items() for other in logical.file_names[1:]}
-    declared = {**matches.there, **matches.misshapen, **matches.by_shape}
+    packed = {other: name for name, logical in file_tensors.items() for other in logical.file_names[1:]}
+    declared = {**matches.matching, **matches.wrong_shape, **matches.by_shape}
     for name, tensor in declared.items():
-        shape = held[name].shape
+        shape = file_tensors[name].shape
         if not is_counted(tensor):
             yield Part(*classify_uncounted(tensor), 1, name, tensor.shape if shape is None else shape)
-        elif name in matches.misshapen:
+        elif name in matches.wrong_shape:
             yield Part(MISSHAPEN, "as stored", 1, name, shape)
             yield Part(MISSHAPEN, "as expected", -1, name, tensor.shape)
-        for other in held[name].file_names[1:]:
+        for other in file_tensors[name].file_names[1:]:
             yield classify_packing(found, name, other, tensor)
     for name in found.content.beside:
         if packed.get(name) not in declared:
             yield classify_packing(found, packed.get(name), name, None)
     for name in matches.unexpected:
-        said = found.findings[name]
-        cause = BESIDE.get(said.what, PARTS) if said.ok else UNEXPECTED
-        yield Part(cause, said.what if cause in LISTED else "", 1, name, held[name].shape)
+        finding = found.findings[name]
+        cause = CAUSES_BY_CLASS.get(finding.what, PARTS) if finding.ok else UNEXPECTED
+        yield Part(cause, finding.what if cause in CAUSES_WITH_NOTE else "", 1, name, file_tensors[name].shape)
 
 
 def classify_uncounted(tensor: Tensor) -> tuple[str, str]:
-    """The cause, and the item of it, that a declared tensor is which no total counts."""
+    """The cause and item of a declared tensor that is not included in the total."""
     if tensor.part == "mtp":
         return MTP_LAYER, DUPLICATES if tensor.tied_to else OWN_TENSORS if tensor.role == "parameter" else BUFFERS
     if tensor.tied_to:
@@ -211,38 +224,38 @@ def classify_uncounted(tensor: Tensor) -> tuple[str, str]:
 
 
 def classify_packing(found: Comparison, name: str | None, other: str, tensor: Tensor | None) -> Part:
-    """What stands beside packed values."""
-    cause = BESIDE[found.content.beside[other]]
+    """A scale, zero point or other tensor that belongs to packed values."""
+    cause = CAUSES_BY_CLASS[found.content.beside[other]]
     return Part(cause, MTP_LAYERS if tensor and tensor.part == "mtp" else MAIN_LAYERS, 1, other, found.checkpoint.tensors[other].shape)
 
 
 def build_causes(found: Comparison, parts: Sequence[Part]) -> Iterator[Cause]:
-    """The causes that the parts are."""
+    """The causes that the parts add up to."""
     causes: dict[str, dict[tuple[str, int], list[Part]]] = {}
     for part in parts:
         if part.shape is not None:
             causes.setdefault(part.cause, {}).setdefault((part.item, part.sign), []).append(part)
     for cause in sorted(causes, key=ORDER.index):
         items = []
-        for (name, sign), alike in sorted(causes[cause].items(), key=lambda item: ITEMS.index(item[0][0]) if item[0][0] in ITEMS else len(ITEMS)):
-            items.append(Item(name, sign * sum(prod(part.shape or ()) for part in alike), format_parts(alike)))
+        for (name, sign), group in sorted(causes[cause].items(), key=lambda item: ITEMS.index(item[0][0]) if item[0][0] in ITEMS else len(ITEMS)):
+            items.append(Item(name, sign * sum(prod(part.shape or ()) for part in group), format_parts(group)))
         if sum(item.units for item in items):
             yield build_cause(cause, name_cause(found, cause), items)
 
 
 def build_cause(cause: str, name: str, items: Sequence[Item]) -> Cause:
-    """A cause of these items. `name`: how it is called here."""
-    note = ", ".join(item.name for item in items) if cause in LISTED else ""
+    """A cause with its items. `name`: its display name."""
+    note = ", ".join(item.name for item in items) if cause in CAUSES_WITH_NOTE else ""
     return Cause(name, sum(item.units for item in items), note, tuple(item if len(items) > 1 else item._replace(name="") for item in items))
 
 
 def name_cause(found: Comparison, cause: str) -> str:
-    """The name of a cause: scales by their method, MTP layers by how many they are."""
+    """The display name of a cause: scales by their method, MTP layers with their number."""
     if cause == MTP_LAYER:
-        return name_mtp_layers(tensor for tensor in found.matches.there.values() if tensor.part == "mtp" and is_own(tensor))
+        return name_mtp_layers(tensor for tensor in found.matches.matching.values() if tensor.part == "mtp" and is_own(tensor))
     if cause == SCALES:
         layouts = {logical.packing.layout for logical in found.content.tensors.values() if logical.packing and len(logical.file_names) > 1}
-        scheme = re.match(r"\w+", found.content.scheme or "")  # where names alone tell how they are packed
+        scheme = re.match(r"\w+", found.content.scheme or "")  # if only names are known
         return " and ".join(sorted({METHODS.get(layout, "AWQ scales") for layout in layouts})) or f"{scheme[0] if scheme else ''} {SCALES}".lstrip()
     return cause
 
@@ -252,12 +265,12 @@ def is_own(tensor: Tensor) -> bool:
 
 
 def format_parts(parts: Sequence[Part]) -> str:
-    """The arithmetic of tensors; of too many shapes only how many they are."""
+    """The arithmetic of tensors; only their number if they have too many shapes."""
     return f"{len(parts):,} tensors" if len({part.shape for part in parts}) > MOST_SHAPES else format_sum(rebuild_rows(parts))
 
 
 def rebuild_rows(parts: Iterable[Part]) -> Iterator[Tensor]:
-    """Single tensors as those rows that differ in layer and expert alone, for the arithmetic."""
+    """Tensors grouped by name without indices, as rows for the arithmetic."""
     kinds: dict[tuple[tuple[str, ...], Shape], list[tuple[int, ...]]] = {}
     for part in parts:
         words, indices = split_name(part.name)

@@ -85,7 +85,7 @@ def show_checkpoint(path: str, by: str | None, output: Output) -> None:
 
     def make_table(format: str) -> Table:
         if by is None:
-            return render_contents.table(contents)
-        return render_contents.by_tensor(contents, full=format in ("csv", "json"))
+            return render_contents.build_table(contents)
+        return render_contents.build_tensor_table(contents, full=format in ("csv", "json"))
 
     emit(make_table, output, Messages(notes=contents.notes))

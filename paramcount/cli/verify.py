@@ -72,8 +72,8 @@ def check_files(model: Model, path: str, output: Output, messages: Messages) -> 
 
     def make_table(format: str) -> Table:
         if format == "csv":
-            return add_changes(render_verification.rows(result), model)
-        return add_changes(render_verification.table(result, zoo_matches, format), model)
+            return add_changes(render_verification.build_rows(result), model)
+        return add_changes(render_verification.build_table(result, zoo_matches, format), model)
 
     emit(make_table, output, messages)
     sys.exit(not result.ok)

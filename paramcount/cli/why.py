@@ -149,12 +149,12 @@ def contents_table(model: Model, contents: CheckpointExplanation) -> Table:
     """The values in a checkpoint as a sum, each term with its arithmetic, and how its bytes add up."""
     from paramcount.checkpoints import render_verification
 
-    account, verification = contents.account, contents.verification
+    account, verification = contents.display_account, contents.verification
     values = f"{account.value:,} values"
     if contents.values is None:
         values = f"{values} according to the tensor names"
     above = [f"{make_printable(contents.path)}: {values} = {render_equation(account)}", *describe_changes(model)]
-    findings = render_verification.lines(verification, MAX_ITEMS, "paramcount verify")
+    findings = render_verification.list_problems(verification, MAX_ITEMS, "paramcount verify")
     below = [contents.summary, *findings, *contents.byte_sums, *verification.notes]
     below += [f"{cause}: number of values unknown, the index has names only" for cause in contents.unknown]
     return account_table(account, above, below)

@@ -86,7 +86,7 @@ def words_read(found: Found, said: QuantizationScheme, usual: Packing | None = N
 
 
 def _bits(layout: str, values: Shape, scales: Shape, held: Mapping[str, Piece], said: QuantizationScheme) -> int | None:
-    """Bits of a value, by what stands beside it."""
+    """Bits of a value, from the shapes of its scales and zero points."""
     zeros, index = (held[what].shape if what in held and held[what].shape else None for what in ("zero point", "group index"))
     match layout:
         case "gptq" if zeros:
