@@ -21,7 +21,7 @@ from paramcount.auditing.audit import Cell, audit_tables
 from paramcount.auditing.cells import UnreadableClaim, parse_claims
 from paramcount.auditing.claim_tables import from_bytes, from_text
 from paramcount.auditing.headings import parse_heading
-from paramcount.auditing.render import for_people
+from paramcount.auditing.render import build_text_table
 from paramcount.views.compare import make_rows
 from tests.refusing import assert_one_line, command_refusal
 from tests.running import Runner
@@ -746,7 +746,7 @@ def test_every_format_holds_every_verdict(run: Runner, monkeypatch: pytest.Monke
 
 
 def test_a_claim_is_printed_without_its_markup_and_with_the_unit_of_its_column() -> None:
-    found = for_people(pc.audit([{"model": "gpt2-xl", "Params (B)": "**7**[^1]", "FP16 (GiB)": "`7`", "layers": "49*"}]))
+    found = build_text_table(pc.audit([{"model": "gpt2-xl", "Params (B)": "**7**[^1]", "FP16 (GiB)": "`7`", "layers": "49*"}]))
     assert "parameters (B) 7 (correct: 1,557,611,200); size FP16 (GiB) 7 (correct: 3.12 GB); layers 49 (correct: 48)" in str(found.rows[0][2])
 
 

@@ -1,5 +1,5 @@
-"""Audits: tables of claims about models, read from CSV, Markdown or rows, and judged cell by cell against the zoo.
+"""Audits: tables of claims about models in CSV, Markdown or rows, compared cell by cell with the zoo.
 
-`claim_tables` reads them, `headings` and `cells` say what a column and a cell claim, `verdicts` judges, `consistency` asks whether the
-claims in one row can be true together.
+`claim_tables` reads tables, `headings` and `cells` parse what a column and a cell claim, `verdicts` compares claims with the zoo, and
+`consistency` checks whether the claims in a row can all be true.
 """

@@ -1,4 +1,4 @@
-"""Tables of claims held against the zoo, and against themselves."""
+"""Tables of claims compared with the zoo and checked for contradictions."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from paramcount.formats.files import expand_home
 from paramcount.zoo.names import find_id, find_shared_entry, index_spellings, normalize_name
 
 WORD = re.compile("[a-z]+")
-MOST_EXPLAINED = 200  # names and numbers of a table that get more than a verdict
-NOT_THERE = "not in the zoo"
+MOST_EXPLAINED = 200  # names and numbers per call for which an explanation is searched
+NOT_IN_ZOO = "not in the zoo"
 EXPECTED = "the path of a CSV or Markdown file, a DataFrame, or rows as mappings of columns to values"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One claim. A cell that claims two things is two of these."""
+    """One claim. A table cell with two claims becomes two of these."""
 
-    column: str  # what is claimed: total, n_layers, …
-    heading: str  # of its column, as printed
-    label: str  # of its column, as people read it
+    column: str  # the claimed quantity: total, n_layers, …
+    heading: str  # of the column, as printed
+    label: str  # display name of the column
     claim: str  # as printed
     verdict: str  # right | rounded | wrong | not checkable
-    true: int | None  # where it is known; of sizes of files in bytes, of `tied` 0 or 1
-    note: str = ""  # how it fits, what it counts instead, why it cannot be checked
+    true: int | None  # None if unknown; file sizes in bytes, `tied` as 0 or 1
+    note: str = ""  # how it matches, what it counts instead, or why it cannot be checked
 
     @property
     def empty(self) -> bool:
@@ -75,25 +75,25 @@ class Row:
     source: str  # the file
     line: int
     model: str  # as printed
-    id: str | None  # of the zoo; None where it is not there
-    note: str  # where the name needs words
+    id: str | None  # zoo id; None if not in the zoo
+    note: str  # about the name, if needed
     cells: tuple[Cell, ...]
-    doubts: tuple[Doubt, ...]  # what does not go together, whatever the model
+    doubts: tuple[Doubt, ...]  # contradictions between the claims
 
     @cached_property
     def verdict(self) -> str:
-        """wrong where a cell is or where the claims contradict each other, else the least certain of what could be checked."""
+        """wrong if a cell is wrong or claims contradict each other; else the weakest verdict of the cells that could be checked."""
         impossible = any(doubt.grade == "impossible" for doubt in self.doubts)
         return "wrong" if impossible else find_worst(cell.verdict for cell in self.cells)
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What became of tables of claims."""
+    """The result of an audit."""
 
     rows: tuple[Row, ...]
-    left_out: tuple[str, ...]  # columns that are not understood
-    skipped: tuple[str, ...]  # tables of something else, with the reason
+    left_out: tuple[str, ...]  # unrecognised columns
+    skipped: tuple[str, ...]  # tables without claims, with the reason
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
@@ -102,7 +102,7 @@ class Audit:
 
     @cached_property
     def summary(self) -> dict[str, dict[str, int]]:
-        """How many rows and how many claims have each verdict; cells that claim nothing stand beside."""
+        """{rows or cells: {verdict: number}}; cells without a claim are counted as `no claim`."""
         claims = [cell.verdict for cell in self.cells if not cell.empty]
         return {"rows": count_verdicts(row.verdict for row in self.rows), "cells": count_verdicts(claims) | {"no claim": len(self.cells) - len(claims)}}
 
@@ -113,16 +113,16 @@ class Audit:
 
     @property
     def unlikely(self) -> bool:
-        """Whether a row is unlike every model of the zoo."""
+        """Whether a row differs from every zoo model."""
         return any(doubt.grade == "unlikely" for row in self.rows for doubt in row.doubts)
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data for JSON."""
+        """The audit as plain data for JSON."""
         rows = []
         for row in self.rows:
             cells = [{name: value for name, value in vars(cell).items() if name != "label"} for cell in row.cells]
-            beside = {name: getattr(row, name) for name in ("source", "line", "model", "id", "verdict", "note")}
-            rows.append(beside | {"cells": cells, "consistency": [doubt._asdict() for doubt in row.doubts]})
+            facts = {name: getattr(row, name) for name in ("source", "line", "model", "id", "verdict", "note")}
+            rows.append(facts | {"cells": cells, "consistency": [doubt._asdict() for doubt in row.doubts]})
         return {
             "schema_version": SCHEMA_VERSION,
             "ok": self.ok,
@@ -134,16 +134,16 @@ class Audit:
 
 
 def audit_tables(found: Sequence[Tables]) -> Audit:
-    """The same of the tables of several files."""
+    """Audit the tables of several files."""
     every = [table for tables in found for table in tables.claims]
-    patience = iter(range(MOST_EXPLAINED))
-    rows = tuple(judge_row(table, line, patience) for table in every for line in table.lines)
+    budget = iter(range(MOST_EXPLAINED))
+    rows = tuple(judge_row(table, line, budget) for table in every for line in table.lines)
     left_out = dict.fromkeys(text for table in every for text in table.left_out)
     return Audit(rows, tuple(left_out), tuple(text for tables in found for text in tables.skipped))
 
 
 def read_tables(source: object) -> Tables:
-    """The tables of claims in whatever `audit` takes."""
+    """Read tables from any source that `audit` accepts."""
     if isinstance(source, str) and source == "-":
         if sys.stdin is None or sys.stdin.isatty():
             raise ParamcountError("standard input is empty", expected="the path of a file")
@@ -157,14 +157,14 @@ def read_tables(source: object) -> Tables:
     raise ParamcountError(f"{type(source).__name__} is not a table of claims", expected=EXPECTED)
 
 
-def judge_row(table: Table, line: Line, patience: Iterator[int]) -> Row:
-    """The verdicts on one line of a table. `patience`: one for each name or number that is worth a longer look."""
+def judge_row(table: Table, line: Line, budget: Iterator[int]) -> Row:
+    """The verdicts for one line of a table. `budget`: one item per name or number that may still be explained."""
     name = make_printable(clean_text(line.cells[table.model]), LONGEST)
     columns = [(text, heading) for text, heading in zip(line.cells, table.headings) if heading.kind not in (None, "model")]
     found = [(make_printable(text.strip(), LONGEST), heading, read_cell(text, heading)) for text, heading in columns]
     id, note, own = find_entry(name, [text for text, heading in columns if heading.kind == "total"])
-    model = entry(id) if id else None
-    if name and not id and next(patience, None) is not None:
+    model = load_cached_entry(id) if id else None
+    if name and not id and next(budget, None) is not None:
         note = describe_unknown(name)
     cells: list[Cell] = []
     for text, heading, claims in found:
@@ -173,26 +173,26 @@ def judge_row(table: Table, line: Line, patience: Iterator[int]) -> Row:
             continue
         for claim in claims:
             verdict, true, why = judge(claim, heading, model, own) if model else Judgement("not checkable", None, note)
-            if verdict == "wrong" and model and claim.kind in COUNTS and claim.amount and claim.relation == "=" and next(patience, None) is not None:
+            if verdict == "wrong" and model and claim.kind in COUNTS and claim.amount and claim.relation == "=" and next(budget, None) is not None:
                 why = why or explain_claim(claim.amount, int(true or 0), model)
             cells.append(Cell(claim.kind, heading.text, heading._replace(kind=claim.kind).label, text, verdict, true, why))
-    said = [(claim, heading) for _, heading, claims in found if not isinstance(claims, str) for claim in claims]
-    return Row(table.place, line.number, name, id, note, tuple(cells), find_doubts(said, has_experts(id)))
+    claims_of_row = [(claim, heading) for _, heading, claims in found if not isinstance(claims, str) for claim in claims]
+    return Row(table.place, line.number, name, id, note, tuple(cells), find_doubts(claims_of_row, has_experts(id)))
 
 
 @lru_cache(maxsize=1024)
-def entry(id: str) -> zoo.Model:
-    """A zoo entry; a table may name it in every line."""
+def load_cached_entry(id: str) -> zoo.Model:
+    """A zoo entry, cached because a table may name it in every line."""
     return zoo.load_entry(id)
 
 
 def has_experts(id: str | None) -> bool | None:
-    """Whether a model of the zoo is a mixture of experts; None of what nobody knows."""
-    return None if id is None or entry(id).estimate else bool(list_truths(id)["n_routed_experts"].value)
+    """Whether a zoo model is a mixture of experts; None if unknown."""
+    return None if id is None or load_cached_entry(id).estimate else bool(list_truths(id)["n_routed_experts"].value)
 
 
 def read_cell(text: str, heading: Heading) -> tuple[Claim, ...] | str:
-    """What a cell claims, or why it cannot be read."""
+    """The claims in a cell, or the reason why it cannot be read."""
     try:
         return parse_claims(text, heading)
     except UnreadableClaim as reason:
@@ -200,9 +200,9 @@ def read_cell(text: str, heading: Heading) -> tuple[Claim, ...] | str:
 
 
 def find_entry(name: str, sizes: Iterable[str]) -> tuple[str | None, str, bool]:
-    """The zoo id of a model as a table names it, what is to be said of the name, and whether the entry is that release's own.
+    """The zoo id for a name in a table, a note about the name, and whether the entry is that release's own.
 
-    A name that the claimed size completes to another (GPT-2 of 1.5B, Llama 2 of 70B) is taken with it.
+    The claimed size is appended if that gives another zoo name, as for GPT-2 with 1.5B or Llama 2 with 70B.
     """
     plain = clean_text(name).strip("\"'“”‘’ ")
     if not plain:
@@ -215,35 +215,35 @@ def find_entry(name: str, sizes: Iterable[str]) -> tuple[str | None, str, bool]:
     found = {id: spelling for spelling in alike if (id := match_id(spelling))}
     if len(found) == 1:
         ((id, spelling),) = found.items()
-        own = is_own(spelling)
+        own = is_own_entry(spelling)
         return id, "" if own else f"uses the zoo entry of {id}, which has the same sizes", own
-    return None, NOT_THERE, False
+    return None, NOT_IN_ZOO, False
 
 
 @lru_cache(maxsize=4096)
 def match_id(name: str) -> str | None:
-    """The zoo id that a name is a spelling of."""
+    """The zoo id for a spelling of a name."""
     return index_spellings().get(normalize_name(name[:LONGEST]))
 
 
 @lru_cache(maxsize=4096)
-def is_own(name: str) -> bool:
-    """Whether an entry is that of the release that a name means, and not another's of the same sizes."""
+def is_own_entry(name: str) -> bool:
+    """Whether the zoo has an entry of its own for a name, rather than one of another release with the same sizes."""
     return find_shared_entry(name) is None
 
 
 def describe_unknown(name: str) -> str:
-    """Why a name is no model of the zoo, with the nearest that are."""
+    """A note on an unknown name, with the nearest zoo models."""
     try:
         find_id(clean_text(name))
     except ParamcountError as error:
         nearest = [id for id in error.nearest if zoo.find_path(id) and has_word_of(name, id)]
-        return f"{NOT_THERE}; did you mean {' or '.join(nearest)}?" if nearest else NOT_THERE
-    return NOT_THERE
+        return f"{NOT_IN_ZOO}; did you mean {' or '.join(nearest)}?" if nearest else NOT_IN_ZOO
+    return NOT_IN_ZOO
 
 
 def has_word_of(name: str, id: str) -> bool:
-    """Whether a word of a name is nearly the first of an id, which tells the family."""
+    """Whether a name has a word similar to the first word of an id, which is the family."""
     first, *_ = WORD.findall(id)
     words = [word for word in WORD.findall(name[:LONGEST].casefold()) if len(word) > 1]
     return any(word.startswith(first) or first.startswith(word) for word in words) or bool(find_nearest(first, words))

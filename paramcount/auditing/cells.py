@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from paramcount.auditing.headings import BINARY, COUNTS, DECIMAL, UNITS, Heading, words_of
+from paramcount.auditing.headings import BINARY, COUNTS, DECIMAL, UNITS, Heading, split_words
 from paramcount.errors import quote
 
 LONGEST = 200
@@ -17,7 +17,7 @@ NUMBER = re.compile(r"(\d+(?:[.,_'’]\d+)*)(?:[eE]([+-]?\d{1,2})(?![\w.]))?|([^
 GAPS = re.compile(r"(?<![\w.,])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?![\w.,]*\d)")  # 124 439 808
 GROUPED = re.compile(r"(?!0)\d{1,3}(?:([,_'’])\d{3})(?:\1\d{3})*(?:\.\d+)?")
 DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")  # 1.557.611.200
-# A number that can only be meant so: 7,61 and 0,249 and 1.234,5 and 1.234.567, or the same with points and commas exchanged.
+# An unambiguous number: 7,61 and 0,249 and 1.234,5 and 1.234.567, or the same with points and commas exchanged.
 MARKED = r"(?<![\d.,])(?:\d+{point}(?!\d{{3}}(?!\d))\d+|0{point}\d+|\d{{1,3}}(?:{comma}\d{{3}})+{point}\d+|\d{{1,3}}(?:{comma}\d{{3}}){{2,}})(?![\d.,])"
 DECIMAL_COMMA, DECIMAL_POINT = (re.compile(MARKED.format(point=point, comma=comma)) for point, comma in ((",", r"\."), (r"\.", ",")))
 EXCHANGED = str.maketrans(",.", ".,")
@@ -67,35 +67,35 @@ class Amount(NamedTuple):
 
     @property
     def step(self) -> Fraction:
-        """The unit of its last digit; 0 where it is exact."""
+        """The unit of the last digit; 0 if exact."""
         return Fraction(0) if self.unit == 1 else Fraction(self.unit, 10**self.decimals)
 
 
 class Claim(NamedTuple):
-    """One thing that a cell says."""
+    """One claim of a cell."""
 
     kind: str
-    amount: Amount | None  # None of what needs no number
-    relation: str = "="  # = > ≥ < ≤ to (up to `most`), some (a mixture, of no said size), none, yes, no
+    amount: Amount | None  # None if the claim needs no number
+    relation: str = "="  # = > ≥ < ≤ to (up to `most`), some (a mixture of unknown size), none, yes, no
     most: Amount | None = None
 
 
 class LabelledNumber(NamedTuple):
-    """A number of a cell with what stands around it."""
+    """A number of a cell with the words around it."""
 
     amount: Amount
-    unit: str | None = None  # its own, as printed
+    unit: str | None = None  # of the number itself, as printed
     label: str = ""
     relation: str = "="
-    before: str = ""  # what stands between it and the number before
+    before: str = ""  # text between the previous number and this one
 
 
 class UnreadableClaim(Exception):
-    """Why a cell cannot be read as a claim."""
+    """The reason why a cell cannot be read as a claim."""
 
 
 def parse_claims(text: str, heading: Heading) -> tuple[Claim, ...]:
-    """What a cell of a column claims.
+    """The claims in a cell of a column.
 
     >>> from paramcount.auditing.headings import parse_heading
     >>> [(claim.kind, int(claim.amount.value)) for claim in parse_claims("14.3B (2.7B active)", parse_heading("parameters"))]
@@ -103,7 +103,7 @@ def parse_claims(text: str, heading: Heading) -> tuple[Claim, ...]:
     >>> [(claim.kind, int(claim.amount.value)) for claim in parse_claims("28 (queries), 4 (keys/values)", parse_heading("heads"))]
     [('n_heads', 28), ('n_kv_heads', 4)]
 
-    Raises: Unread with the reason where it claims nothing, or nothing that can be read.
+    Raises: UnreadableClaim with the reason if there is no claim, or none that can be read.
     """
     kind = str(heading.kind)
     if len(text) > LONGEST:
@@ -121,13 +121,13 @@ def parse_claims(text: str, heading: Heading) -> tuple[Claim, ...]:
         return (Claim(kind, None, "some"),)
     if not any(character.isdigit() for character in plain):
         raise UnreadableClaim("no number")
-    if kind == "bytes" and not heading.dtype and heading.unit == 1 and not any(word in DECIMAL or word in BINARY for word in words_of(plain)):
+    if kind == "bytes" and not heading.dtype and heading.unit == 1 and not any(word in DECIMAL or word in BINARY for word in split_words(plain)):
         return parse_claims(text, heading._replace(kind="total"))  # a column named size that holds 7B
     return tuple(RULES.get(kind, claim_one)(kind, parse_numbers(plain, heading)))
 
 
 def has_decimal_commas(texts: Iterable[str]) -> bool:
-    """Whether cells are written with decimal commas: some can only be read so, and none only otherwise.
+    """Whether cells use decimal commas: at least one cell requires it, and none contradicts it.
 
     >>> has_decimal_commas(["7,61B", "1,558B"]), has_decimal_commas(["1,558B"]), has_decimal_commas(["7,61B", "1.5B"])
     (True, False, False)
@@ -136,9 +136,9 @@ def has_decimal_commas(texts: Iterable[str]) -> bool:
     return any(comma for comma, _ in found) and not any(point for _, point in found)
 
 
-@lru_cache(maxsize=4096)  # each cell is asked for several times, one after the other
+@lru_cache(maxsize=4096)  # called several times per cell
 def clean_text(text: str) -> str:
-    """A cell without markup, footnotes and the blanks around it."""
+    """A cell without markup, footnotes and surrounding spaces."""
     plain = LINK.sub(r"\1", text)
     return " ".join(MARKUP.sub(" ", plain).split())
 
@@ -150,7 +150,7 @@ def parse_boolean(words: str) -> Claim:
 
 
 def parse_numbers(text: str, heading: Heading) -> list[LabelledNumber]:
-    """The numbers of a cell, each with its label and relation. That the cell calls them estimates changes nothing."""
+    """The numbers of a cell, each with its label and relation. Words for estimates are ignored."""
     found: list[LabelledNumber] = []
     relation, label, between = "=", "", ""
     after_number = negative = False
@@ -162,7 +162,7 @@ def parse_numbers(text: str, heading: Heading) -> list[LabelledNumber]:
         i += 1
         if number:
             following = tokens[i][3] if i < len(tokens) and tokens[i][3] else ""
-            unit = unit_of(following, heading)
+            unit = parse_unit(following, heading)
             i += unit is not None
             value = parse_amount(number, power, unit, heading)
             found.append(LabelledNumber(value._replace(digits=-value.digits) if negative else value, unit, label, relation, between))
@@ -210,12 +210,12 @@ def parse_numbers(text: str, heading: Heading) -> list[LabelledNumber]:
 
 
 def is_sign_position(text: str, at: int) -> bool:
-    """Whether a dash stands where a sign would: not behind a letter, as in top-6."""
+    """Whether a dash may be a minus sign; it is not one after a letter, as in top-6."""
     return not text[:at][-1:].isalnum()
 
 
-def unit_of(word: str, heading: Heading) -> str | None:
-    """The unit that a word after a number is, of what the column holds."""
+def parse_unit(word: str, heading: Heading) -> str | None:
+    """The unit after a number, if the column's quantity can have it."""
     known = word.casefold()
     if heading.kind == "bytes":
         return known if known in DECIMAL or known in BINARY or known in UNITS else None
@@ -225,13 +225,13 @@ def unit_of(word: str, heading: Heading) -> str | None:
 
 
 def parse_amount(number: str, power: str | None, unit: str | None, heading: Heading) -> Amount:
-    """A number with its unit, or that of its column."""
+    """A number with its own unit, or that of the column."""
     digits, decimals = parse_digits(number.translate(EXCHANGED) if heading.decimal_comma else number)
     size = heading.unit if unit is None else (UNITS | DECIMAL | BINARY)[unit]
     if power:
         size *= 10 ** max(0, int(power))
         decimals += max(0, -int(power))
-    while decimals and digits % 10 == 0 and size == 1:  # 32.0 as spreadsheets write it
+    while decimals and digits % 10 == 0 and size == 1:  # 32.0, as written by spreadsheets
         digits, decimals = digits // 10, decimals - 1
     if size == 1 and decimals:
         raise UnreadableClaim("is not a whole number")
@@ -246,7 +246,7 @@ def parse_amount(number: str, power: str | None, unit: str | None, heading: Head
 
 
 def parse_written_count(digits: int) -> Amount:
-    """A count without a unit: exact, unless it ends in so many zeros that it was printed in millions."""
+    """A count without a unit: exact, unless it ends in at least five zeros, which means millions."""
     zeros = len(str(digits)) - len(str(digits).rstrip("0")) if digits else 0
     if zeros < 5:
         return Amount(digits)
@@ -256,7 +256,7 @@ def parse_written_count(digits: int) -> Amount:
 
 
 def parse_digits(number: str) -> tuple[int, int]:
-    """Digits, and how many of them stand behind the point.
+    """All digits, and the number of decimals.
 
     >>> parse_digits("12,288"), parse_digits("7.61"), parse_digits("1,5"), parse_digits("0,249"), parse_digits("1.557.611.200")
     ((12288, 0), (761, 2), (15, 1), (249, 3), (1557611200, 0))
@@ -271,7 +271,7 @@ def parse_digits(number: str) -> tuple[int, int]:
     return int(whole + decimals), len(decimals)
 
 
-# ---- what the numbers of a cell are claims of
+# ---- the claims that the numbers of a cell make
 
 
 def claim_one(kind: str, found: Sequence[LabelledNumber]) -> Iterator[Claim]:
@@ -292,7 +292,7 @@ def claim_one(kind: str, found: Sequence[LabelledNumber]) -> Iterator[Claim]:
 def build_rule(
     kinds: dict[str, str], pair: Callable[[Sequence[LabelledNumber]], Sequence[LabelledNumber] | None]
 ) -> Callable[[str, Sequence[LabelledNumber]], Iterator[Claim]]:
-    """A rule for cells of several numbers. `kinds`: what a label claims, "" where there is none; `pair`: two numbers without labels, labelled."""
+    """A rule for cells with several numbers. `kinds`: {label: claimed quantity}; `pair`: adds labels to two numbers without labels."""
 
     def claims(kind: str, found: Sequence[LabelledNumber]) -> Iterator[Claim]:
         if len(found) == 2 and not any(one.label for one in found):
@@ -312,13 +312,13 @@ OWN = {"n_kv_heads": "kv", "n_active_experts": "active", "n_shared_experts": "sh
 
 
 def label_kv_heads(found: Sequence[LabelledNumber]) -> Sequence[LabelledNumber] | None:
-    """28/4: the heads of queries, and those of keys and values."""
+    """28/4: query heads and KV heads."""
     first, second = found
     return (first, second._replace(label="kv")) if second.before in ("/", ",", "(", " / ") and second.amount.value <= first.amount.value else None
 
 
 def label_active_experts(found: Sequence[LabelledNumber]) -> Sequence[LabelledNumber] | None:
-    """128/8 or 2 of 8: experts to choose from, and those chosen."""
+    """128/8 or 2 of 8: routed and active experts."""
     first, second = sorted(found, key=lambda one: one.amount.value, reverse=True)
     return (first, second._replace(label="active")) if found[1].before in ("/", " of ", " / ") else None
 
@@ -328,7 +328,7 @@ def label_nothing(found: Sequence[LabelledNumber]) -> None:
 
 
 def claim_bytes(kind: str, found: Sequence[LabelledNumber]) -> Iterator[Claim]:
-    """A number of bytes: M and G are read as MB and GB, but B is none of them."""
+    """A number of bytes: M and G mean MB and GB, but B is not a unit of bytes."""
     for one in found:
         if one.unit in UNITS and one.unit not in ("k", "m", "g", "t"):
             raise UnreadableClaim(f"{quote(one.unit)} is not a unit of bytes")

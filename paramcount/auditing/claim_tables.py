@@ -1,4 +1,4 @@
-"""Tables of claims in files: CSV with any of the usual separators, and Markdown with text around its tables."""
+"""Tables of claims in CSV files with any usual separator, and in Markdown files with text around the tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paramcount.auditing.cells import has_decimal_commas
-from paramcount.auditing.headings import COUNTS, Heading, expected, parse_heading
+from paramcount.auditing.headings import COUNTS, Heading, describe_expected, parse_heading
 from paramcount.auditing.layout import Grid, arrange
 from paramcount.errors import ParamcountError, make_printable, quote
 from paramcount.formats.files import decode_text, read_text
@@ -21,21 +21,21 @@ KIND_OF_FILE = "a CSV or Markdown file"
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 SEPARATORS = ",;\t"
 FENCES = ("```", "~~~")
-MOST_SAID = 5
+MOST_NAMED = 5
 LONGEST = 300
 
 
 class Line(NamedTuple):
     """A line of a table."""
 
-    number: int  # in its file, from 1
+    number: int  # in the file, from 1
     cells: tuple[str, ...]
 
 
 class Table(NamedTuple):
-    """A table in which some column names models and another claims something of them."""
+    """A table with a column of models and at least one column of claims."""
 
-    place: str  # the file it stands in
+    place: str  # the file
     headings: tuple[Heading, ...]
     lines: tuple[Line, ...]
 
@@ -46,21 +46,21 @@ class Table(NamedTuple):
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The columns that claim nothing that is understood."""
+        """The unrecognised columns."""
         return tuple(h.text for i, h in enumerate(self.headings) if (h.kind is None and h.text) or (h.kind == "model" and i != self.model))
 
 
 class Tables(NamedTuple):
-    """The tables of a file, and what was passed over."""
+    """The tables of claims in a file, and the tables that were skipped."""
 
     claims: tuple[Table, ...]
-    skipped: tuple[str, ...] = ()  # tables of something else, a line each
+    skipped: tuple[str, ...] = ()  # one line per table
 
 
 def from_path(path: Path) -> Tables:
     """The tables of claims in a file.
 
-    Raises: ParamcountError with the file, and the line where there is one, if it cannot be read, is no table, or has no claims.
+    Raises: ParamcountError with the file and line if it cannot be read, is not a table, or has no claims.
     """
     place = make_printable(path)
     try:
@@ -70,7 +70,7 @@ def from_path(path: Path) -> Tables:
 
 
 def from_bytes(data: bytes, place: str) -> Tables:
-    """The tables of claims in what standard input held."""
+    """The tables of claims in standard input."""
     try:
         text = decode_text(data, KIND_OF_FILE, MOST_BYTES)
     except ParamcountError as error:
@@ -85,12 +85,12 @@ def from_text(text: str, place: str) -> Tables:
         number = text.count("\n", 0, bad.start()) + 1
         raise ParamcountError(f"contains the control character {quote(bad[0])}", where=f"{place}, line {number}", expected=KIND_OF_FILE)
     lines = text.split("\n")
-    grids = list(markdown(lines, place)) if is_markdown(lines) else [separated(lines, place)]
-    return sorted_out([grid for grid in grids if grid], place)
+    grids = list(parse_markdown(lines, place)) if is_markdown(lines) else [parse_csv(lines, place)]
+    return select_tables([grid for grid in grids if grid], place)
 
 
 def from_rows(rows: Iterable[Mapping[Any, Any]]) -> Tables:
-    """The table of claims that mappings of columns to values are."""
+    """The table of claims given as mappings of columns to values."""
     found: list[Mapping[Any, Any]] = []
     columns: dict[str, None] = {}
     for row in rows:
@@ -98,24 +98,24 @@ def from_rows(rows: Iterable[Mapping[Any, Any]]) -> Tables:
             raise ParamcountError(f"the row is of type {type(row).__name__}", where=f"row {len(found) + 1}", expected="mappings of columns to values")
         found.append(row)
         columns |= dict.fromkeys(map(str, row))
-        bounded(len(columns), len(found) * len(columns), "rows")
-    texts = [{str(name): as_text(value) for name, value in row.items()} for row in found]
-    return sorted_out([[(0, list(columns)), *((i, [row.get(name, "") for name in columns]) for i, row in enumerate(texts, 1))]], "rows")
+        check_size(len(columns), len(found) * len(columns), "rows")
+    texts = [{str(name): format_cell(value) for name, value in row.items()} for row in found]
+    return select_tables([[(0, list(columns)), *((i, [row.get(name, "") for name in columns]) for i, row in enumerate(texts, 1))]], "rows")
 
 
-def as_text(value: object) -> str:
-    """A value as a table would print it; what is missing as nothing."""
-    if value is None or value != value:  # NaN is not itself
+def format_cell(value: object) -> str:
+    """A value as the text of a cell; empty if missing."""
+    if value is None or value != value:  # NaN differs from itself
         return ""
-    if isinstance(value, float) and value.is_integer():  # a column of ints in which one is missing
+    if isinstance(value, float) and value.is_integer():  # pandas stores integers with a missing value as floats
         value = int(value)
     return make_printable(value, LONGEST)
 
 
-def sorted_out(grids: Sequence[Grid], place: str) -> Tables:
-    """Which tables claim something of models.
+def select_tables(grids: Sequence[Grid], place: str) -> Tables:
+    """Separate tables of claims from other tables.
 
-    Raises: ParamcountError where none does.
+    Raises: ParamcountError if there is no table of claims.
     """
     claims, skipped = [], []
     for grid in grids:
@@ -124,35 +124,35 @@ def sorted_out(grids: Sequence[Grid], place: str) -> Tables:
         kinds = {heading.kind for heading in headings}
         where = f"{place}, line {number}" if number else place
         if "model" not in kinds:
-            skipped.append(f"{where}: skipped a table without a model column: {listed(texts)}")
+            skipped.append(f"{where}: skipped a table without a model column: {list_headings(texts)}")
         elif kinds <= {"model", None}:
-            skipped.append(f"{where}: skipped a table without recognised columns: {listed(texts)}")
+            skipped.append(f"{where}: skipped a table without recognised columns: {list_headings(texts)}")
         elif not lines:
             skipped.append(f"{where}: skipped a table without rows")
         else:
-            claims.append(Table(place, with_commas(headings, lines), tuple(Line(number, tuple(cells)) for number, cells in lines)))
+            claims.append(Table(place, set_decimal_commas(headings, lines), tuple(Line(number, tuple(cells)) for number, cells in lines)))
     if not claims:
         found = "contains no table of claims" if grids else "contains no table"
-        columns = f": its columns are {listed(grids[0][0][1])}" if len(grids) == 1 else ""
-        raise ParamcountError(found + columns, where=place, expected=expected())
+        columns = f": its columns are {list_headings(grids[0][0][1])}" if len(grids) == 1 else ""
+        raise ParamcountError(found + columns, where=place, expected=describe_expected())
     return Tables(tuple(claims), tuple(skipped))
 
 
-def with_commas(headings: tuple[Heading, ...], lines: Grid) -> tuple[Heading, ...]:
-    """The headings with what their table shows of its numbers: whether they have decimal commas."""
+def set_decimal_commas(headings: tuple[Heading, ...], lines: Grid) -> tuple[Heading, ...]:
+    """The headings, marked if the numbers of the table have decimal commas."""
     measured = [i for i, heading in enumerate(headings) if heading.kind in (*COUNTS, "bytes")]
     if not has_decimal_commas(cells[i] for _, cells in lines for i in measured):
         return headings
     return tuple(heading._replace(decimal_comma=True) for heading in headings)
 
 
-def listed(texts: Sequence[str]) -> str:
-    named = ", ".join(make_printable(text.strip() or "–", 30) for text in texts[:MOST_SAID])
-    return f"{named}, … ({len(texts):,} in total)" if len(texts) > MOST_SAID else named
+def list_headings(texts: Sequence[str]) -> str:
+    headings = ", ".join(make_printable(text.strip() or "–", 30) for text in texts[:MOST_NAMED])
+    return f"{headings}, … ({len(texts):,} in total)" if len(texts) > MOST_NAMED else headings
 
 
-def bounded(columns: int, cells: int, place: str) -> None:
-    """Raises: ParamcountError where a table is too large."""
+def check_size(columns: int, cells: int, place: str) -> None:
+    """Raises: ParamcountError if a table is too large."""
     if columns > MOST_COLUMNS:
         raise ParamcountError(f"has {columns:,} columns", where=place, expected=f"at most {MOST_COLUMNS}")
     if cells > MOST_CELLS:
@@ -162,12 +162,12 @@ def bounded(columns: int, cells: int, place: str) -> None:
 # ---- CSV
 
 
-def separated(lines: Sequence[str], place: str) -> Grid:
-    """A table whose cells are separated by commas, semicolons or tabs: by whatever gives its first line most columns that are understood."""
+def parse_csv(lines: Sequence[str], place: str) -> Grid:
+    """A table parse_csv by commas, semicolons or tabs, whichever gives the first line the most recognised columns."""
     first = next((i for i, line in enumerate(lines) if line.strip()), None)
     if first is None:
-        raise ParamcountError("is empty", where=place, expected=expected())
-    separator = max(SEPARATORS, key=lambda mark: known(lines[first], mark, place))
+        raise ParamcountError("is empty", where=place, expected=describe_expected())
+    separator = max(SEPARATORS, key=lambda mark: count_recognized(lines[first], mark, place))
     grid: Grid = []
     cells = 0
     reader = csv.reader((f"{line}\n" for line in lines[first:]), delimiter=separator, skipinitialspace=True, strict=True)
@@ -179,7 +179,7 @@ def separated(lines: Sequence[str], place: str) -> Grid:
             if grid and len(row) > len(grid[0][1]) and not any(cell.strip() for cell in row[len(grid[0][1]) :]):
                 row = row[: len(grid[0][1])]
             cells += len(row)
-            bounded(len(row), cells, place)
+            check_size(len(row), cells, place)
             if grid and len(row) != len(grid[0][1]):
                 raise ParamcountError(f"has {len(row):,} cells", where=f"{place}, line {number}", expected=f"{len(grid[0][1]):,}, as in the first line")
             grid.append((number, row))
@@ -188,9 +188,9 @@ def separated(lines: Sequence[str], place: str) -> Grid:
     return grid
 
 
-def known(line: str, separator: str, place: str) -> tuple[int, int]:
-    """How many columns are understood if this separates them, and how many there are."""
-    bounded(line.count(separator), 0, place)
+def count_recognized(line: str, separator: str, place: str) -> tuple[int, int]:
+    """The numbers of recognised columns and of all columns with this separator."""
+    check_size(line.count(separator), 0, place)
     try:
         (cells,) = csv.reader([line], delimiter=separator, skipinitialspace=True)
     except (csv.Error, ValueError):
@@ -206,21 +206,21 @@ def is_markdown(lines: Sequence[str]) -> bool:
 
 
 def is_rule(line: str) -> bool:
-    """Whether a line stands between headings and rows: | --- | :-: |"""
+    """Whether a line separates headings from rows: | --- | :-: |"""
     cells = split_row(line)
     return "|" in line and all("-" in cell and not cell.strip(":-") for cell in cells)
 
 
 def split_row(line: str) -> list[str]:
-    """The cells of a line; a pipe behind a backslash belongs to its cell."""
-    held = line.strip().replace("\\|", "\0")
-    held = held.removeprefix("|")
-    held = held.removesuffix("|")
-    return [cell.replace("\0", "|").strip() for cell in held.split("|")]
+    """The cells of a line; an escaped pipe belongs to its cell."""
+    cells_text = line.strip().replace("\\|", "\0")
+    cells_text = cells_text.removeprefix("|")
+    cells_text = cells_text.removesuffix("|")
+    return [cell.replace("\0", "|").strip() for cell in cells_text.split("|")]
 
 
-def markdown(lines: Sequence[str], place: str) -> Iterator[Grid]:
-    """The tables of a Markdown text, those in blocks of code left out."""
+def parse_markdown(lines: Sequence[str], place: str) -> Iterator[Grid]:
+    """The tables of a Markdown text, except those in code blocks."""
     fence, cells, i = "", 0, 0
     while i < len(lines):
         line = lines[i].strip()
@@ -231,7 +231,7 @@ def markdown(lines: Sequence[str], place: str) -> Iterator[Grid]:
         if "|" not in line or i >= len(lines) or not is_rule(lines[i]):
             continue
         headings = split_row(line)
-        bounded(len(headings), 0, place)
+        check_size(len(headings), 0, place)
         if len(split_row(lines[i])) != len(headings):
             continue
         grid: Grid = [(i, headings)]
@@ -242,6 +242,6 @@ def markdown(lines: Sequence[str], place: str) -> Iterator[Grid]:
             if len(row) > len(headings):
                 raise ParamcountError(f"has {len(row):,} cells", where=f"{place}, line {i}", expected=f"at most {len(headings):,}, as in the header")
             cells += len(headings)
-            bounded(len(headings), cells, place)
+            check_size(len(headings), cells, place)
             grid.append((i, [*row, *[""] * (len(headings) - len(row))]))
         yield grid

@@ -1,4 +1,4 @@
-"""What the zoo says of a model, by the columns of a table of claims."""
+"""Facts of zoo models by the columns of tables of claims."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from paramcount.zoo import Model, count_model, load_entry
 SIZES = (
     "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff", "n_routed_experts", "n_active_experts", "n_shared_experts", "d_expert", "vocab_size",
 )  # fmt: skip
-DOUBLED = ("qwen",)  # architectures whose config.json gives the widths of gate and up together
+FUSED_MLP_SIZES = ("qwen",)  # architectures whose config.json has the size of gate and up together
 FIGURE = re.compile(r"(?<![\w.,@])(\d{1,3}(?:,\d{3})+|\d{1,9})([kK]?)(?!\w|[.,]\d)")
 
 
 class Truth(NamedTuple):
-    """What is true of a model in one column."""
+    """The correct value of a model in one column."""
 
-    value: int | None  # None where nobody can say
-    why: str = ""  # nobody can
-    others: tuple[tuple[int, str], ...] = ()  # what the column may mean besides, in words
+    value: int | None  # None if unknown
+    why: str = ""  # reason if unknown
+    others: tuple[tuple[int, str], ...] = ()  # other meanings of the column, each with its description
 
 
 @lru_cache(maxsize=1024)
 def list_truths(id: str) -> Mapping[str, Truth]:
-    """{column: what is true of a zoo entry}; `bytes` are left to whoever knows how many a value takes."""
-    model, count = load_entry(id), count_of(id)
+    """{column: correct value of a zoo entry}, without `bytes`, which depend on the data type."""
+    model, count = load_entry(id), count_entry(id)
     sizes = model.sizes
     (row,) = make_rows([model])
     found = {name: Truth(getattr(count, name)) for name in ("total", "active", "non_embedding")}
@@ -42,7 +42,7 @@ def list_truths(id: str) -> Mapping[str, Truth]:
             found[name] = Truth(row["d_expert"])
         else:
             found[name] = Truth(
-                value if value or name.endswith("experts") else None, "the model has no such size", tuple(others(name, value, row, sizes, model))
+                value if value or name.endswith("experts") else None, "the model has no such size", tuple(list_alternatives(name, value, row, sizes, model))
             )
     if not row["n_shared_experts"] and row["d_shared_expert"]:
         found["n_shared_experts"] = Truth(None, f"the shared experts are one block of size {row['d_shared_expert']:,}")
@@ -51,8 +51,8 @@ def list_truths(id: str) -> Mapping[str, Truth]:
     return found
 
 
-def others(name: str, value: int, row: Mapping[str, int | None], sizes: object, model: Model) -> Iterator[tuple[int, str]]:
-    """What a size may mean besides."""
+def list_alternatives(name: str, value: int, row: Mapping[str, int | None], sizes: object, model: Model) -> Iterator[tuple[int, str]]:
+    """Other values that a column may mean, each with its description."""
 
     def size(other: str) -> int:
         found = getattr(sizes, other, 0)
@@ -66,31 +66,31 @@ def others(name: str, value: int, row: Mapping[str, int | None], sizes: object, 
     elif name == "d_ff":
         if row["d_expert"]:
             yield int(row["d_expert"]), "of one expert"
-        if value and model.architecture in DOUBLED:
+        if value and model.architecture in FUSED_MLP_SIZES:
             yield 2 * value, "gate and up together, as in its config.json"
     elif name in ("n_routed_experts", "n_active_experts") and value and (shared := row["n_shared_experts"]):
         yield value + shared, f"{value} routed and {shared} shared"
 
 
 @lru_cache(maxsize=1024)
-def count_of(id: str) -> Count:
+def count_entry(id: str) -> Count:
     return count_model(load_entry(id))
 
 
-def bytes_of(id: str, width: int) -> Truth:
-    """Bytes at so many a value: of the parameters, or of all that the released files hold."""
-    count = count_of(id)
-    beside = [(width * count.checkpoint, f"of the {count.checkpoint:,} values in the released files")] if count.checkpoint not in (None, count.total) else []
-    return Truth(width * count.total, "", tuple(beside))
+def count_bytes(id: str, width: int) -> Truth:
+    """Bytes of all parameters, or of all values in the released files. `width`: bytes per value."""
+    count = count_entry(id)
+    released = [(width * count.checkpoint, f"of the {count.checkpoint:,} values in the released files")] if count.checkpoint not in (None, count.total) else []
+    return Truth(width * count.total, "", tuple(released))
 
 
-def contexts_in_notes(model: Model) -> Iterator[tuple[int, str]]:
-    """Context lengths that an entry's notes speak of besides its own, each with the note."""
+def list_noted_contexts(model: Model) -> Iterator[tuple[int, str]]:
+    """Other context lengths in the notes of an entry, each with its note."""
     for note in model.notes:
         if not re.search(r"context|position", note, re.IGNORECASE):
             continue
         for digits, k in FIGURE.findall(note):
             number = int(digits.replace(",", ""))
-            meant = {number * UNITS["k"], number * 1024} if k else {number}
-            if model.context_length not in meant:
-                yield from ((length, note) for length in meant)
+            possible = {number * UNITS["k"], number * 1024} if k else {number}
+            if model.context_length not in possible:
+                yield from ((length, note) for length in possible)

@@ -1,4 +1,4 @@
-"""What the heading of a column of claims means: case, blanks, underscores and what stands around a name do not matter."""
+"""The meaning of column headings, regardless of case, spaces, underscores and filler words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 LONGEST = 200
 
-# {what is claimed: (how people read it, its usual headings, written as one word)}
+# {quantity: (display name, usual headings written as one word)}
 COLUMNS: Mapping[str, tuple[str, str]] = {
     "model": ("model", "model models name modelname llm modelid hf hfid huggingface huggingfaceid repo"),
     "total": (
@@ -60,15 +60,15 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "bytes": ("size", "size modelsize filesize memory mem weights weight weightsize disk disksize diskspace storage footprint memoryfootprint checkpointsize"),
 }
 LABELS = {kind: label for kind, (label, _) in COLUMNS.items()}
-MEANS = {word: kind for kind, (_, words) in COLUMNS.items() if kind != "bytes" for word in words.split()}
+KINDS = {word: kind for kind, (_, words) in COLUMNS.items() if kind != "bytes" for word in words.split()}
 SIZES = frozenset(COLUMNS["bytes"][1].split())
 COUNTS = ("total", "active", "non_embedding")
 
-BYTES = {  # of one value
+BYTES = {  # per value
     "fp32": 4, "float32": 4, "f32": 4, "32bit": 4, "fp16": 2, "float16": 2, "f16": 2, "bf16": 2, "bfloat16": 2, "half": 2, "16bit": 2,
     "fp8": 1, "float8": 1, "f8": 1, "int8": 1, "8bit": 1,
 }  # fmt: skip
-PACKED = ("int4", "4bit", "nf4", "fp4", "mxfp4", "nvfp4", "q4", "q8", "gptq", "awq", "gguf")  # whose files hold scales in between
+PACKED = ("int4", "4bit", "nf4", "fp4", "mxfp4", "nvfp4", "q4", "q8", "gptq", "awq", "gguf")  # files also contain scales
 DECIMAL = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 BINARY = {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 UNITS = {
@@ -77,23 +77,23 @@ UNITS = {
 }  # fmt: skip
 NUMBERING = frozenset({"n", "num", "number", "no", "nr", "of", "the", "count"})
 FILLING = NUMBERING | {"in", "per", "each", "token", "tok", "tokens", "approx", "approximate", "est", "estimated", "total"}
-ASIDE = FILLING | {"q", "kv", "gqa", "mha", "mqa"}  # what brackets may add without changing what is claimed
+ASIDE = FILLING | {"q", "kv", "gqa", "mha", "mqa"}  # may be in brackets without changing the meaning
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 
 class Heading(NamedTuple):
-    """A column of a table, as it is understood."""
+    """The meaning of a column of a table."""
 
     text: str  # as printed
-    kind: str | None  # one of COLUMNS; None where it is not understood
-    unit: int = 1  # that "(M)" or "(GB)" gives to cells without one
-    width: int | None = None  # bytes of a value, of a column of sizes that says them
-    dtype: str = ""  # as printed, of a column of sizes
-    decimal_comma: bool = False  # whether its table writes 7,61 and 4.096
+    kind: str | None  # one of COLUMNS; None if unrecognised
+    unit: int = 1  # from "(M)" or "(GB)", for cells without a unit
+    width: int | None = None  # bytes per value, for file sizes with a data type
+    dtype: str = ""  # as printed, for file sizes
+    decimal_comma: bool = False  # whether the table has 7,61 and 4.096
 
     @property
     def label(self) -> str:
-        """The column as people read it, with the unit that it gives to its cells."""
+        """The display name of the column, with its unit."""
         if self.kind is None:
             return self.text
         units = (DECIMAL | BINARY) if self.kind == "bytes" else UNITS
@@ -103,41 +103,41 @@ class Heading(NamedTuple):
 
 
 def parse_heading(text: str) -> Heading:
-    """What a heading says.
+    """The meaning of a heading.
 
     >>> parse_heading("# Params (M)")[1:3], parse_heading("num_key_value_heads").kind, parse_heading("Hidden Size").kind, parse_heading("batch size").kind
     (('total', 1000000), 'n_kv_heads', 'd_model', None)
     >>> parse_heading("size_fp16")[1:4], parse_heading("FP32 (GB)")[1:4]
     (('bytes', 1, 2), ('bytes', 1000000000, 4))
     """
-    shown = text[:LONGEST].strip().strip("*`_ ")
-    outside, inside = split(shown)
+    name = text[:LONGEST].strip().strip("*`_ ")
+    outside, inside = split_brackets(name)
     words = outside + inside
     dtype = next((word for word in words if word in BYTES or word in PACKED), "")
     measure = next((word for word in words if word in DECIMAL or word in BINARY), "")
     if dtype or measure:
         rest = "".join(word for word in words if word not in (dtype, measure) and word not in FILLING)
         is_size = not rest or rest in SIZES
-        return Heading(shown, "bytes" if is_size else None, (DECIMAL | BINARY).get(measure, 1), BYTES.get(dtype), dtype)
+        return Heading(name, "bytes" if is_size else None, (DECIMAL | BINARY).get(measure, 1), BYTES.get(dtype), dtype)
     unit = next((UNITS[word] for word in inside if word in UNITS), 1)
     inside = [word for word in inside if word not in UNITS]
-    kind = meaning(outside + inside) or meaning(outside + [word for word in inside if word not in ASIDE])
+    kind = find_kind(outside + inside) or find_kind(outside + [word for word in inside if word not in ASIDE])
     if kind is None and outside[-1:] and outside[-1] in UNITS:  # params_b, parameters in billions
-        kind, unit = meaning(outside[:-1] + inside), UNITS[outside[-1]]
-        return Heading(shown, kind, unit) if kind in COUNTS else Heading(shown, None)
+        kind, unit = find_kind(outside[:-1] + inside), UNITS[outside[-1]]
+        return Heading(name, kind, unit) if kind in COUNTS else Heading(name, None)
     if kind is None and "".join(words) in SIZES:
         kind = "bytes"
-    return Heading(shown, kind, unit)
+    return Heading(name, kind, unit)
 
 
-def meaning(words: Sequence[str]) -> str | None:
-    """What words mean as they stand, else without those that only fill."""
-    tried = ("".join(word for word in words if word not in left_out) for left_out in ((), NUMBERING, FILLING))
-    return next((MEANS[word] for word in tried if word in MEANS), None)
+def find_kind(words: Sequence[str]) -> str | None:
+    """The quantity that words mean, as they are or without filler words."""
+    candidates = ("".join(word for word in words if word not in ignored) for ignored in ((), NUMBERING, FILLING))
+    return next((KINDS[word] for word in candidates if word in KINDS), None)
 
 
-def split(text: str) -> tuple[list[str], list[str]]:
-    """The words of a heading: outside brackets, and inside."""
+def split_brackets(text: str) -> tuple[list[str], list[str]]:
+    """The words of a heading outside and inside brackets."""
     outside: list[str] = []
     inside: list[str] = []
     depth = 0
@@ -147,14 +147,14 @@ def split(text: str) -> tuple[list[str], list[str]]:
         elif piece in (")", "]"):
             depth = max(0, depth - 1)
         else:
-            (inside if depth else outside).extend(words_of(piece))
+            (inside if depth else outside).extend(split_words(piece))
     return outside, inside
 
 
-def words_of(text: str) -> list[str]:
-    """Words in lower case, nLayers as two; the name of a number format is one.
+def split_words(text: str) -> list[str]:
+    """Words in lower case; nLayers is two words, and a data type is one.
 
-    >>> words_of("num_hidden_layers"), words_of("size_fp16"), words_of("KVHeads")
+    >>> split_words("num_hidden_layers"), split_words("size_fp16"), split_words("KVHeads")
     (['num', 'hidden', 'layers'], ['size', 'fp16'], ['kv', 'heads'])
     """
     found: list[str] = []
@@ -164,6 +164,6 @@ def words_of(text: str) -> list[str]:
     return found
 
 
-def expected() -> str:
-    """The columns that are understood, for an error."""
+def describe_expected() -> str:
+    """The recognised columns, for an error message."""
     return "a column named model and others such as " + ", ".join(label for kind, label in LABELS.items() if kind not in ("model", "tied"))

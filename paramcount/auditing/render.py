@@ -1,4 +1,4 @@
-"""An audit as a table: what is wrong, for people; every cell with its verdict, for documents; a row for each claim, for programs."""
+"""An audit as a table: findings for text, claims cell with its verdict for documents, and a row per claim for CSV."""
 
 from __future__ import annotations
 
@@ -15,114 +15,118 @@ LONGEST = 4000
 COLOURS = {"right": "green", "matches when rounded": "green", "wrong": "red", "not checkable": "yellow"}
 
 
-def table(audit: Audit, format: str) -> Table:
-    """The table for one of the formats."""
-    made = for_people(audit) if format == "table" else for_programs(audit) if format == "csv" else for_documents(audit)
-    return made._replace(data=audit.to_dict() if format == "json" else None, below=below(audit))
+def build_table(audit: Audit, format: str) -> Table:
+    """An audit as the table for an output format."""
+    result = build_text_table(audit) if format == "table" else build_csv_table(audit) if format == "csv" else build_document_table(audit)
+    return result._replace(data=audit.to_dict() if format == "json" else None, below=summarize_audit(audit))
 
 
-def below(audit: Audit) -> list[str]:
-    """The summary, and what was passed over."""
+def summarize_audit(audit: Audit) -> list[str]:
+    """The summary, unrecognised columns and skipped tables."""
     rows, cells = audit.summary["rows"], audit.summary["cells"]
-    lines = [f"{several(sum(rows.values()), 'row')}: {numbers(rows)}", f"{several(sum(cells[verdict] for verdict in VERDICTS), 'claim')}: {numbers(cells)}"]
+    n_claims = sum(cells[verdict] for verdict in VERDICTS)
+    lines = [
+        f"{format_number_of(sum(rows.values()), 'row')}: {format_verdicts(rows)}",
+        f"{format_number_of(n_claims, 'claim')}: {format_verdicts(cells)}",
+    ]
     if audit.left_out:
         lines.append(f"unrecognised columns: {', '.join(make_printable(text, 60) for text in audit.left_out)}")
     return [*lines, *audit.skipped]
 
 
-def several(n: int, word: str) -> str:
+def format_number_of(n: int, word: str) -> str:
     return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 
-def numbers(counts: Mapping[str, int]) -> str:
+def format_verdicts(counts: Mapping[str, int]) -> str:
     return ", ".join(count_verdict(counts[verdict], verdict) for verdict in VERDICTS if counts[verdict]) or "none"
 
 
-def text(value: object) -> str:
+def format_text(value: object) -> str:
     return make_printable(value, LONGEST)
 
 
-def for_people(audit: Audit) -> Table:
-    """A line for each model: what is wrong with it, and what could not be checked."""
+def build_text_table(audit: Audit) -> Table:
+    """A row per model with its verdict and findings."""
     columns = [
         Column("model", "model", right=False, show=lambda name: make_printable(name, 40)),
         Column("verdict", "verdict", right=False, style=lambda verdict: COLOURS.get(verdict, "")),
-        Column("findings", "findings", right=False, show=text),
+        Column("findings", "findings", right=False, show=format_text),
     ]
-    rows = [[row.model or "–", describe_verdict(row.verdict), "; ".join(findings(row))] for row in audit.rows]
+    rows = [[row.model or "–", describe_verdict(row.verdict), "; ".join(list_findings(row))] for row in audit.rows]
     return Table(columns, rows, None, wraps=True)
 
 
-def findings(row: Row) -> list[str]:
-    """What a reader should know of a row: what is wrong, what cannot be checked, how much is right, what does not go together."""
+def list_findings(row: Row) -> list[str]:
+    """The findings of a row: wrong claims, claims that could not be checked, the number of right ones, and contradictions."""
     claims = [cell for cell in row.cells if not cell.empty]
     lines = [row.note] if row.note else []
-    lines += [f"{cell.label} {cell.plain} (correct: {cell.true_text}){after(cell.note)}" for cell in claims if cell.verdict == "wrong"]
-    open_ = [cell for cell in claims if cell.verdict == "not checkable" and cell.note != row.note]
-    for note, cells in grouped(open_).items():
-        lines.append(note if len(cells) == len(claims) else f"{named(cells)} not checkable: {note}")
-    fine = count_verdicts(cell.verdict for cell in claims)
-    lines.append(", ".join(count_verdict(fine[verdict], verdict) for verdict in ("right", "rounded") if fine[verdict]))
+    lines += [f"{cell.label} {cell.plain} (correct: {cell.true_text}){format_note(cell.note)}" for cell in claims if cell.verdict == "wrong"]
+    unchecked = [cell for cell in claims if cell.verdict == "not checkable" and cell.note != row.note]
+    for note, cells in group_by_note(unchecked).items():
+        lines.append(note if len(cells) == len(claims) else f"{name_cells(cells)} not checkable: {note}")
+    counts = count_verdicts(cell.verdict for cell in claims)
+    lines.append(", ".join(count_verdict(counts[verdict], verdict) for verdict in ("right", "rounded") if counts[verdict]))
     fits = row.id is not None and row.verdict != "wrong"
-    return [line for line in (*lines, *(remark(doubt) for doubt in row.doubts if not (fits and doubt.grade == "unusual"))) if line]
+    return [line for line in (*lines, *(describe_doubt(doubt) for doubt in row.doubts if not (fits and doubt.grade == "unusual"))) if line]
 
 
-def grouped(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
-    """{note: the cells that have it}"""
+def group_by_note(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
+    """{note: cells with this note}"""
     found: dict[str, list[Cell]] = {}
     for cell in cells:
         found.setdefault(cell.note, []).append(cell)
     return found
 
 
-def named(cells: Sequence[Cell]) -> str:
+def name_cells(cells: Sequence[Cell]) -> str:
     return f"{cells[0].label} {cells[0].plain}" if len(cells) == 1 else join_words([cell.label for cell in cells])
 
 
-def remark(doubt: Doubt) -> str:
+def describe_doubt(doubt: Doubt) -> str:
     return f"{doubt.grade}: {doubt.text}"
 
 
-def for_documents(audit: Audit) -> Table:
-    """Every cell with its verdict, in the columns of the tables that were read."""
-    labels = tuple(dict.fromkeys(label for row in audit.rows for label in by_column(row)))
-    columns = [Column("model", "model", right=False, show=text), *(Column(label, label, right=False, show=text) for label in labels)]
-    columns += [Column("verdict", "verdict", right=False), Column("remarks", "notes", right=False, show=text)]
+def build_document_table(audit: Audit) -> Table:
+    """Every cell with its verdict, in the columns of the audited tables."""
+    labels = tuple(dict.fromkeys(label for row in audit.rows for label in group_by_column(row)))
+    columns = [Column("model", "model", right=False, show=format_text), *(Column(label, label, right=False, show=format_text) for label in labels)]
+    columns += [Column("verdict", "verdict", right=False), Column("remarks", "notes", right=False, show=format_text)]
     rows = []
     for row in audit.rows:
-        found = by_column(row)
-        remarks = "; ".join([*explained(row), *map(remark, row.doubts)])
+        found = group_by_column(row)
+        remarks = "; ".join([*list_notes(row), *map(describe_doubt, row.doubts)])
         rows.append([row.model or "–", *("; ".join(found.get(label, ())) for label in labels), describe_verdict(row.verdict), remarks])
     return Table(columns, rows, None)
 
 
-def by_column(row: Row) -> dict[str, list[str]]:
-    """{column: what it claims and the verdict}. A claim that stands in another's cell is put in its own column."""
+def group_by_column(row: Row) -> dict[str, list[str]]:
+    """{column: claims with verdicts}. A claim in the cell of another column is moved to its own column."""
     found: dict[str, list[str]] = {}
     for cell in row.cells:
         found.setdefault(cell.label, []).extend([] if cell.empty else [f"{cell.plain} {cell.verdict_text}"])
     return found
 
 
-def explained(row: Row) -> list[str]:
-    """What is to be said of a row's name, and the notes of its cells, each once."""
-    every = [cell for cell in row.cells if not cell.empty]
-    notes = grouped(cell for cell in every if cell.note not in ("", row.note) and cell.verdict != "rounded")
+def list_notes(row: Row) -> list[str]:
+    """The note on the name of a row, and the notes of its cells, each once."""
+    claims = [cell for cell in row.cells if not cell.empty]
+    notes = group_by_note(cell for cell in claims if cell.note not in ("", row.note) and cell.verdict != "rounded")
     lines = [row.note] if row.note else []
-    return lines + [note if len(cells) == len(every) else f"{join_words(cell.label for cell in cells)}{after(note)}" for note, cells in notes.items()]
+    return lines + [note if len(cells) == len(claims) else f"{join_words(cell.label for cell in cells)}{format_note(note)}" for note, cells in notes.items()]
 
 
-def after(note: str) -> str:
-    """A note behind what it is about."""
+def format_note(note: str) -> str:
+    """A note as the end of a sentence."""
     return f" {note}" if note.startswith("=") else f": {note}" if note else ""
 
 
-def for_programs(audit: Audit) -> Table:
-    """A row for each claim, and for each thing that does not go together, whose column is `consistency`."""
+def build_csv_table(audit: Audit) -> Table:
+    """A row per claim, and one per contradiction in the column `consistency`."""
     names = ("source", "line", "model", "id", "row_verdict", "column", "heading", "claim", "verdict", "true", "note")
     rows: list[Sequence[object]] = []
     for row in audit.rows:
-        beside = [row.source, row.line, row.model, row.id, row.verdict]
-        rows += [[*beside, cell.column, cell.heading, cell.claim, cell.verdict, cell.true, cell.note] for cell in row.cells]
-        rows += [[*beside, "consistency", None, None, doubt.grade, None, doubt.text] for doubt in row.doubts]
+        facts = [row.source, row.line, row.model, row.id, row.verdict]
+        rows += [[*facts, cell.column, cell.heading, cell.claim, cell.verdict, cell.true, cell.note] for cell in row.cells]
+        rows += [[*facts, "consistency", None, None, doubt.grade, None, doubt.text] for doubt in row.doubts]
     return Table([Column(name, name, right=False) for name in names], rows, None)

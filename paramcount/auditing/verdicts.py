@@ -1,4 +1,4 @@
-"""Whether a claim is right: exactly, in round figures, or not."""
+"""Verdicts on claims: right, rounded, wrong or not checkable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import gcd
 from typing import NamedTuple
 
 from paramcount.auditing.cells import Amount, Claim
-from paramcount.auditing.facts import Truth, bytes_of, contexts_in_notes, list_truths
+from paramcount.auditing.facts import Truth, count_bytes, list_noted_contexts, list_truths
 from paramcount.auditing.headings import Heading
 from paramcount.errors import ParamcountError
 from paramcount.explaining.why import explain_figures
@@ -16,28 +16,28 @@ from paramcount.output.numbers import Figure, format_bytes, match_figure
 from paramcount.zoo import Model
 
 VERDICTS = ("right", "rounded", "wrong", "not checkable")
-WORDS = {"exact": ("right", ""), "rounded": ("rounded", ""), "truncated": ("rounded", "truncated")}
-PADDING = 1024  # rows that a table may have beside a tokenizer's
+VERDICTS_OF_FIT = {"exact": ("right", ""), "rounded": ("rounded", ""), "truncated": ("rounded", "truncated")}
+PADDING = 1024  # largest number of padding rows in a token embedding
 BINARY_OF = {10**3: 2**10, 10**6: 2**20, 10**9: 2**30, 10**12: 2**40}
 THOUSANDS = {2**10: "K = 1,024", 2**20: "M = 2²⁰", 2**30: "G = 2³⁰", 2**40: "T = 2⁴⁰"}
 
 
 class Judgement(NamedTuple):
-    """What is to be said of a claim."""
+    """The verdict on a claim."""
 
     verdict: str  # one of VERDICTS
-    true: int | None = None  # where it is known
+    true: int | None = None  # None if unknown
     note: str = ""
 
 
 def judge(claim: Claim, heading: Heading, model: Model, own: bool = True) -> Judgement:
-    """Whether a claim about a model of the zoo is right. `own`: whether the entry is that release's own, and not another's of the same sizes."""
+    """The verdict on a claim about a zoo model. `own`: whether the zoo entry is that of the release itself, not one with the same sizes."""
     if model.estimate:
         return Judgement("not checkable", note="a third-party estimate; its sizes are unpublished")
     if claim.kind != "bytes":
         truth = list_truths(model.id)[claim.kind]
     elif heading.width is not None:
-        truth = bytes_of(model.id, heading.width)
+        truth = count_bytes(model.id, heading.width)
     else:
         truth = Truth(None, f"a file in {heading.dtype.upper()} also holds scales" if heading.dtype else "the heading names no number format")
     if truth.value is None:
@@ -45,19 +45,19 @@ def judge(claim: Claim, heading: Heading, model: Model, own: bool = True) -> Jud
     judgement = compare_claim(claim, truth)
     if judgement.verdict != "wrong" or claim.relation != "=":
         return judgement
-    return UNSURE[claim.kind](claim, judgement, model, own) if claim.kind in UNSURE else judgement
+    return RULES[claim.kind](claim, judgement, model, own) if claim.kind in RULES else judgement
 
 
 def compare_claim(claim: Claim, truth: Truth) -> Judgement:
-    """A claim beside what is true."""
+    """The verdict on a claim with a known correct value."""
     true = truth.value
-    assert true is not None  # noqa: S101 - its caller asked
+    assert true is not None  # noqa: S101 - checked by the caller
     if claim.amount is None:
         return compare_word(claim, true)
     if claim.amount.digits < 0:
         return Judgement("wrong", true, "a negative number")
     if claim.relation != "=":
-        if not any(satisfies(claim, value) for value, _ in ((true, ""), *truth.others)):
+        if not any(is_satisfied(claim, value) for value, _ in ((true, ""), *truth.others)):
             return Judgement("wrong", true)
         return Judgement("not checkable", true, f"the {'range' if claim.relation == 'to' else 'bound'} holds, but is not an exact value")
     for value, words in ((true, ""), *truth.others):
@@ -68,19 +68,19 @@ def compare_claim(claim: Claim, truth: Truth) -> Judgement:
 
 
 def compare_word(claim: Claim, true: int) -> Judgement:
-    """A claim without a number: none, some, yes, no."""
+    """The verdict on a claim without a number: none, some, yes or no."""
     if claim.relation in ("yes", "no"):
         return Judgement("right" if (claim.relation == "yes") == bool(true) else "wrong", true)
     if claim.relation == "some":
         return Judgement("right", true, "a mixture of experts") if true else Judgement("wrong", true, "a dense model")
-    if true:  # N/A: none, or not known
+    if true:  # N/A: none or unknown
         return Judgement("not checkable", true, "may mean none or unknown")
     return Judgement("right", true)
 
 
-def satisfies(claim: Claim, true: int) -> bool:
-    """Whether what is true lies where a bound or a range says; where it is printed in round figures, also what is rounded to its ends."""
-    assert claim.amount is not None  # noqa: S101 - its caller asked
+def is_satisfied(claim: Claim, true: int) -> bool:
+    """Whether a value is within a claimed bound or range, including values that round to its ends."""
+    assert claim.amount is not None  # noqa: S101 - checked by the caller
     (least, _), (_, most) = find_bounds(claim.amount), find_bounds(claim.most or claim.amount)
     if claim.relation in "><" and not claim.amount.step:
         return true > claim.amount.value if claim.relation == ">" else true < claim.amount.value
@@ -88,20 +88,20 @@ def satisfies(claim: Claim, true: int) -> bool:
 
 
 def find_bounds(amount: Amount) -> tuple[Fraction, Fraction]:
-    """The least number that becomes this amount by rounding or cutting off, and the least that is too large for either."""
+    """The smallest number that becomes this amount by rounding or truncation, and the smallest that is too large."""
     value, step = amount.value, amount.step
     return (value - step / 2, value + step) if step else (value, value + 1)
 
 
 def match_amount(true: int, amount: Amount) -> tuple[str, str] | None:
-    """The verdict and in words how a number becomes the amount, or None. K may be 1,024 of what no parameters are, GB 2³⁰ bytes."""
+    """The verdict and how a number becomes the amount, or None. K may be 1,024 unless it counts parameters, and GB 2³⁰ bytes."""
     units = [amount.unit, *([BINARY_OF[amount.unit]] if amount.loose else [])]
     found = [(match_unit(true, amount, unit), unit) for unit in units]
-    for wanted in WORDS:
+    for wanted in VERDICTS_OF_FIT:
         for fit, unit in found:
             if fit != wanted:
                 continue
-            verdict, note = WORDS[fit]
+            verdict, note = VERDICTS_OF_FIT[fit]
             if unit == amount.unit:
                 return verdict, note
             return "rounded", "; ".join(filter(None, (note, THOUSANDS[unit])))
@@ -109,43 +109,45 @@ def match_amount(true: int, amount: Amount) -> tuple[str, str] | None:
 
 
 def match_unit(true: int, amount: Amount, unit: int) -> str | None:
-    """How a number becomes so many units with so many decimals."""
+    """How a number becomes the digits of an amount: exact, rounded, truncated, or None."""
     shared = gcd(unit, 10**amount.decimals)
     scale, step = 10**amount.decimals // shared, unit // shared
     return match_figure(true * scale, Figure(amount.digits * step, step))
 
 
 def judge_context(claim: Claim, judgement: Judgement, model: Model, own: bool) -> Judgement:
-    """A context length that is not the entry's: wrong, unless it is another release's, or the entry's sources differ."""
+    """The verdict on a different context length: wrong, unless it is another release's or the sources differ."""
     amount, true = claim.amount, judgement.true
     if amount is None or true is None:
         return judgement
     if not own:
         return Judgement("not checkable", true, f"the zoo entry is {model.id}, another release with the same sizes")
-    for length, note in contexts_in_notes(model):
+    for length, note in list_noted_contexts(model):
         if match_amount(length, amount):
             return Judgement("not checkable", true, f"sources differ: {note.rstrip('.')}")
     return judgement._replace(note=f"{true // 1024} × 1,024") if amount.value * 1024 == true * 1000 else judgement
 
 
 def judge_vocabulary(claim: Claim, judgement: Judgement, model: Model, own: bool) -> Judgement:
-    """A few rows less than are stored may be what the tokenizer has."""
+    """The verdict on a different vocabulary size: not checkable if it may be the tokenizer's, without padding."""
     if claim.amount and judgement.true and 0 < judgement.true - claim.amount.value < PADDING:
         return Judgement("not checkable", judgement.true, f"{judgement.true:,} rows with padding; the tokenizer may have fewer")
     return judgement
 
 
-UNSURE = {"context_length": judge_context, "vocab_size": judge_vocabulary}
+RULES = {"context_length": judge_context, "vocab_size": judge_vocabulary}
 
 
 def explain_claim(amount: Amount, true: int, model: Model) -> str:
-    """What a number of parameters says that is not the true one: a count and named causes, what it is in rounder figures, who published it."""
+    """How a wrong number of parameters may come about: a count with causes, coarser rounding, or a published figure."""
     letter = {1: "", 10**3: "K", 10**6: "M", 10**9: "B", 10**12: "T"}.get(amount.unit)
     if letter is None or amount.digits <= 0:
         return ""
-    whole, decimals = divmod(amount.digits, 10**amount.decimals)
+    integer, decimals = divmod(amount.digits, 10**amount.decimals)
+    number = f"{integer}.{decimals:0{amount.decimals}}" if amount.decimals else f"{integer}"
+    figure = f"{number}{letter}" if amount.decimals or letter else integer
     try:
-        (answer,) = explain_figures(model, [f"{whole}.{decimals:0{amount.decimals}}{letter}" if amount.decimals else f"{whole}{letter}" if letter else whole])
+        (answer,) = explain_figures(model, [figure])
     except ParamcountError:
         return ""
     if len(answer.accounts) == 1:
@@ -159,18 +161,18 @@ def explain_claim(amount: Amount, true: int, model: Model) -> str:
 
 
 def format_true(kind: str, true: int) -> str:
-    """A true value as a verdict shows it."""
+    """A correct value as text."""
     return format_bytes(true) if kind == "bytes" else ("no", "yes")[true] if kind == "tied" else f"{true:,}" if true or not kind.endswith("experts") else "none"
 
 
 def find_worst(verdicts: Iterable[str]) -> str:
-    """The verdict over several: wrong where one is, right where all that can be checked are."""
+    """The worst of several verdicts; right if all that can be checked are right."""
     found = set(verdicts)
     return next((verdict for verdict in ("wrong", "rounded", "right") if verdict in found), "not checkable")
 
 
 def describe_verdict(verdict: str) -> str:
-    """A verdict in words.
+    """A verdict as text.
 
     >>> describe_verdict("rounded"), describe_verdict("wrong")
     ('matches when rounded', 'wrong')
@@ -179,7 +181,7 @@ def describe_verdict(verdict: str) -> str:
 
 
 def count_verdict(n: int, verdict: str) -> str:
-    """How many claims or rows have a verdict.
+    """A verdict with its number of claims or rows, as text.
 
     >>> count_verdict(1, "rounded"), count_verdict(1200, "right")
     ('1 matches when rounded', '1,200 right')
@@ -188,7 +190,7 @@ def count_verdict(n: int, verdict: str) -> str:
 
 
 def count_verdicts(verdicts: Iterable[str]) -> dict[str, int]:
-    """{verdict: how many}, all of VERDICTS."""
+    """{verdict: number}, with all of VERDICTS."""
     counts = dict.fromkeys(VERDICTS, 0)
     for verdict in verdicts:
         counts[verdict] += 1

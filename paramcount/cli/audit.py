@@ -20,8 +20,8 @@ def command(paths: tuple[str, ...], strict: bool, output: Output) -> None:
     d_model, heads, KV heads, experts, context length or FP16 size are checked. For models outside the zoo, paramcount
     checks whether the claims of a row contradict each other. The exit code is 1 if a claim is wrong."""
     from paramcount.auditing.audit import audit_tables, read_tables
-    from paramcount.auditing.render import table
+    from paramcount.auditing.render import build_table
 
     audit = audit_tables([read_tables(path) for path in paths])
-    emit(lambda format: table(audit, format), output)
+    emit(lambda format: build_table(audit, format), output)
     sys.exit(not audit.ok or (strict and audit.unlikely))

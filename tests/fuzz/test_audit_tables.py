@@ -13,7 +13,7 @@ from paramcount.auditing.audit import audit_tables
 from paramcount.auditing.cells import UnreadableClaim, parse_claims
 from paramcount.auditing.claim_tables import from_bytes, from_text
 from paramcount.auditing.headings import parse_heading
-from paramcount.auditing.render import table
+from paramcount.auditing.render import build_table
 from paramcount.output.tables import FORMATS, render
 from tests.fuzz.frame import fuzz, often, spoilt_text
 from tests.refusing import assert_one_line, unless_refused
@@ -81,7 +81,7 @@ def test_a_spoilt_table_is_audited_and_printed_or_refused() -> None:
             return "refused"
         audit = audit_tables([found])
         for format in FORMATS:
-            assert render(table(audit, format), format, 80)
+            assert render(build_table(audit, format), format, 80)
         return "read"
 
     assert fuzz(lambda rng: spoilt_text(rng, VALID, PIECES), verdict_of) == {"refused", "read"}
