@@ -186,19 +186,19 @@ def formula(model: object, of: str = "total", **structure: object) -> Polynomial
     d_model · (2·d_head·(n_heads + n_kv_heads) + 3·d_ff + 2)
     """
     from paramcount.explaining.formulas import (
+        add_architectures,
         architecture_formula,
+        find_architecture,
         model_formula,
-        names_architecture,
-        with_architectures,
     )
 
-    name = names_architecture(model)
+    name = find_architecture(model)
     if name is not None:
         return architecture_formula(name, of, structure)
     try:
         loaded = load(model)
     except ParamcountError as error:
-        raise with_architectures(error, model) from None
+        raise add_architectures(error, model) from None
     return model_formula(loaded, of, structure)
 
 

@@ -11,8 +11,8 @@ import paramcount as pc
 from paramcount import zoo
 from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import Count, count_sizes
-from paramcount.explaining import architecture as bare
-from paramcount.explaining.formulas import COUNTS, names_architecture, picked
+from paramcount.explaining.architecture import SymbolicSizes, check_structure, sum_architecture
+from paramcount.explaining.formulas import COUNTS, find_architecture, select_count
 from paramcount.huggingface.multimodal import ENCODERS
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
@@ -135,7 +135,7 @@ def structure_of(error: pc.ParamcountError, cls: type[Sizes], sizes: Sizes) -> d
         if isinstance(value, Sizes):
             found[path] = True if how.startswith("None") else names_of(type(value))
         else:
-            found[path] = value if how.startswith("a number:") else as_given(value)
+            found[path] = value if how.startswith("an integer, because") else as_given(value)
     return found
 
 
@@ -146,7 +146,7 @@ def given_step_by_step(name: str, sizes: Sizes) -> tuple[dict[str, Any], int]:
         try:
             pc.formula({"architecture": name}, **structure)
         except pc.ParamcountError as error:
-            if not error.found.startswith("its weights depend on "):
+            if not error.found.startswith("the weights depend on "):
                 raise
             structure |= structure_of(error, architecture(name), sizes)
         else:
@@ -179,10 +179,10 @@ def test_an_architecture_given_what_it_asks_for_evaluates_to_the_count(name: str
     structure, errors = given_step_by_step(name, model.sizes)
     assert errors <= 1 + ("language" in structure) or name in ZIPPED  # one error names them all; those of a language model that is named, another
     cls, count = architecture(name), count_sizes(model.sizes)
-    known = bare.given(cls, structure)
-    sums = bare.sums(cls, known)
+    known = check_structure(cls, structure)
+    sums = sum_architecture(cls, known)
     for of in ("total", "active", "active_min", "buffers", "mtp"):
-        assert evaluated(picked(sums, bare.Open(cls, known), cls, of), model.sizes) == getattr(count, of), of
+        assert evaluated(select_count(sums, SymbolicSizes(cls, known), cls, of), model.sizes) == getattr(count, of), of
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen2", "deepseek_v3", "mixtral", "falcon", "jamba", "t5", "opt", "bloom", "gemma2", "gpt_neox"])
@@ -199,12 +199,12 @@ def test_what_is_not_asked_for_makes_no_difference(name: str) -> None:
 def test_one_error_names_every_flag_that_weights_depend_on() -> None:
     error = refusal("llama")
     assert str(error) == (
-        "llama: its weights depend on attention_bias, mlp_bias, tie_word_embeddings: give them"
+        "llama: the weights depend on attention_bias, mlp_bias, tie_word_embeddings; specify them"
         " (expected attention_bias: True or False; mlp_bias: True or False; tie_word_embeddings: True or False)"
     )
     assert "mixer_bias, conv_bias" in str(refusal("jamba"))  # also those that only one kind of layer has
-    assert "d_q_lora: None, True: there is one, or a number" in str(refusal("deepseek_v3"))
-    assert "norms: a word: sequential, parallel, parallel_two_norms" in str(refusal("falcon"))
+    assert "d_q_lora: None, True if it exists, or an integer" in str(refusal("deepseek_v3"))
+    assert "norms: a string: sequential, parallel, parallel_two_norms" in str(refusal("falcon"))
 
 
 def test_flags_that_no_weight_depends_on_need_not_be_given() -> None:
@@ -246,9 +246,9 @@ def test_parts_are_given_by_the_names_of_their_architectures() -> None:
 def test_a_word_that_names_a_model_is_the_model_and_a_mapping_the_architecture() -> None:
     assert pc.formula("gpt2") == pc.formula("gpt2-small")
     assert refusal({"architecture": "gpt2"}).where == "gpt2"
-    assert [name for name in ARCHITECTURES if names_architecture(name) is None] == ["gpt2", "openai-gpt"]  # ids of the Hub
-    assert names_architecture("deepseek_v3") == "deepseek_v3"  # the model is deepseek-v3
-    assert names_architecture("llama") == "llama"  # also a family, which is no model
+    assert [name for name in ARCHITECTURES if find_architecture(name) is None] == ["gpt2", "openai-gpt"]  # ids of the Hub
+    assert find_architecture("deepseek_v3") == "deepseek_v3"  # the model is deepseek-v3
+    assert find_architecture("llama") == "llama"  # also a family, which is no model
 
 
 REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
@@ -261,12 +261,12 @@ REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "no word": (({"architecture": 3},), {}, "^unknown architecture 3"),
     "a number": ((3,), {}, "^int is not a model"),
     "an unknown flag of a model": (("gpt2-small",), {"tied": True}, r"^gpt2-small: has no size 'tied'"),
-    "an unknown flag of an architecture": (("llama",), {"d_modle": 3}, r"^llama: unknown name d_modle \(expected .*\); did you mean d_model\?$"),
-    "a flag of a part that is none": (("llama",), {"vision.d_model": 3}, r"^llama: unknown name vision\.d_model"),
+    "an unknown flag of an architecture": (("llama",), {"d_modle": 3}, r"^llama: unknown size d_modle \(expected .*\); did you mean d_model\?$"),
+    "a flag of a part that is none": (("llama",), {"vision.d_model": 3}, r"^llama: unknown size vision\.d_model"),
     "an unknown flag of a part": (
         ("mllama",),
         {"vision.d_modle": 3},
-        r"^mllama: unknown name vision\.d_modle \(expected vision\.d_model, .*; did you mean vision\.d_model",
+        r"^mllama: unknown size vision\.d_modle \(expected vision\.d_model, .*; did you mean vision\.d_model",
     ),
     "a flag of a part that is not named": (("llava",), {"language.d_model": 3}, "^llava: language: unknown architecture None"),
     "an unknown part": (("llava",), {"language": "lama"}, r"^llava: language: unknown architecture lama .*; did you mean llama"),
@@ -276,12 +276,12 @@ REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "a negative size": (("llama",), {"d_model": -1}, "^llama: d_model = -1"),
     "a broken size": (("llama",), {"d_model": 1.5}, r"^llama: d_model = 1\.5"),
     "a text for a size": (("llama",), {"d_model": "4096"}, "^llama: d_model = the string '4096'"),
-    "an unknown kind of layer": (("jamba",), {"layer_types": ["mambo"]}, r"^jamba: layer_types = a list \(expected a word for each layer: .*mamba"),
+    "an unknown kind of layer": (("jamba",), {"layer_types": ["mambo"]}, r"^jamba: layer_types = a list \(expected a string for each layer: .*mamba"),
     "one word for all layers": (("jamba",), {"layer_types": "mamba"}, "^jamba: layer_types = the string 'mamba'"),
-    "words for indices": (("jamba",), {"dense_layers": ["0"]}, r"^jamba: dense_layers = a list \(expected a list of numbers\)$"),
+    "words for indices": (("jamba",), {"dense_layers": ["0"]}, r"^jamba: dense_layers = a list \(expected a list of integers\)$"),
     "an unknown arrangement": (("falcon",), {"norms": "none"}, "^falcon: norms = the string 'none'"),
     "sizes that a model cannot have": (("gpt-3",), {"n_heads": 95}, "^gpt-3: n_heads × d_head = 95 × 128 = 12160 is not d_model"),
-    "an escape": (("llama",), {"\x1b[31m": 3}, r"^llama: unknown name \\x1b\[31m"),
+    "an escape": (("llama",), {"\x1b[31m": 3}, r"^llama: unknown size \\x1b\[31m"),
 }
 
 
@@ -295,7 +295,7 @@ def test_what_is_wrong_is_refused_in_one_line_with_what_is_accepted(name: str) -
 
 def test_a_size_on_which_the_structure_depends_is_asked_for() -> None:
     error = refusal("mllama", tie_word_embeddings=False, cross_attention_layers=(1,), **{"vision.intermediate_layers": (1,)})
-    assert str(error) == "mllama: its weights depend on n_layers: give it (expected n_layers: a number: the structure depends on it)"
+    assert str(error) == "mllama: the weights depend on n_layers; specify it (expected n_layers: an integer, because the structure depends on it)"
 
 
 def test_legacy_buffers_that_take_a_division_are_of_models_alone() -> None:
@@ -318,4 +318,4 @@ def test_every_flag_that_is_found_is_a_field(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(llama.Llama, "forward", forward)
     error = refusal("llama", mlp_bias=False, tie_word_embeddings=False)
     assert "attention_bias" in str(error)
-    assert bare.sums(architecture("llama"), {"attention_bias": True, "mlp_bias": False, "tie_word_embeddings": False}).tied is False
+    assert sum_architecture(architecture("llama"), {"attention_bias": True, "mlp_bias": False, "tie_word_embeddings": False}).tied is False

@@ -1,9 +1,12 @@
-"""An architecture without a model: its declaration walked with a symbol for every size, and with each flag tried every way, so that it
-tells which flags its weights depend on."""
+"""Counts of an architecture without a model: a symbol for every size, and a check which flags the weights depend on.
+
+The forward pass of the declaration is run with symbols. Each flag is tried with every value: a flag that changes the
+weights has to be given by the caller.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from types import FunctionType, MethodType, SimpleNamespace
@@ -18,57 +21,65 @@ from paramcount.sizes import Sizes, Tower, inner_configs
 from paramcount.symbolic.polynomials import Polynomial, make_symbols
 
 NAMED_PARTS = ("language", "tower")
-TRIAL = 6  # a number in the place of a size that the structure depends on, while it is found out which that is
-NO_WALK = (ParamcountError, TypeError, AttributeError, LookupError, ValueError)
-Known = Mapping[str, Any]  # {path of a field: its value}
+TRIAL = 6  # stands for a size without a default that has to be a number
+WALK_ERRORS = (ParamcountError, TypeError, AttributeError, LookupError, ValueError)
+Values = Mapping[str, Any]  # {path of a field: its value}
 
 
 class Kind(NamedTuple):
-    """How a field that is no plain size may be given."""
+    """The values that a field other than a plain size can have."""
 
-    of: str  # flag | words | indices | word | size | language | tower | part | number
+    name: str  # flag | words | indices | word | size | language | tower | part | number
     expected: str
-    tried: tuple[Any, ...]  # values that tell whether weights depend on it
+    trials: tuple[Any, ...]  # values to try; the first is used until another is given
 
 
 FLAG = Kind("flag", "True or False", (False, True))
-WORDS = Kind("words", "a word for each layer", (("?",), ()))
-INDICES = Kind("indices", "a list of numbers", ((0,), (1,), ()))
-WORD = Kind("word", "a word", ("?", "!"))
-LANGUAGE = Kind("language", "the name of an architecture", ("llama",))  # any will do to find what else is asked for
+WORDS = Kind("words", "a string for each layer", (("?",), ()))
+INDICES = Kind("indices", "a list of integers", ((0,), (1,), ()))
+WORD = Kind("word", "a string", ("?", "!"))
+LANGUAGE = Kind("language", "the name of an architecture", ("llama",))  # any architecture shows which other fields are needed
 TOWER = Kind("tower", f"one of {', '.join(ENCODERS)}", (next(iter(ENCODERS)),))
-PART = Kind("part", "None, or True: there is one", (None, True))
-SIZE = Kind("size", "None, True: there is one, or a number", (None, True))
-NUMBER = Kind("number", "a number: the structure depends on it", ())
+PART = Kind("part", "None, or True if it exists", (None, True))
+SIZE = Kind("size", "None, True if it exists, or an integer", (None, True))
+NUMBER = Kind("number", "an integer, because the structure depends on it", ())
 
 
-class Open:
-    """Stands for the config of an architecture: given fields, symbols for the sizes, and the first way that every other field may be
-    taken, which it notes in `asked`."""
+class SymbolicSizes:
+    """Stands for the sizes of an architecture: the given values, symbols for the other sizes, and the first trial of
+    every other field, which is recorded in `fields`."""
 
-    def __init__(self, cls: type[Sizes], known: Known, asked: dict[str, Kind] | None = None, prefix: str = "") -> None:
-        self._cls, self._known, self._prefix = cls, known, prefix
-        self.asked: dict[str, Kind] = {} if asked is None else asked
+    def __init__(
+        self,
+        cls: type[Sizes],
+        values: Values,
+        fields: dict[str, Kind] | None = None,
+        prefix: str = "",
+    ) -> None:
+        self._cls, self._values, self._prefix = cls, values, prefix
+        self.fields: dict[str, Kind] = {} if fields is None else fields
 
     def __getattr__(self, name: str) -> Any:
-        path, cls, known = self._prefix + name, self._cls, self._known
+        path, cls, values = self._prefix + name, self._cls, self._values
         if name not in cls.model_fields:
             if name.startswith("_") or not hasattr(cls, name):
                 raise AttributeError(name)
             found = getattr(cls, name)
             return MethodType(found, self) if isinstance(found, FunctionType) else found
-        kind = kind_of(cls, name)
-        value = known.get(path, True)
-        if path not in known and kind is not None:
-            self.asked[path] = kind
-            value = kind.tried[0]
+        kind = find_kind(cls, name)
+        value = values.get(path, True)
+        if path not in values and kind is not None:
+            self.fields[path] = kind
+            value = kind.trials[0]
         if name in inner_configs(cls):
-            return None if value is None else Open(class_of(cls, name, path, value), known, self.asked, f"{path}.")
+            if value is None:
+                return None
+            return SymbolicSizes(find_inner_class(cls, name, path, value), values, self.fields, f"{path}.")
         return make_symbols(path)[0] if value is True and kind != FLAG else value
 
 
-def class_of(cls: type[Sizes], name: str, path: str, value: Any) -> type[Sizes]:
-    """The class of an inner config; where any may stand there, the one that is named."""
+def find_inner_class(cls: type[Sizes], name: str, path: str, value: Any) -> type[Sizes]:
+    """The class of an inner config; if it can be any architecture or encoder, the one that `value` names."""
     inner = inner_configs(cls)[name]
     if inner is Sizes:
         try:
@@ -77,218 +88,242 @@ def class_of(cls: type[Sizes], name: str, path: str, value: Any) -> type[Sizes]:
             raise error.add_location(path) from None
     if inner is Tower:
         if not isinstance(value, str) or value not in ENCODERS:
-            raise ParamcountError(f"= {describe_value(value)}", where=path, expected=list_names(ENCODERS, value), nearest=find_nearest(value, ENCODERS))
+            raise ParamcountError(
+                f"= {describe_value(value)}",
+                where=path,
+                expected=list_names(ENCODERS, value),
+                nearest=find_nearest(value, ENCODERS),
+            )
         module, tower = ENCODERS[value]
         found: type[Sizes] = getattr(import_module(f"paramcount.parts.{module}"), tower)
         return found
     return inner
 
 
-# ---- what fields there are
+# ---- fields
 
 
 @cache
-def kind_of(cls: type[Sizes], name: str) -> Kind | None:
-    """How a field may be given; None of a size or an inner config, which need not be."""
+def find_kind(cls: type[Sizes], name: str) -> Kind | None:
+    """The kind of a field; None for a size or a required inner config, which the caller need not give."""
     annotation = cls.model_fields[name].annotation
     listed = getattr(annotation, "__origin__", None) is tuple
     inside = getattr(annotation, "__args__", None) or (annotation,)
-    kinds = [getattr(kind, "__origin__", kind) for kind in inside]  # without their limits
+    kinds = [getattr(kind, "__origin__", kind) for kind in inside]  # without bounds
     if name in inner_configs(cls):
         return {Sizes: LANGUAGE, Tower: TOWER}.get(inner_configs(cls)[name], PART if type(None) in kinds else None)
     if listed:
-        return told_apart(cls, name, WORDS if kinds[0] is str else INDICES)
+        return add_usual_values(cls, name, WORDS if kinds[0] is str else INDICES)
     if bool in kinds:
         return FLAG
     if str in kinds:
-        return told_apart(cls, name, WORD)
+        return add_usual_values(cls, name, WORD)
     return SIZE if type(None) in kinds else None
 
 
-def told_apart(cls: type[Sizes], name: str, kind: Kind) -> Kind:
-    """A field with the values that it usually has and those that the architecture knows among what is tried of it."""
-    usual, known = defaults(cls).get(name), words(cls, name)
-    tried = [usual] if usual is not None else []
-    tried += known if kind is WORD else [known] if known else []
-    tried += kind.tried if kind is not WORD or not known else ()
-    return Kind(kind.of, f"{kind.expected}: {', '.join(known)}" if known else kind.expected, tuple(dict.fromkeys(tried)))
+def add_usual_values(cls: type[Sizes], name: str, kind: Kind) -> Kind:
+    """The kind with the default of a field and the values that its architecture supports among the trials."""
+    default, choices = read_defaults(cls).get(name), list_strings(cls, name)
+    trials = [default] if default is not None else []
+    if choices:
+        trials += choices if kind is WORD else [choices]
+    if kind is not WORD or not choices:
+        trials += kind.trials
+    expected = f"{kind.expected}: {', '.join(choices)}" if choices else kind.expected
+    return Kind(kind.name, expected, tuple(dict.fromkeys(trials)))
 
 
 @cache
-def defaults(cls: type[Sizes]) -> Mapping[str, Any]:
-    """What a config.json that says nothing means; nothing where it has to say something."""
+def read_defaults(cls: type[Sizes]) -> Mapping[str, Any]:
+    """The values of an empty config.json; {} if a key is required."""
     try:
         return read_values(cls, {}).values
-    except NO_WALK:
+    except WALK_ERRORS:
         return {}
 
 
 @cache
-def words(cls: type[Sizes], name: str) -> tuple[str, ...]:
-    """The words that a field may hold: as the architecture says them of one that it does not know, else those of its usual layers.
-    None where neither tells."""
+def list_strings(cls: type[Sizes], name: str) -> tuple[str, ...]:
+    """The strings that a field can have: the choices of the error for an invalid one, else those in its default.
+
+    () if neither lists any.
+    """
     for value in ("?", ("?",)):
         try:
-            cls.check(SimpleNamespace(**{**defaults(cls), name: value}))  # type: ignore[arg-type]
-        except NO_WALK as error:
-            if isinstance(error, ParamcountError) and error.where in (name, f"{name}.0") and error.choices:
+            cls.check(SimpleNamespace(**{**read_defaults(cls), name: value}))  # type: ignore[arg-type]
+        except ParamcountError as error:
+            if error.where in (name, f"{name}.0") and error.choices:
                 return tuple(map(str, error.choices))
-    usual = defaults(cls).get(name)
-    found = tuple(dict.fromkeys(usual)) if isinstance(usual, tuple) else ()
+        except WALK_ERRORS:
+            pass
+    default = read_defaults(cls).get(name)
+    found = tuple(dict.fromkeys(default)) if isinstance(default, tuple) else ()
     return found if len(found) > 1 and all(isinstance(word, str) for word in found) else ()
 
 
-# ---- trying
+# ---- trials
 
 
-class Result(NamedTuple):
-    """One walk: what the weights sum to, or why there is no walk; which fields it asked for, the first way that each may be taken."""
+class Trial(NamedTuple):
+    """The result of one trial: the sums of the weights, or why there are none, and the fields that it read."""
 
     sums: Sums | None
-    said: Hashable  # equal where the walks are
-    asked: Mapping[str, Kind]
+    signature: Hashable  # equal if the weights are; an error's text if there are none
+    fields: Mapping[str, Kind]
     numbers: tuple[str, ...]  # sizes that had to be numbers
 
 
-def sums(cls: type[Sizes], known: Known) -> Sums:
-    """What the weights of an architecture sum to, in symbols.
+def sum_architecture(cls: type[Sizes], values: Values) -> Sums:
+    """The sums of the weights of an architecture, in symbols.
 
-    Raises: ParamcountError that names every flag which weights depend on and nobody has given.
+    Raises: ParamcountError that names every missing flag that the weights depend on.
     """
     needed: dict[str, Kind] = {}
-    seen: dict[frozenset[tuple[str, Any]], Result] = {}
+    trials: dict[frozenset[tuple[str, Any]], Trial] = {}
 
-    def walk(known: Known) -> Result:
-        key = frozenset(known.items())
-        if key not in seen:
-            seen[key] = result(cls, known)
-        return seen[key]
+    def try_cached(values: Values) -> Trial:
+        key = frozenset(values.items())
+        if key not in trials:
+            trials[key] = try_values(cls, values)
+        return trials[key]
 
-    contexts: list[Known] = [known]
-    met: set[str] = set()
-    while contexts:  # with each field as it is taken first, with each of them another way, with those that only then are asked for
-        context = contexts.pop(0)
-        base = walk(context)
+    # First every field has its first trial; then each one has each other trial, which can reveal more fields.
+    queue: list[Values] = [values]
+    visited: set[str] = set()
+    while queue:
+        context = queue.pop(0)
+        base = try_cached(context)
         needed |= dict.fromkeys(base.numbers, NUMBER)
-        for path, kind in base.asked.items():
-            for value in kind.tried[1:]:
+        for path, kind in base.fields.items():
+            for value in kind.trials[1:]:
                 other = {**context, path: value}
-                if walk(other).said != base.said:
+                if try_cached(other).signature != base.signature:
                     needed[path] = kind
-                if path not in met:
-                    contexts.append(other)
-            met.add(path)
-            if kind.of in NAMED_PARTS:
+                if path not in visited:
+                    queue.append(other)
+            visited.add(path)
+            if kind.name in NAMED_PARTS:
                 needed[path] = kind
-    parts = tuple(f"{path}." for path, kind in needed.items() if kind.of in NAMED_PARTS)
-    needed = {path: kind for path, kind in needed.items() if not path.startswith(parts)}  # what is in a part depends on which it is
+    # The fields of a part depend on its class, which has to be given first.
+    parts = tuple(f"{path}." for path, kind in needed.items() if kind.name in NAMED_PARTS)
+    needed = {path: kind for path, kind in needed.items() if not path.startswith(parts)}
     if needed:
         expected = "; ".join(f"{path}: {kind.expected}" for path, kind in needed.items())
-        raise ParamcountError(f"its weights depend on {', '.join(needed)}: give {'them' if len(needed) > 1 else 'it'}", expected=expected)
-    found = walk(known)
+        pronoun = "them" if len(needed) > 1 else "it"
+        raise ParamcountError(f"the weights depend on {', '.join(needed)}; specify {pronoun}", expected=expected)
+    found = try_cached(values)
     if found.sums is None:
-        raise ParamcountError(str(found.said))
+        raise ParamcountError(str(found.signature))
     return found.sums
 
 
-def result(cls: type[Sizes], known: Known) -> Result:
-    """A walk in which every field that is not given is taken the first way it may be."""
+def try_values(cls: type[Sizes], values: Values) -> Trial:
+    """A trial with the given values; every other field has its first trial."""
     numbers: dict[str, int] = {}
     while True:
-        c = Open(cls, {**known, **numbers})
+        c = SymbolicSizes(cls, {**values, **numbers})
         try:
             found = sum_weights(c, True)  # type: ignore[arg-type]
-        except NO_WALK as error:
-            size = stuck_on(cls, {**known, **numbers})
+        except WALK_ERRORS as error:
+            size = find_required_number(cls, {**values, **numbers})
             if not size:
-                return Result(None, str(error), c.asked, tuple(numbers))
-            numbers[size] = usual_number(cls, size)
+                return Trial(None, str(error), c.fields, tuple(numbers))
+            numbers[size] = get_default_number(cls, size)
         else:
-            said = frozenset(found.components.items()), tuple(found.excluded.items()), found.tied, found.active_slack
-            return Result(found, said, c.asked, tuple(numbers))
+            excluded = tuple(found.excluded.items())
+            signature = frozenset(found.components.items()), excluded, found.tied, found.active_slack
+            return Trial(found, signature, c.fields, tuple(numbers))
 
 
-def stuck_on(cls: type[Sizes], known: Known) -> str:
-    """The size that has to be a number for a declaration to go on; "" where it is no single one."""
-    for path in sorted(open_sizes(cls, known), key=lambda path: not path.rpartition(".")[2].startswith("n_")):
+def find_required_number(cls: type[Sizes], values: Values) -> str:
+    """The size that has to be a number for the forward pass to run; "" if a single one is not enough."""
+    paths = list_symbols(cls, values)
+    for path in sorted(paths, key=lambda path: not path.rpartition(".")[2].startswith("n_")):
         try:
-            sum_weights(Open(cls, {**known, path: usual_number(cls, path)}), True)  # type: ignore[arg-type]
-        except NO_WALK:
+            trial = SymbolicSizes(cls, {**values, path: get_default_number(cls, path)})
+            sum_weights(trial, True)  # type: ignore[arg-type]
+        except WALK_ERRORS:
             continue
         return path
     return ""
 
 
-def usual_number(cls: type[Sizes], path: str) -> int:
-    n: int = defaults(cls).get(path, TRIAL)
+def get_default_number(cls: type[Sizes], path: str) -> int:
+    n: int = read_defaults(cls).get(path, TRIAL)
     return n
 
 
-def open_sizes(cls: type[Sizes], known: Known, prefix: str = "") -> Iterator[str]:
+def list_symbols(cls: type[Sizes], values: Values, prefix: str = "") -> Iterator[str]:
     """The paths of the sizes that are symbols."""
     for name in cls.model_fields:
         path = prefix + name
-        kind = kind_of(cls, name)
+        kind = find_kind(cls, name)
         if name in inner_configs(cls):
-            value = known.get(path, kind.tried[0] if kind else True)
+            value = values.get(path, kind.trials[0] if kind else True)
             if value is not None:
-                yield from open_sizes(class_of(cls, name, path, value), known, f"{path}.")
-        elif path not in known and kind is None:
+                yield from list_symbols(find_inner_class(cls, name, path, value), values, f"{path}.")
+        elif path not in values and kind is None:
             yield path
 
 
-# ---- what is given
+# ---- values from the caller
 
 
-def given(cls: type[Sizes], structure: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are given, each of a kind that it may be.
+def check_structure(cls: type[Sizes], structure: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that the caller gave, checked: {path of a field: value}.
 
-    Raises: ParamcountError for a name that is no field, with the nearest, and for a value that is none.
+    Raises: ParamcountError for an unknown field, with the nearest ones, and for an invalid value.
     """
-    known: dict[str, Any] = {}
-    for path in sorted(structure, key=lambda path: path.count(".")):  # a part before what is in it
+    values: dict[str, Any] = {}
+    for path in sorted(structure, key=lambda path: path.count(".")):  # a part before its fields
         owner, name = cls, path
         while "." in name:
             part, _, name = name.partition(".")
             if part not in inner_configs(owner):
-                raise unknown(owner, path, part)
+                raise make_field_error(owner, path, part)
             within = path.removesuffix(f".{name}")
-            owner = class_of(owner, part, within, known.get(within))
+            owner = find_inner_class(owner, part, within, values.get(within))
         if name not in owner.model_fields:
-            raise unknown(owner, path, name)
+            raise make_field_error(owner, path, name)
         value = structure[path]
-        known[path] = tuple(value) if isinstance(value, list) else value
-        fits(owner, name, path, known)
-    return known
+        values[path] = tuple(value) if isinstance(value, list) else value
+        check_value(owner, name, path, values[path])
+    return values
 
 
-def unknown(owner: type[Sizes], path: str, name: str) -> ParamcountError:
+def make_field_error(owner: type[Sizes], path: str, name: str) -> ParamcountError:
     within = path.removesuffix(name)
     names = [within + field for field in owner.model_fields]
-    return ParamcountError(f"unknown name {make_printable(path, 60)}", expected=list_names(names, path), nearest=find_nearest(path, names))
+    return ParamcountError(f"unknown size {make_printable(path, 60)}", expected=list_names(names, path), nearest=find_nearest(path, names))
 
 
-def fits(owner: type[Sizes], name: str, path: str, known: Known) -> None:
-    """Raises where a value is none that the field may have."""
-    kind, value, usual = kind_of(owner, name), known[path], words(owner, name)
-    if kind and kind.of in NAMED_PARTS:
-        class_of(owner, name, path, value)
+def check_value(owner: type[Sizes], name: str, path: str, value: Any) -> None:
+    """Raise an error if a field cannot have a value."""
+    kind, choices = find_kind(owner, name), list_strings(owner, name)
+    if kind and kind.name in NAMED_PARTS:
+        find_inner_class(owner, name, path, value)
         return
-    whole = (type(value) is int and value >= 0) or isinstance(value, Polynomial)
-    match kind.of if kind else "part" if name in inner_configs(owner) else "":
+    is_size = (type(value) is int and value >= 0) or isinstance(value, Polynomial)
+    match kind.name if kind else "part" if name in inner_configs(owner) else "":
         case "flag":
-            right = isinstance(value, bool)
+            is_valid = isinstance(value, bool)
         case "words":
-            right = isinstance(value, tuple) and all(isinstance(word, str) and (not usual or word in usual) for word in value)
+            is_valid = isinstance(value, tuple) and all(is_choice(item, choices) for item in value)
         case "indices":
-            right = isinstance(value, tuple) and all(type(n) is int and n >= 0 for n in value)
+            is_valid = isinstance(value, tuple) and all(type(n) is int and n >= 0 for n in value)
         case "word":
-            right = value is None or (isinstance(value, str) and (not usual or value in usual))
+            is_valid = value is None or is_choice(value, choices)
         case "size":
-            right = whole or value is None or value is True
+            is_valid = is_size or value is None or value is True
         case "part":
-            right = value is True or (value is None and kind is not None)
+            is_valid = value is True or (value is None and kind is not None)
         case _:
-            right = whole or isinstance(value, tuple)  # of a few architectures, one for each layer
-    if not right:
-        raise ParamcountError(f"= {describe_value(value)}", where=path, expected=kind.expected if kind else "an integer or a symbol")
+            is_valid = is_size or isinstance(value, tuple)  # in a few architectures, one per layer
+    if not is_valid:
+        expected = kind.expected if kind else "an integer or a symbol"
+        raise ParamcountError(f"= {describe_value(value)}", where=path, expected=expected)
+
+
+def is_choice(value: Any, choices: Sequence[str]) -> bool:
+    """Whether a value is a string, and one of the choices if there are any."""
+    return isinstance(value, str) and (not choices or value in choices)

@@ -1,4 +1,4 @@
-"""Counts as polynomials in named sizes: of a model, whose flags are known, or of an architecture, whose flags have to be given."""
+"""Counts as polynomials in named sizes, for a model or for an architecture with given flags."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.counting.count import COMPONENTS, PARTS, build_count
 from paramcount.counting.sum_weights import STRUCTURE_ERRORS, Sums, sum_weights
 from paramcount.errors import ParamcountError, describe_value, find_nearest, list_names, make_printable
-from paramcount.explaining import architecture as bare
+from paramcount.explaining.architecture import SymbolicSizes, check_structure, sum_architecture
 from paramcount.explaining.pieces import to_polynomial, walk_model
 from paramcount.sizes import Sizes
 from paramcount.symbolic.polynomials import Polynomial
@@ -20,7 +20,7 @@ from paramcount.zoo import Model
 from paramcount.zoo.names import find_id
 from paramcount.zoo.what_if import change_sizes, flatten_changes
 
-# What of a count is a number of parameters or of bytes, besides its components, details and parts.
+# The attributes of a count that are parameters or bytes, besides its components, details and parts.
 COUNTS = (
     "total", "active", "active_min", "non_embedding", "active_non_embedding", "active_without_input_embedding",
     "active_without_input_table", "language_model",
@@ -29,18 +29,21 @@ COUNTS = (
 
 
 def architecture_formula(name: str, of: str, structure: Mapping[str, object]) -> Polynomial:
-    """A count of an architecture, whose flags have to be given."""
+    """A count of an architecture.
+
+    Raises: ParamcountError if a flag is missing that the count depends on.
+    """
     cls = architecture(name)
     try:
-        known = bare.given(cls, dict(flatten_changes(structure)))
-        sums = bare.sums(cls, known)
+        values = check_structure(cls, dict(flatten_changes(structure)))
+        sums = sum_architecture(cls, values)
     except ParamcountError as error:
         raise error.add_location(make_printable(name, 60)) from None
-    return picked(sums, bare.Open(cls, known), cls, of)
+    return select_count(sums, SymbolicSizes(cls, values), cls, of)
 
 
-def names_architecture(spec: object) -> str | None:
-    """The architecture that a word or a mapping names; None where it is a model."""
+def find_architecture(spec: object) -> str | None:
+    """The name of the architecture that a string or a mapping refers to; None if it refers to a model."""
     if isinstance(spec, Mapping) and set(spec) == {"architecture"}:
         name: str = spec["architecture"]
         return name
@@ -53,8 +56,8 @@ def names_architecture(spec: object) -> str | None:
     return None if spec in names or spec in [name.rpartition("/")[2] for name in names] else spec
 
 
-def with_architectures(error: ParamcountError, name: object) -> ParamcountError:
-    """The error of an unknown model that might be an architecture, with the nearest of those too."""
+def add_architectures(error: ParamcountError, name: object) -> ParamcountError:
+    """The error for an unknown model, with the nearest architectures too."""
     nearest = find_nearest(name, ARCHITECTURES) if isinstance(name, str) else ()
     if not nearest:
         return error
@@ -63,20 +66,20 @@ def with_architectures(error: ParamcountError, name: object) -> ParamcountError:
 
 
 def model_formula(model: Model, of: str, structure: Mapping[str, object]) -> Polynomial:
-    """A count of a model. Sizes in `structure` replace its own and stay numbers."""
+    """A count of a model. Sizes in `structure` replace those of the model and stay numbers in the formula."""
     wanted = dict(flatten_changes(structure))
     if wanted:
         model = change_sizes(model, wanted)
     found = walk_model(model.sizes, model.reading.head, frozenset(path for path, value in wanted.items() if type(value) is int))
-    return picked(sum_weights(found.c, model.reading.head), found.c, type(model.sizes), of, model.sizes)
+    return select_count(sum_weights(found.c, model.reading.head), found.c, type(model.sizes), of, model.sizes)
 
 
-def picked(sums: Sums, c: Any, cls: type[Sizes], of: str, sizes: Sizes | None = None) -> Polynomial:
-    """One of the numbers of a count."""
+def select_count(sums: Sums, c: Any, cls: type[Sizes], of: str, sizes: Sizes | None = None) -> Polynomial:
+    """The number of a count that `of` names."""
     if not isinstance(of, str):
-        raise ParamcountError(f"= {describe_value(of)}", where="of", expected="a text: total, active, qkv, qkv.q, …")
+        raise ParamcountError(f"= {describe_value(of)}", where="of", expected="a string: total, active, qkv, qkv.q, …")
     if of == "legacy_buffers":
-        return legacy(c, cls, sizes)
+        return sum_legacy_buffers(c, cls, sizes)
     count = build_count(sums, NO_LEGACY, "", True)  # type: ignore[arg-type]
     if of in COUNTS:
         return to_polynomial(getattr(count, of))
@@ -84,11 +87,14 @@ def picked(sums: Sums, c: Any, cls: type[Sizes], of: str, sizes: Sizes | None = 
         return to_polynomial(count.components[of] if of in COMPONENTS else count.details[of])
     if of in count.parts:
         return to_polynomial(count.parts[of])
-    inside = [n for name, n in count.details.items() if name.startswith(f"{of}.")]  # of "vision.mlp"
+    inside = [n for name, n in count.details.items() if name.startswith(f"{of}.")]  # for example "vision.mlp"
     if not inside:
-        known = (*COUNTS, *COMPONENTS, *count.details, *count.parts)
+        names = (*COUNTS, *COMPONENTS, *count.details, *count.parts)
         raise ParamcountError(
-            f"= {describe_value(of)}", where="of", expected=list_names((*COUNTS, *COMPONENTS, *PARTS[:-1]), of), nearest=find_nearest(of, known)
+            f"= {describe_value(of)}",
+            where="of",
+            expected=list_names((*COUNTS, *COMPONENTS, *PARTS[:-1]), of),
+            nearest=find_nearest(of, names),
         )
     return to_polynomial(sum(inside))
 
@@ -96,12 +102,13 @@ def picked(sums: Sums, c: Any, cls: type[Sizes], of: str, sizes: Sizes | None = 
 NO_LEGACY = SimpleNamespace(legacy_buffers=tuple)
 
 
-def legacy(c: Any, cls: type[Sizes], sizes: Sizes | None) -> Polynomial:
-    """What older released files hold besides. Where that takes more than + and ×, it is a number, which an architecture has not."""
+def sum_legacy_buffers(c: Any, cls: type[Sizes], sizes: Sizes | None) -> Polynomial:
+    """The buffers in older released files. If they take more than + and ×, only a model has them, as a number."""
     try:
         rows = cls.legacy_buffers(c)
     except STRUCTURE_ERRORS:
         if sizes is None:
-            raise ParamcountError("= legacy_buffers is more than + and × of sizes", where="of", expected="a model in place of its architecture") from None
+            found = "= legacy_buffers takes more than + and × of sizes"
+            raise ParamcountError(found, where="of", expected="a model instead of an architecture") from None
         rows = sizes.legacy_buffers()
     return to_polynomial(sum(prod(shape) * copies for _, shape, copies in rows))
