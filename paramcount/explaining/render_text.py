@@ -99,7 +99,7 @@ def render_text(e: Explanation, width: int, colour: bool = False) -> str:
     if colour:
         blocks[0] = paint_title(blocks[0], len(wrap_line(format_title(e), layout.width)))
     if e.sizes:
-        blocks.append(render(make_size_table(e.sizes), "table", layout.width).splitlines())
+        blocks.append(render(make_size_table(e.sizes, layout.width), "table", layout.width).splitlines())
     formulas = [row for component in e.components for row in layout.component_rows(component)]
     blocks.append([*formulas, layout.total_row("total", e.total)])
     for group in e.expert_groups:
@@ -125,13 +125,28 @@ def wrap_line(line: str, width: int) -> list[str]:
     return [row for piece in pieces for row in textwrap.wrap(piece, width, subsequent_indent="  ", break_on_hyphens=False)]
 
 
-def make_size_table(sizes: Sequence[Size]) -> Table:
+def make_size_table(sizes: Sequence[Size], width: int) -> Table:
+    """The sizes with their meanings, for a terminal of `width` columns."""
+    names = max(len(size.name) for size in sizes)
+    values = max(len("value"), *(len(f"{size.value:,}") for size in sizes))
+    room = width - names - values - 4
+    meanings = [break_keys(explain_size(size), room) for size in sizes]
     columns = [
         Column("size", "size", right=False),
         Column("value", "value"),
         Column("meaning", "meaning (config.json key)", right=False),
     ]
-    return Table(columns, [[size.name, size.value, explain_size(size)] for size in sizes], None, wraps=True)
+    rows = [[size.name, size.value, meaning] for size, meaning in zip(sizes, meanings)]
+    return Table(columns, rows, None, wraps=True)
+
+
+def break_keys(text: str, room: int) -> str:
+    """A text with a space after the section of each key that is longer than a line, so that the line breaks there.
+
+    >>> break_keys("(text_config.num_hidden_layers)", 24)
+    '(text_config. num_hidden_layers)'
+    """
+    return " ".join(word.replace(".", ". ") if len(word) > room else word for word in text.split(" "))
 
 
 class Layout(NamedTuple):
