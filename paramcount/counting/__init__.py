@@ -1,4 +1,4 @@
-"""Counting: what the weights of a declaration sum to, per component and part, and tensor by tensor.
+"""Counting: sums over the weights of a declaration, per component, per part and per tensor.
 
 This package knows sizes and flows; it knows nothing of files, names or the zoo.
 """

@@ -1,4 +1,4 @@
-"""The arithmetic behind a component's count, as a person would write it: "12 × (768 × 2,304 + 2,304)"."""
+"""The arithmetic behind a component's count, as readable text: "12 × (768 × 2,304 + 2,304)"."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from paramcount.counting.count import Count
 from paramcount.counting.tensors import Tensor, qualify_component
 from paramcount.flow import multiply
 
-MANY_TENSORS = ("vision", "audio")  # towers, whose sums would fill a page: their parts are in `count.details`
+MANY_TENSORS = ("vision", "audio")  # their arithmetic would fill a page; see `count.details`
 Term = tuple[tuple[int, ...], tuple[int, ...]]  # (how many experts, the shape)
 
 
 def format_arithmetic(count: Count) -> dict[str, str]:
-    """{component: the sum of its tensors' shapes}, for every component with a tensor; what is tied says to what.
+    """{component: the arithmetic of its tensors' shapes}; tied tensors name the tensor that they are tied to.
 
     >>> from paramcount.api import count
     >>> format_arithmetic(count("gpt2-small"))["qkv"]
@@ -38,8 +38,8 @@ def _find_component(name: str | None, tensors: Iterable[Tensor]) -> str:
 
 
 def format_sum(tensors: Iterable[Tensor]) -> str:
-    """Everything in these tensors as a sum. Those that recur equally often share a bracket; equal shapes in it are counted."""
-    layers: dict[tuple[str, Term], int] = {}  # how often each tensor stands, over all kinds of layers
+    """The elements of these tensors as a sum. Tensors with the same number of copies share brackets."""
+    layers: dict[tuple[str, Term], int] = {}  # copies of each tensor over all kinds of layers
     for tensor in tensors:
         stacked = (tensor.stacked.count,) if tensor.stacked else ()
         experts = (*(r.count for r in tensor.repeats if r.axis != "layer"), *stacked)

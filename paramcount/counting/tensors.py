@@ -1,4 +1,4 @@
-"""What a checkpoint stores of a declaration: tensor by tensor, each with its component."""
+"""The tensors of a model as its checkpoint stores them, each with its component."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ TOWERS = ("vision", "audio", "projector")  # parts that are one component each i
 
 
 class Tensor(NamedTuple):
-    """One row of `count.tensors`: a tensor of the released checkpoint, or all that differ from it only in layer or expert."""
+    """One row of `count.tensors`: a tensor of the checkpoint, or a group that differs only in layer or expert."""
 
     name: str  # "{layer}" and "{expert}" stand for the indices of `repeats`
-    shape: tuple[int, ...]  # axis order as stored; a stacked expert axis is in front
+    shape: tuple[int, ...]  # as stored; a stacked expert axis comes first
     component: str
     part: str
     role: str  # parameter | buffer | legacy_buffer
     repeats: tuple[Repeat, ...]
-    splits: tuple[tuple[str, int], ...]  # what a fused matrix is made of: (component, width)
+    splits: tuple[tuple[str, int], ...]  # (component, size) of each part of a fused matrix
     tied_to: str | None
     stacked: Repeat | None = None  # the experts that share this one tensor
 
     @property
     def copies(self) -> int:
-        """How many such tensors there are."""
+        """The number of such tensors."""
         n: int = prod(r.count for r in self.repeats)
         return n
 
     @property
     def elements(self) -> int:
-        """Numbers in all copies, tied or not."""
+        """Elements in all copies, tied or not."""
         n: int = prod(self.shape) * self.copies
         return n
 
     @property
     def parameters(self) -> int:
-        """Learned parameters in all copies; 0 where tied or a buffer."""
+        """Learned parameters in all copies; 0 if tied or a buffer."""
         return self.elements if self.role == "parameter" and self.tied_to is None else 0
 
     @property
     def active(self) -> int:
-        """Those of them that one token uses."""
+        """Active parameters in all copies."""
         one = self.parameters // self.copies if self.copies else 0
         if self.stacked:
             one = one // self.stacked.count * self.stacked.active
@@ -57,7 +57,7 @@ class Tensor(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Why it adds nothing to the total, in a word; empty if it does."""
+        """Why it is not included in the total, in one word; empty if it is."""
         return "tied" if self.tied_to else "MTP" if self.part == "mtp" else "" if self.role == "parameter" else self.role.replace("_", " ")
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,19 +85,19 @@ def repeat_to_dict(repeat: Repeat) -> dict[str, Any]:
 
 
 def qualify_component(part: str, name: str) -> str:
-    """A weight's component in the overview: a tower's parts are one component each and open into their own."""
+    """A weight's component: vision, audio and projector are one component each, with details such as "vision.mlp"."""
     return f"{part}.{name}" if part in TOWERS and part != name else name
 
 
 @cache
 def locate_component(part: str, name: str) -> tuple[str, str]:
-    """(component of the overview, the same or one of those it opens into)"""
+    """(component, detail) of a weight; both are equal if the component has no details."""
     name = qualify_component(part, name)
     return name.partition(".")[0], name
 
 
 def list_tensors(sizes: Sizes, head: bool = True) -> Iterator[Tensor]:
-    """Every tensor of the declaration, in the order the forward pass reads it."""
+    """Every tensor of the declaration, in the order of the forward pass."""
     for out, part in list_flows(sizes, head):
         yield from list_flow_tensors(out, part)
     for name, shape, copies in sizes.legacy_buffers():
@@ -120,7 +120,7 @@ def sum_unreachable(sizes: Sizes, head: bool = True) -> dict[str, int]:
 
 
 def list_flow_tensors(out: Data, part: str = "decoder") -> Iterator[Tensor]:
-    """Every tensor that leads to `out`."""
+    """Every tensor that `out` depends on."""
     for record in list_weights(out, part):
         weight, shape = record.weight, record.stored_shape
         single = tuple(r for r in record.repeats if r.axis != "use" and not r.stacked)

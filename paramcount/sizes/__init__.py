@@ -1,7 +1,8 @@
-"""Sizes of an architecture: typed fields, the config.json key that each is read from, and what must hold between them.
+"""Sizes of an architecture: typed fields, their config.json keys, and the rules between them.
 
-`fields` declares them, `derivations` (with `layer_types`, `rotary`, `mixers` and `single_layers`) works out sizes that no key gives, `rules`
-checks sizes against each other, `conditions` checks keys of a config.json that no size depends on, `values` formats and parses values.
+`fields` declares them, `derivations` (with `layer_types`, `rotary`, `mixers` and `single_layers`) computes sizes that no key
+gives, `rules` checks sizes against each other, `conditions` checks config.json keys that no size depends on, `values` formats
+and parses values.
 """
 
 from paramcount.sizes.derivations import (

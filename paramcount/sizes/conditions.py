@@ -22,7 +22,7 @@ def even_where_rotated(*words: str, named: bool = False) -> Condition:
 
 
 def attention_words(*known: str) -> Condition:
-    """The words that layer_types may hold where no weight depends on them: the reference has a mask for these and no others."""
+    """The valid strings in layer_types if no weight depends on them: the reference only has masks for these."""
 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         for i, word in enumerate(js.get("layer_types") or ()):
@@ -33,7 +33,7 @@ def attention_words(*known: str) -> Condition:
 
 
 def not_null(*keys: str) -> Condition:
-    """The reference refuses null for these keys, also where another key stands before them."""
+    """The reference rejects null for these keys, even if an alias takes precedence."""
 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         for key in keys:
@@ -84,7 +84,7 @@ def padding_in_table(absent: int | None, *keys: str, more: int = 0) -> Condition
 
 
 def sliding_layers_have_a_window(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
-    """Qwen's keys: without use_sliding_window there is no window, so no layer may look back over one."""
+    """Qwen's keys: without use_sliding_window there is no window, so no layer may use one."""
     window = js.get("sliding_window", 4096) if js.get("use_sliding_window", False) else None
     if window is None and "sliding_attention" in (js.get("layer_types") or ()):
         raise ParamcountError("names sliding_attention without a window", where="layer_types", expected="use_sliding_window = true and a sliding_window")
@@ -152,7 +152,7 @@ def padding_inside(absent: int, *tables: str, places: int = 0) -> Condition:
 
 
 def one_of(key: str, known: tuple[str, ...], absent: str) -> Condition:
-    """A word that no weight depends on. `absent`: the reference's."""
+    """A string from a fixed set that no weight depends on. `absent`: the reference's default."""
 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         word = js.get(key, absent)
@@ -168,13 +168,13 @@ def memory_needs_a_decoder(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
 
 
 def without_experts(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
-    """Some publishers release a mixture of experts, with other code, under the model type of their dense models."""
+    """Rejects experts: some publishers release mixtures of experts under the model type of their dense models, with other code."""
     for key in ("num_experts", "num_local_experts"):
         if js.get(key):
             raise ParamcountError("is of a mixture of experts under this model type, which is not supported", where=key, expected="0, or no such key")
 
 
 def experts_in_every_layer(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
-    """DeepSeek's own code can leave experts out of some layers behind the dense ones, which no release does."""
+    """Rejects configs without experts in some later layers: DeepSeek's own code supports them, no release uses them."""
     if js.get("moe_layer_freq", 1) != 1:
         raise ParamcountError(f"= {describe_value(js['moe_layer_freq'])} is not supported", where="moe_layer_freq", expected="1")

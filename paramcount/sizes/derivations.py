@@ -1,4 +1,4 @@
-"""Derivations: sizes that the reference works out of other keys of a config.json, and of sizes that were read before."""
+"""Derivations: sizes that the reference computes from other config.json keys and from earlier sizes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def equal_to(field: str) -> Derivation:
 
 
 def d_model_per_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-    """The width of a head where the heads share d_model."""
+    """The head size if the heads share d_model."""
     d_head: int = c["d_model"] // c["n_heads"]
     return d_head
 
 
 def flag(js: Mapping[str, Any], key: str, absent: bool) -> bool:
-    """A true or false that no field is read from."""
+    """A boolean key that has no field."""
     value = js.get(key, absent)
     if not isinstance(value, bool):
         raise ParamcountError(f"= {describe_value(value)}", where=key, expected="true or false")
@@ -30,7 +30,7 @@ def flag(js: Mapping[str, Any], key: str, absent: bool) -> bool:
 
 
 def class_ends(*endings: str) -> Derivation:
-    """Whether the name of the class that a config.json names first ends so."""
+    """Whether the first name in `architectures` ends with this."""
 
     def ends(js: Mapping[str, Any], c: Mapping[str, Any]) -> bool:
         first = (js.get("architectures") or [""])[0]
@@ -40,7 +40,7 @@ def class_ends(*endings: str) -> Derivation:
 
 
 def per_layer(c: Mapping[str, Any]) -> range:
-    """The indices of the layers, where a derivation looks at them one by one."""
+    """The layer indices, limited in number."""
     if c["n_layers"] > MOST_NAMED:
         raise ParamcountError(f"= {c['n_layers']}", where="n_layers", expected=f"at most {MOST_NAMED:,} where layers are told apart")
     return range(c["n_layers"])
@@ -53,14 +53,14 @@ def scattered_dense_layers(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple
 
 
 def part_of(width: Any, share: Any) -> int:
-    """A share of a width, cut to a whole number. Only of numbers: a list so many times over would fill the memory."""
+    """A share of a size, rounded down. Numbers only, because list * n could fill the memory."""
     if type(width) is not int or type(share) not in (int, float):
         raise ParamcountError(f"= {describe_value(share if type(width) is int else width)}", where="the rotated part of a head", expected="numbers")
     return int(width * share)
 
 
 def rotary_part(share: float) -> Derivation:
-    """How much of a head rotary positions turn. `share`: where the config does not say."""
+    """The rotary dimension of a head. `share`: default of the config key."""
 
     def width(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
         rope = js.get("rope_scaling") or js.get("rope_parameters") or {}
@@ -70,7 +70,7 @@ def rotary_part(share: float) -> Derivation:
 
 
 def full_every(period: int) -> Derivation:
-    """Words of layer_types where every layer looks back over a window but one of `period`, the last of them."""
+    """layer_types with sliding attention except in the last layer of each `period`."""
     return lambda js, c: tuple(SLIDING[(i + 1) % period == 0] for i in per_layer(c))
 
 

@@ -1,4 +1,4 @@
-"""Sizes of an architecture: every field is required; beside it the config.json key it is read from and what an absent key means."""
+"""Sizes of an architecture: required fields, each with its config.json key and default."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Origin(NamedTuple):
     keys: tuple[str, ...] = ()  # the one it was read from; those it was derived from
 
     def add_block(self, block: str) -> Origin:
-        """The same, if the keys stand in a block of the config.json."""
+        """The origin with its keys inside a block of the config.json."""
         return self._replace(keys=tuple(f"{block}.{key}" for key in self.keys)) if self.keys else self
 
 
@@ -91,31 +91,34 @@ SET = Origin("set")  # by a what-if
 
 
 class Key(NamedTuple):
-    """Where a field stands in a config.json."""
+    """How to read a field from a config.json."""
 
-    names: tuple[str, ...] | None  # the first one present counts; empty: the one of USUAL; None: it has no key
+    names: tuple[str, ...] | None  # the first key present is read; empty: the one in USUAL; None: no key
     absent: Any  # the reference's default, or a Derivation
     null: Any  # what null means: a value, a Derivation, ABSENT, or NULL itself
-    at_most: str | None = None  # the field that a larger value is cut to, as the reference never looks further
-    at_root: bool = False  # a derivation looks at the whole config.json, also if the architecture reads one section
+    at_most: str | None = None  # the field that limits it, because the reference reads no further
+    at_root: bool = False  # a derivation reads the whole config.json instead of the architecture's section
 
     def spellings(self, field: str) -> tuple[str, ...]:
         return () if self.names is None else self.names or (USUAL[field],)
 
 
 def hf(*names: str, absent: Any = REQUIRED, null: Any = NULL, at_most: str | None = None) -> Any:
-    """A field and the config.json keys it is read from. `absent` and `null` serve config.json alone: in a zoo entry every field is
-    written out. A name with dots leads into nested mappings, one with a slash before it is read outside the architecture's section."""
+    """A field and its config.json keys.
+
+    `absent`, `null`: meaning of a missing key and of null (config.json only; zoo entries state every field). Dots in a key
+    lead into nested mappings; a leading slash reads outside of the architecture's section.
+    """
     return Field(json_schema_extra={"hf": Key(names, absent, null, at_most)})  # type: ignore[dict-item]
 
 
 def derived(absent: Derivation, *, at_root: bool = False) -> Any:
-    """A field that no key of config.json gives: the reference works it out. `at_root`: from keys outside the architecture's section."""
+    """A field that the reference computes from others. `at_root`: from keys outside of the architecture's section."""
     return Field(json_schema_extra={"hf": Key(None, absent, NULL, at_root=at_root)})  # type: ignore[dict-item]
 
 
 def get_key(architecture: type[Sizes], field: str) -> Key:
-    """Where a field of an architecture stands in a config.json, and what the reference takes where it is absent."""
+    """The config.json keys and the default of an architecture's field."""
     key: Key = architecture.model_fields[field].json_schema_extra["hf"]  # type: ignore[index,assignment]
     return key._replace(absent=architecture.defaults[field]) if field in architecture.defaults else key
 
@@ -126,10 +129,10 @@ class Sizes(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # built when a config is validated
 
     reference: ClassVar[str] = ""  # the reference implementation's class, or who published the modelling code
-    equivalent_classes: ClassVar[tuple[str, ...]] = ()  # other classes that hold the same parameters
+    equivalent_classes: ClassVar[tuple[str, ...]] = ()  # other classes with the same parameters
     base_model: ClassVar[str | None] = None  # the class without a head, unless it ends in Model as `reference` begins; "": there is none
-    has_lm_head: ClassVar[bool] = True  # false if the head of another task stands in its place
-    # Ends of names of tables that the reference works out as it builds a model: its writer leaves them out, or did.
+    has_lm_head: ClassVar[bool] = True  # false if another task's head replaces it
+    # Name endings of tables that the reference computes, so some or all of its versions do not save them.
     not_saved: ClassVar[tuple[str, ...]] = ()
     # Words in names of tensors that the reference never quantises and keeps in float32, or in float32 if the rest is float16.
     # Source: `_keep_in_fp32_modules_strict` and `_keep_in_fp32_modules` of the class; a router's bias is written so by those without it, too.
@@ -138,51 +141,51 @@ class Sizes(BaseModel):
     # Ends of names of matrices that the reference holds as linear layers, though their component is none that is quantised.
     linear_routers: ClassVar[tuple[str, ...]] = ()
     linear_by_component: ClassVar[bool] = True  # False if components do not tell which matrices are linear layers of the reference
-    transposable: ClassVar[tuple[str, ...]] = ()  # ends of names of matrices that some writers store the other way round, all of them
-    defaults: ClassVar[Mapping[str, Any]] = {}  # what absent keys mean, where an inherited field says otherwise
+    transposable: ClassVar[tuple[str, ...]] = ()  # name endings of matrices that some writers store transposed
+    defaults: ClassVar[Mapping[str, Any]] = {}  # overrides of inherited defaults for absent keys
     # Keys that look like sizes, that the reference's config class has or releases carry, and that no parameter depends on.
     unused_keys: ClassVar[tuple[str, ...]] = ()
-    rotated: ClassVar[str | None] = None  # the field whose width rotary positions turn
+    rotated: ClassVar[str | None] = None  # the field with the head size that rotary positions rotate
     own_layer_types: ClassVar[bool] = False  # `check` alone says which words layer_types may hold
     # {word of layer_types: {key: field}}: what per_layer_config may give layers of a kind; "" where `conditions` alone look at it.
     layered: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     section: ClassVar[str | None] = None  # the part of a composite config.json these fields are read from
 
-    conditions: ClassVar[tuple[Condition, ...]] = ()  # what config.json must fulfil besides, in keys that no weight depends on
+    conditions: ClassVar[tuple[Condition, ...]] = ()  # checks of config.json keys that no weight depends on
 
     def forward(c, tokens: Data) -> Data:
         raise NotImplementedError
 
     def task_forward(c, tokens: Data) -> Data:
-        """The forward pass of the class that is counted: `forward`, unless the head of another task stands on `body`."""
+        """The forward pass of the class that is counted: `forward`, unless the class has another task's head on `body`."""
         return c.forward(tokens)
 
     def body(c, tokens: Data) -> Data:
-        """The forward pass without the output head: what the reference's other heads stand on."""
+        """The forward pass without the LM head, shared by the heads of other tasks."""
         return before_lm_head(c.forward(tokens))
 
     def mtp(c, tokens: Data) -> Data | None:
-        """Multi-token-prediction layers on the model's last hidden state, beside it; None where there are none."""
+        """Multi-token-prediction layers on the model's last hidden state; None if there are none."""
         return None
 
     def unreachable(c, tokens: Data) -> tuple[Unreachable, ...]:
-        """What the reference allocates and no forward pass reads."""
+        """Parameters that the reference allocates and no forward pass reads."""
         return ()
 
     def legacy_buffers(c) -> tuple[tuple[str, tuple[int, ...], int], ...]:
-        """What older released files hold besides, one in every layer: (name, shape, how many). Concrete sizes only."""
+        """Buffers that only older released files store: (name, shape, copies). Needs concrete sizes."""
         return ()
 
     def unused_fields(c) -> tuple[str, ...]:
-        """Fields that no layer of this config reads: they contradict nothing."""
+        """Fields that no layer of this config reads: they cannot contradict others."""
         return ()
 
     def check(c) -> None:
-        """Raises where the sizes contradict each other in a way that only this architecture forbids."""
+        """Raises: ParamcountError if the sizes contradict each other for this architecture."""
 
 
 def before_lm_head(out: Data) -> Data:
-    """What the LM head reads that leads to `out`; `out` itself where there is none."""
+    """The input of the LM head; `out` itself if there is none."""
     x = out
     while not any(weight.component == "lm_head" for weight in x.weights):
         if not x.inputs or x.bodies:
@@ -192,7 +195,7 @@ def before_lm_head(out: Data) -> Data:
 
 
 class Tower(Sizes):
-    """What turns pixels to vectors beside a language model. A field of this very class is whichever tower config.json names."""
+    """A vision encoder of a multimodal model. A field of this class accepts any encoder that config.json names."""
 
     section: ClassVar[str | None] = "vision_config"
 

@@ -1,4 +1,4 @@
-"""Which layers are of which kind, as a config.json says it: derivations for fields that name layers one by one."""
+"""Kinds of layers in a config.json: derivations of per-layer fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MLP_TYPES = ("dense", "sparse")
 
 
 def check_no_types(js: Mapping[str, Any], key: str, absent: int) -> int:
-    """A whole number from 0 that no field is read from."""
+    """A non-negative integer key that has no field."""
     value = js.get(key, absent)
     if type(value) is not int or value < 0:
         raise ParamcountError(f"= {describe_value(value)}", where=key, expected="a non-negative integer")
@@ -20,7 +20,7 @@ def check_no_types(js: Mapping[str, Any], key: str, absent: int) -> int:
 
 
 def first_dense(absent: int, key: str = "first_k_dense_replace") -> Derivation:
-    """The first layers, as many as `key` says."""
+    """The first layers; `key` has their number."""
     return lambda js, c: tuple(per_layer(c)[: check_no_types(js, key, absent)])
 
 
@@ -31,9 +31,11 @@ def every_sparse(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[int, ...]
 
 
 def dense_by_type(otherwise: Derivation, *, checked: bool = True) -> Derivation:
-    """The layers without experts: those that mlp_layer_types names, or `otherwise` where it is absent or null.
-    `checked`: the reference asks one known word a layer. It does wherever layer_types has a value; elsewhere it takes more words than
-    layers, and any that is not "sparse" for a dense layer."""
+    """The layers without experts, from mlp_layer_types; `otherwise` if it is missing or null.
+
+    `checked`: the reference requires one known string per layer. It does whenever layer_types is set; otherwise it accepts
+    more strings than layers, and reads any string but "sparse" as a dense layer.
+    """
 
     def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> Sequence[int]:
         words = js.get("mlp_layer_types")
@@ -54,7 +56,7 @@ def dense_by_type(otherwise: Derivation, *, checked: bool = True) -> Derivation:
 
 
 def needed(key: str) -> Derivation:
-    """A number of experts that the reference has no default for, or that is null: 0 where no layer has any."""
+    """A number of experts that the reference has no default for, or that is null: 0 if no layer has experts."""
 
     def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
         dense = c["n_dense_layers"] if "n_dense_layers" in c else len(c["dense_layers"])
@@ -66,7 +68,7 @@ def needed(key: str) -> Derivation:
 
 
 def full_every_key(key: str, absent: int) -> Derivation:
-    """Words of layer_types where every layer looks back over a window but the last of each group, as long as `key` says."""
+    """layer_types with sliding attention except in the last layer of each group; `key` has the group length."""
 
     def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> tuple[str, ...]:
         period = check_no_types(js, key, absent)
@@ -76,7 +78,7 @@ def full_every_key(key: str, absent: int) -> Derivation:
 
 
 def unused(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
-    """Null is no number of experts, but the reference never looks at it where all layers are dense."""
+    """Accepts null only if all layers are dense, because the reference then never reads it."""
     if len(c["dense_layers"]) < c["n_layers"]:
         raise ParamcountError("is null, but some layers have experts", where="the number of experts", expected="a positive integer")
     return 1

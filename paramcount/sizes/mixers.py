@@ -1,4 +1,4 @@
-"""Sizes of state-space and linear-attention layers that config.json gives in ways of their own."""
+"""Sizes of state-space and linear-attention layers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from paramcount.sizes.layer_types import check_no_types
 
 
 def dt_rank(key: str) -> Derivation:
-    """The width of a step's latent: "auto" is a sixteenth of d_model, rounded up."""
+    """The rank of the time step projection: "auto" is a sixteenth of d_model, rounded up."""
 
     def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
         rank = js.get(key, "auto")
@@ -21,7 +21,7 @@ def dt_rank(key: str) -> Derivation:
 
 
 def expand_d_model(key: str, absent: int = 2) -> Derivation:
-    """d_model as many times as `key` says."""
+    """d_model times the expansion factor in `key`."""
 
     def found(js: Mapping[str, Any], c: Mapping[str, Any]) -> int:
         n: int = check_no_types(js, key, absent) * c["d_model"]
@@ -31,7 +31,7 @@ def expand_d_model(key: str, absent: int = 2) -> Derivation:
 
 
 def no_key(*keys: str) -> Condition:
-    """Keys that the reference works out itself and refuses to be given."""
+    """Keys that the reference computes itself and rejects in a config."""
 
     def condition(js: Mapping[str, Any], c: Mapping[str, Any]) -> None:
         for key in keys:
@@ -42,7 +42,7 @@ def no_key(*keys: str) -> Condition:
 
 
 def mamba_head(js: Mapping[str, Any], c: Mapping[str, Any]) -> Any:
-    """The width of a Mamba 2 head: "auto" is what the heads share out."""
+    """The size of a Mamba 2 head: "auto" is the inner size divided by the number of heads."""
     width = js.get("mamba_d_head", "auto")
     return inner_width(js, c) // c["n_mamba_heads"] if width == "auto" else width
 

@@ -1,4 +1,4 @@
-"""How much of each head rotary positions turn, as a config.json says it: derivations."""
+"""Derivations of the rotary dimension of each head."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paramcount.sizes import Condition, Derivation, part_of
 
 
 def in_pairs(width: Any, share: Any) -> int:
-    """The share of a width, always in pairs."""
+    """A share of a size, rounded to pairs."""
     n = part_of(width, share)
     return n + n % 2
 

@@ -29,7 +29,7 @@ IGNORE_ROPE = ("Cohere2MoeConfig",)  # their code replaces these keys before the
 
 
 class Settings(NamedTuple):
-    """What a config class of the reference asks."""
+    """The requirements of a config class of the reference."""
 
     types: dict[str, frozenset[type]]  # {key: types of its values}
     letters: dict[str, str]  # {key: the same types as letters of NAMES}
@@ -47,7 +47,7 @@ def load_table() -> dict[str, Any]:
 
 @cache
 def get_settings(name: str) -> Settings:
-    """What the config class of that name asks."""
+    """The settings of a config class."""
     table = load_table()
     letters = {key: types for types, keys in table["keys"].get(name, {}).items() for key in keys.split()}
     return Settings(
@@ -61,7 +61,7 @@ def get_settings(name: str) -> Settings:
 
 
 def check_settings(document: Mapping[str, Any], model_type: str) -> None:
-    """Raises for a config.json with a value that the reference refuses, or cannot build or run a model with."""
+    """Raises: ParamcountError for a value that the reference rejects or cannot build or run a model with."""
     name = load_table()["types"].get(model_type)
     if name is not None:  # else the config class is not the reference's own
         check_class(document, get_settings(name))

@@ -1,4 +1,4 @@
-"""per_layer_config: sizes that a config.json gives single layers, beside the sizes of all."""
+"""per_layer_config: sizes of single layers that override the sizes of all layers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PER_LAYER = "per_layer_config"
 
 
 class Own(NamedTuple):
-    """What a layer has of its own."""
+    """The overrides of one layer."""
 
     where: str  # with the layer's number as it is written: "05" among eleven and more
     sizes: Mapping[str, Any]
@@ -26,9 +26,9 @@ def not_declared(where: str = PER_LAYER) -> ParamcountError:
 
 
 def of_single_layers(js: Mapping[str, Any], n_layers: int) -> dict[int, Own]:
-    """{layer: what it has of its own}; empty without the key, with null and with an empty mapping.
+    """{layer: its overrides}; empty without the key, with null and with an empty mapping.
 
-    Raises: ParamcountError where it is no mapping of layers to mappings.
+    Raises: ParamcountError if it is not a mapping of layers to mappings.
     """
     given = js.get(PER_LAYER)
     if given is not None and not isinstance(given, Mapping):

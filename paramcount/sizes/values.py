@@ -1,4 +1,4 @@
-"""Values of sizes as text: as they are typed, and as people read them."""
+"""Values of sizes as text: parsed and formatted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VALUE = "an integer, true, false, null, a string or a list [a, b]"
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, object]:
-    """{size: value} of settings as they are typed. A value is YAML, so that lists, null, true and false are.
+    """{size: value} of `size=value` settings. Values are YAML: integers, lists, null, true and false.
 
     >>> parse_settings(["n_layers=2", "layer_types=[full_attention, sliding_attention]", "window=null"])
     {'n_layers': 2, 'layer_types': ['full_attention', 'sliding_attention'], 'window': None}
@@ -44,7 +44,7 @@ def parse_settings(settings: Iterable[str]) -> dict[str, object]:
 
 
 def format_input(value: object) -> str:
-    """A value as it is typed, a long list only begun.
+    """A value as input syntax; long lists are shortened.
 
     >>> format_input(True), format_input((0, 1, 2))
     ('true', '[0, 1, …]')
@@ -55,7 +55,7 @@ def format_input(value: object) -> str:
 
 
 def format_size(value: object) -> str:
-    """A value as people read it; of a long list what recurs in it.
+    """A value as text; long lists show their repeating pattern.
 
     >>> format_size(128256), format_size(None), format_size((0, 1, 2, 7))
     ('128,256', 'null', '0–2, 7')
@@ -73,7 +73,7 @@ def format_size(value: object) -> str:
 
 
 def format_pattern(words: Sequence[str]) -> str:
-    """A list as a pattern so many times over; where none recurs and it is long, how often each word stands in it."""
+    """A list as a repeated pattern; a long one without a pattern as the number of each item."""
     n = len(words)
     for period in range(2, n // 2 + 1):
         if words[period:] == words[:-period] and len(group_runs(words[:period])) in range(2, MOST_PIECES + 1):
@@ -84,7 +84,7 @@ def format_pattern(words: Sequence[str]) -> str:
 
 
 def group_runs(words: Iterable[str]) -> list[str]:
-    """Equal words behind one another together: 2 × linear, full."""
+    """Consecutive equal items as one: 2 × linear, full."""
     lengths = [(word, len(list(alike))) for word, alike in groupby(words)]
     return [f"{n} × {word}" if n > 1 else word for word, n in lengths]
 
@@ -94,5 +94,5 @@ def shorten_list(pieces: list[str]) -> list[str]:
 
 
 def to_json(value: Any) -> Any:
-    """A value as JSON has it."""
+    """A value for JSON."""
     return value.model_dump(mode="json") if isinstance(value, Sizes) else list(value) if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""How quantised weights are stored: which tensors a scheme packs, what is stored with them, how many bytes that takes.
+"""Storage of quantised weights: which tensors a scheme packs, with which scales, in how many bytes.
 
-Knows declarations (`stored.Tensor`) and `quantization_config` of a config.json, no files: `verify` reads headers with the same layouts.
+This package reads `Tensor` rows and `quantization_config`, not files; `verify` matches file headers with the same layouts.
 """

@@ -1,4 +1,4 @@
-"""What `quantization_config` of a config.json says of how weights are packed.
+"""Packing of weights, from `quantization_config` in a config.json.
 
 Source: transformers 5.23, quantizers/auto.py (the methods) and utils/quantization_config.py (their keys).
 """
@@ -26,19 +26,19 @@ NAMES = {
 
 
 class QuantizationScheme(NamedTuple):
-    """What a configuration says of how weights are packed; None where it says nothing."""
+    """How a `quantization_config` packs weights; fields are None if it does not say."""
 
     method: str | None = None  # words | fp8 | mxfp4
-    name: str = ""  # of the method, for people
+    name: str = ""  # display name of the method
     layout: str | None = None  # gptq | awq …
     bits: int | None = None
-    group: int | None = None  # inputs that share a scale; 0 where all of them do
+    group: int | None = None  # inputs per scale; 0 for all
     block: tuple[int, int] | None = None
-    various: bool = False  # some modules are packed otherwise
+    various: bool = False  # some modules are packed differently
 
 
 def read_scheme(config: Mapping[str, Any]) -> QuantizationScheme:
-    """What `quantization_config` of a config.json says.
+    """The scheme in the `quantization_config` of a config.json.
 
     >>> read_scheme({"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": True})
     QuantizationScheme(method='words', name='GPTQ', layout='gptq', bits=4, group=128, block=None, various=False)
@@ -87,12 +87,12 @@ def _read_words(method: str, config: Mapping[str, Any]) -> QuantizationScheme:
 
 
 def _is_fp8(config: Mapping[str, Any]) -> bool:
-    """Whether compressed-tensors holds weights of FP8 and nothing else."""
+    """Whether compressed-tensors stores all quantised weights in FP8."""
     groups = config.get("config_groups")
     weights = [group.get("weights") if isinstance(group, dict) else None for group in groups.values()] if isinstance(groups, dict) else []
     return bool(weights) and all(isinstance(w, dict) and w.get("type") == "float" and w.get("num_bits") == 8 for w in weights)
 
 
 def make_unsupported_error(name: str) -> ParamcountError:
-    """What is to be raised of a scheme that is not read."""
+    """The error for an unsupported scheme."""
     return ParamcountError(f"is quantised by a scheme that is not read: {name}", expected=READ)

@@ -1,4 +1,4 @@
-"""How one tensor is packed: what stands in a file for a matrix, its scales with it, and how many bytes that takes.
+"""Packing of one tensor: the tensors that a file stores for a matrix, scales included, and their bytes.
 
 Sources: GPTQ: github AutoGPTQ/AutoGPTQ, auto_gptq/nn_modules/qlinear/qlinear_cuda.py, and ModelCloud/GPTQModel, GPTQQuantLinear. AWQ: github
 casper-hansen/AutoAWQ, awq/modules/linear/gemm.py, gemv.py and gemv_fast.py. FP8 and the FP4 of DeepSeek-V4's experts: transformers 5.23,
@@ -16,16 +16,16 @@ from paramcount.counting.quantisation.scales import SCHEMES, compute_scales_shap
 from paramcount.formats.gguf import BLOCKS
 from paramcount.formats.safetensors import BITS
 
-BNB_BLOCK = 64  # values that share a scale
+BNB_BLOCK = 64  # values per scale
 WORD = 32  # bits of the words that GPTQ and AWQ fill
 FP8_BLOCK, MXFP4_BLOCK = SCHEMES["fp8"].block, SCHEMES["mxfp4"].block  # outputs and inputs that share a scale
-INTERLEAVED = 4  # rows that AWQ's layout for fast products writes into one
+INTERLEAVED = 4  # rows that AWQ's fast layout interleaves
 WORDS = {"gptq": "GPTQ", "awq": "AWQ", "awq gemv": "AWQ", "awq fast": "AWQ"}  # layouts that fill words, and the method of each
 FP8 = ("F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ")
 
 
 class Piece(NamedTuple):
-    """One tensor of those that stand for a matrix."""
+    """One of the stored tensors of a packed matrix."""
 
     what: str  # packed weights | scale | zero point | group index | activation scale | code book | description
     dtype: str
@@ -38,16 +38,16 @@ class Packing(NamedTuple):
     layout: str  # plain | ggml | one of WORDS | fp8 | fp4 | mxfp4 | bnb int8 | bnb 4-bit | bnb 4-bit nested | ct words | ct bytes | nvfp4
     dtype: str  # of its values
     bits: int = 0  # of one value in a word
-    block: tuple[int, int] = (0, 0)  # the outputs and the inputs that share a scale; 0 where all of them do
+    block: tuple[int, int] = (0, 0)  # outputs and inputs per scale; 0 for all
     scale: str = ""  # type of the scales
     axes: int = 2  # of the scales; one scale for all may have none
-    zeros: bool = True  # whether zero points stand beside
-    indexed: bool = False  # whether each input's group does
-    others: tuple[Piece, ...] = ()  # what else does, whatever the shape
+    zeros: bool = True  # whether zero points are stored
+    indexed: bool = False  # whether group indices are stored
+    others: tuple[Piece, ...] = ()  # further stored tensors
 
     @property
     def format(self) -> str:
-        """What people call it.
+        """The name of the format.
 
         >>> Packing("gptq", "I32", 4, (1, 128), "F16").format, Packing("fp8", "F8_E4M3", 8, (128, 128), "F32").format
         ('GPTQ 4-bit', 'F8_E4M3')
@@ -58,7 +58,7 @@ class Packing(NamedTuple):
 
 
 def list_pieces(shape: tuple[int, ...], packing: Packing) -> tuple[Piece, ...]:
-    """What stands in a file for a matrix, its values first. Shapes: [..., outputs, inputs] but where it is stored as it is.
+    """The stored tensors of a matrix [..., outputs, inputs], its values first.
 
     >>> [piece.shape for piece in list_pieces((11008, 4096), Packing("gptq", "I32", 4, (1, 128), "F16", indexed=True))]
     [(512, 11008), (32, 11008), (32, 1376), (4096,)]
@@ -72,7 +72,7 @@ def list_pieces(shape: tuple[int, ...], packing: Packing) -> tuple[Piece, ...]:
         case "fp8":
             found = [Piece("values", dtype, shape), Piece("scale", scale, _shape_scales(shape, block, packing.axes))]
         case "fp4":
-            held = inputs if dtype == "F4" else inputs // 2  # a type of four bits is counted by values, bytes hold two
+            held = inputs if dtype == "F4" else inputs // 2  # F4 shapes count values, byte shapes count pairs
             found = [Piece("values", dtype, (*before, outputs, held)), Piece("scale", scale, compute_scales_shape(shape, block))]
         case "mxfp4":
             scales = compute_scales_shape(shape, MXFP4_BLOCK)
@@ -117,9 +117,9 @@ def list_pieces(shape: tuple[int, ...], packing: Packing) -> tuple[Piece, ...]:
 
 
 def _four_bit_by_bitsandbytes(shape: tuple[int, ...], packing: Packing) -> list[Piece]:
-    """What bitsandbytes stores of a matrix in four bits: two values per byte, a scale per block, the sixteen values, a description in JSON.
+    """The tensors that bitsandbytes stores for a 4-bit matrix: two values per byte, block scales, code book, JSON description.
 
-    With nested scales these are bytes with a scale per 256, and the description holds a float, whose digits differ in number.
+    Nested scales are bytes with a scale per 256, and their description has a float, so its length varies.
     """
     outputs, inputs = shape
     n = count_blocks(outputs * inputs, BNB_BLOCK)
@@ -134,12 +134,12 @@ def _four_bit_by_bitsandbytes(shape: tuple[int, ...], packing: Packing) -> list[
 
 
 def count_words(values: int, bits: int) -> int:
-    """How many words so many values fill."""
+    """The number of words that the values fill."""
     return values * bits // WORD
 
 
 def pad_words(inputs: int, group: int, bits: int) -> int:
-    """How many words hold the zero points of a row in AWQ's layout for products with vectors.
+    """The number of words for the zero points of a row in AWQ's GEMV layout.
 
     >>> pad_words(4096, 128, 4), pad_words(11008, 64, 4)
     (4, 22)
@@ -150,7 +150,7 @@ def pad_words(inputs: int, group: int, bits: int) -> int:
 
 
 def _shape_scales(shape: tuple[int, ...], block: tuple[int, int], axes: int) -> tuple[int, ...]:
-    """The scales of a matrix; where one serves all outputs or inputs, axes of 1 may be left out."""
+    """The shape of a matrix's scales; axes of size 1 may be omitted."""
     found = compute_scales_shape(shape, (block[0] or shape[-2] or 1, block[1] or shape[-1] or 1))
     while len(found) > axes and 0 in block and found[-1] == 1:
         found = found[:-1]
@@ -161,7 +161,7 @@ def _shape_scales(shape: tuple[int, ...], block: tuple[int, int], axes: int) -> 
 
 @lru_cache(maxsize=4096)
 def compute_bytes(shape: tuple[int, ...], packing: Packing) -> int:
-    """The bytes that a tensor takes, its scales and all that stands beside them with it.
+    """Bytes of a packed tensor, scales and other stored tensors included.
 
     >>> compute_bytes((11008, 4096), Packing("plain", "BF16")), compute_bytes((11008, 4096), Packing("gptq", "I32", 4, (1, 128), "F16", indexed=True))
     (90177536, 23441408)

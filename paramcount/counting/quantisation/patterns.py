@@ -1,4 +1,4 @@
-"""Regular expressions out of a config.json: only those whose matching takes no longer than the name is long, squared."""
+"""Regular expressions from a config.json, limited to those that match in quadratic time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLAIN = re.compile(r"(?:\\[.dwDW\-/]|[\w.\-/|]|\[[\w\-^]+\]|\((?:\?:)?|\)|\^|\$|
 
 @lru_cache(maxsize=1024)
 def compile_pattern(text: str) -> re.Pattern[str]:
-    r"""A regular expression as compiled.
+    r"""The compiled regular expression.
 
     >>> bool(compile_pattern(r".*mlp\.(gate|up|down)_proj$").match("model.layers.0.mlp.up_proj"))
     True

@@ -1,4 +1,4 @@
-"""What a config.json says of how its weights are stored: which are packed, how, and the type of the rest.
+"""Storage plan of a config.json: which weights are packed, how, and the dtype of the rest.
 
 Sources: transformers 5.23, utils/quantization_config.py; compressed_tensors 0.20, quantization/quant_config.py and compressors/.
 """
@@ -18,14 +18,14 @@ PLACES = (("quantization_config",), ("text_config", "quantization_config"), ("co
 
 
 class Group(NamedTuple):
-    """Tensors that are packed alike."""
+    """Tensors with the same packing."""
 
     scheme: Scheme
     packing: Packing
 
 
 class Plan(NamedTuple):
-    """How a config.json says that a model is stored."""
+    """How a model is stored, according to its config.json."""
 
     method: str
     text: str
@@ -41,7 +41,7 @@ RELEASED = {
 
 
 def quantization_config(document: Mapping[str, Any]) -> Any:
-    """What a config.json says of quantisation; None if nothing."""
+    """The quantisation block of a config.json; None if it has none."""
     for keys in PLACES:
         found: Any = document
         for key in keys:
@@ -52,9 +52,9 @@ def quantization_config(document: Mapping[str, Any]) -> Any:
 
 
 def make_plan(config: object, document: Mapping[str, Any]) -> Plan:
-    """How a config.json with this `quantization_config` stores its model.
+    """The storage plan for this `quantization_config`.
 
-    Raises: ParamcountError if it is none that is understood, or says no number of bytes.
+    Raises: ParamcountError if it is not supported or the size is unknown.
     """
     if not isinstance(config, Mapping):
         raise ParamcountError(f"= {describe_value(config)}", expected="a mapping")
@@ -72,7 +72,7 @@ def make_plan(config: object, document: Mapping[str, Any]) -> Plan:
 
 
 def plan_in(method: str, config: Mapping[str, Any], dtype: str) -> Plan:
-    """The plan of a known method. `dtype`: of what is not quantised."""
+    """The plan of a known method. `dtype`: dtype of weights that are not quantised."""
     if method == "bitsandbytes":
         return bitsandbytes(config, dtype)
     if method == "compressed-tensors":
@@ -96,12 +96,12 @@ def plan_in(method: str, config: Mapping[str, Any], dtype: str) -> Plan:
 
 
 def unknown_size(method: str) -> ParamcountError:
-    """What to raise if a method is known, but not how many bytes it takes."""
+    """The error for a known method whose size is unknown."""
     return ParamcountError(f"says {method}, whose stored size paramcount does not compute in this form")
 
 
 def dtype_of(document: Mapping[str, Any]) -> str | None:
-    """The type of what is not quantised; None if a config.json says none. Source: PreTrainedConfig.dtype of the reference, in older files `torch_dtype`."""
+    """The dtype of weights that are not quantised; None if unknown. Source: PreTrainedConfig.dtype, formerly `torch_dtype`."""
     text = document.get("text_config")
     for place in (document, text if isinstance(text, Mapping) else {}):
         value = place.get("dtype", place.get("torch_dtype"))
@@ -114,7 +114,7 @@ def dtype_of(document: Mapping[str, Any]) -> str | None:
 
 
 def names_in(config: Mapping[str, Any], *keys: str) -> tuple[str, ...]:
-    """The names of modules under the first of these keys that holds any."""
+    """The module names in the first of these keys that has any."""
     for key in keys:
         value = config.get(key)
         if value is None:
@@ -191,7 +191,7 @@ def compressed_tensors(config: Mapping[str, Any], dtype: str) -> Plan:
 
 
 def compressed(group: Mapping[str, Any], form: str, dtype: str) -> tuple[str, Packing]:
-    """How the weights of one group are packed, with the words for people."""
+    """The packing of one group, with its display name."""
     weights, inputs = group.get("weights"), group.get("input_activations")
     if not isinstance(weights, Mapping):
         raise ParamcountError("has a group without weights")
@@ -216,7 +216,7 @@ def compressed(group: Mapping[str, Any], form: str, dtype: str) -> tuple[str, Pa
 
 
 def blocks_of(strategy: object, size: object, structure: object) -> tuple[int, int]:
-    """The outputs and the inputs that share a scale; 0 for all of them."""
+    """Outputs and inputs per scale; 0 for all."""
     match strategy:
         case "tensor":
             return (0, 0)

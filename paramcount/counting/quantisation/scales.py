@@ -1,4 +1,4 @@
-"""Quantisation scales: the numbers that a release stores beside its quantised weights, tensor by tensor.
+"""Quantisation scales that a release stores with its quantised weights.
 
 Sources: DeepSeek-V3, arXiv:2412.19437, section 3.3, and its README_WEIGHTS.md (FP8); OCP Microscaling Formats v1.0, section 5.1, and
 gpt-oss, arXiv:2508.10925, section 2.1 (MXFP4).
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from paramcount.counting.tensors import Tensor
     from paramcount.flow import Repeat
 
-KEPT_PARTS = ("vision", "audio", "projector")  # what stays as it is: parts,
+KEPT_PARTS = ("vision", "audio", "projector")  # not quantised: parts,
 KEPT = ("embedding", "other_embedding", "position", "router", "norm", "lm_head")  # components,
 KEPT_NAMES = ("eh_proj.weight", "weights_proj.weight")  # single matrices, of DeepSeek-V3's MTP layer and of V3.2's indexer
 LARGEST_BLOCK = 2**20
@@ -26,16 +26,17 @@ class Scheme(NamedTuple):
     """How the weights of a release are quantised."""
 
     method: str  # fp8 | mxfp4
-    block: tuple[int, int]  # the outputs and the inputs of a matrix that share a scale
-    kept: tuple[str, ...] = ()  # modules that a config.json leaves as they are, as it names them
-    targets: tuple[str, ...] = ()  # of compressed-tensors: the modules that this scheme quantises, "re:" before a regular expression; none: all
-    ignored: tuple[str, ...] = ()  # of compressed-tensors: those that no scheme quantises
+    block: tuple[int, int]  # outputs and inputs per scale
+    kept: tuple[str, ...] = ()  # modules that the config.json excludes
+    # For compressed-tensors: modules to quantise; "re:" marks a regular expression, empty means all.
+    targets: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()  # for compressed-tensors: modules that no scheme quantises
 
     routers: tuple[str, ...] = ()  # ends of names of routers that are linear layers, and quantised
 
     @property
     def selects(self) -> bool:
-        """Whether modules are chosen by their names."""
+        """Whether modules are selected by name."""
         return bool(self.kept or self.targets or self.ignored)
 
     @property
@@ -82,14 +83,14 @@ def make_scheme(said: Mapping[str, Any]) -> Scheme | None:
 
 
 def read_block(value: object) -> tuple[int, int] | None:
-    """The outputs and the inputs that a config.json says share a scale; None where it says nothing that can be."""
+    """Outputs and inputs per scale from a config.json; None if missing or invalid."""
     if not isinstance(value, (list, tuple)) or len(value) != 2 or any(type(n) is not int or not 1 <= n <= LARGEST_BLOCK for n in value):
         return None
     return value[0], value[1]
 
 
 def make_scales(tensor: Tensor, scheme: Scheme) -> Tensor | None:
-    """The scales that are stored beside a tensor, as a tensor of its own with role `scale`; None where it is not quantised.
+    """The scales of a tensor as a tensor with role `scale`; None if it is not quantised.
 
     >>> from paramcount.api import count
     >>> weight = next(t for t in count("deepseek-v3").tensors if t.name.endswith("kv_a_proj_with_mqa.weight"))
@@ -107,10 +108,10 @@ def make_scales(tensor: Tensor, scheme: Scheme) -> Tensor | None:
 
 
 def select_packed(tensor: Tensor, scheme: Scheme) -> Tensor | None:
-    """A tensor with only those of its repeats that are quantised; None if it is not quantised at all.
+    """A tensor with only its quantised repeats; None if it is not quantised at all.
 
-    The one answer to which tensors a scheme packs: matrices of attention, MLPs, experts and mixers. Embeddings, norms, routers, biases, the LM
-    head, and the layers of MXFP4 outside the experts keep their type.
+    Schemes pack the matrices of attention, MLPs, experts and mixers (MXFP4: experts only). Embeddings, norms, routers,
+    biases and the LM head keep their dtype.
     """
     if tensor.role != "parameter" or tensor.tied_to or tensor.part in KEPT_PARTS:
         return None
@@ -129,12 +130,12 @@ def select_packed(tensor: Tensor, scheme: Scheme) -> Tensor | None:
 
 
 def transpose_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The same matrices the other way round."""
+    """The tensor with its matrices transposed."""
     return (*shape[:-2], shape[-1], shape[-2])
 
 
 def compute_scales_shape(shape: tuple[int, ...], block: tuple[int, int]) -> tuple[int, ...]:
-    """The scales of matrices [..., outputs, inputs], one for each block of their last two axes.
+    """The scales of matrices [..., outputs, inputs], one per block of the last two axes.
 
     >>> compute_scales_shape((576, 7168), (128, 128))
     (5, 56)
@@ -144,12 +145,12 @@ def compute_scales_shape(shape: tuple[int, ...], block: tuple[int, int]) -> tupl
 
 
 def count_blocks(n: int, size: int) -> int:
-    """How many blocks of a size it takes to hold n, the last one as full as it is."""
+    """The number of blocks for n values, rounded up."""
     return -(-n // size)
 
 
 def select_repeats(tensor: Tensor, scheme: Scheme) -> tuple[Repeat, ...] | None:
-    """The repeats of a tensor without the layers in which it is kept as it is; None where that is all of them."""
+    """The repeats of a tensor without the layers that are not quantised; None if no layer is."""
     layer = next((repeat for repeat in tensor.repeats if repeat.axis == "layer"), None)
     module = tensor.name.removesuffix(".weight").replace("{expert}", "0")
     if layer is not None and layer.count > MOST_LAYERS:
@@ -165,7 +166,7 @@ def select_repeats(tensor: Tensor, scheme: Scheme) -> tuple[Repeat, ...] | None:
 
 
 def is_excluded(module: str, kept: tuple[str, ...], alone: frozenset[str]) -> bool:
-    """Whether a module, one that it stands in or the end of its name is among those kept.
+    """Whether a module is excluded from quantisation, by its name, its end or an enclosing module.
 
     Source: should_convert_module of the reference; its regular expressions are read as plain names with `*`.
     """
@@ -188,7 +189,7 @@ def is_matched(module: str, patterns: tuple[str, ...]) -> bool:
 
 
 def count_scales(tensors: Iterable[Tensor], scheme: Scheme) -> dict[str, int]:
-    """How many scales a release of these tensors holds: {"scales": of the model, "mtp_scales": of its MTP layers}.
+    """The number of scales in a release of these tensors: {"scales": of the model, "mtp_scales": of its MTP layers}.
 
     >>> from paramcount.api import count
     >>> count_scales(count("deepseek-v3").tensors, SCHEMES["fp8"])

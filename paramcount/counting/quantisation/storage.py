@@ -1,4 +1,4 @@
-"""How many bytes a model takes as its config.json, or its entry in the zoo, says that it is stored."""
+"""Stored bytes of a quantised model, from its config.json or zoo entry."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Storage(NamedTuple):
     """How a model is stored."""
 
     method: str  # as in quantization_config: fp8, gptq, …
-    scheme: str  # for people: "FP8, 128 × 128 blocks"
+    scheme: str  # display name: "FP8, 128 × 128 blocks"
     bytes: int  # of all tensors: parameters, buffers and, if the config has MTP layers, those
-    quantized: int  # parameters that are packed
+    quantized: int  # packed parameters
     exact: bool  # False if bytes depend on what no config says
     mtp: bool  # whether MTP layers are included
 
 
 class Release(Protocol):
-    """What the released files of a model hold besides its parameters."""
+    """Contents of the released files besides parameters."""
 
     @property
     def legacy_buffers(self) -> bool: ...
@@ -50,7 +50,7 @@ class Release(Protocol):
 
 
 class Facts(NamedTuple):
-    """What the classes of an architecture say of their matrices: see `Sizes`."""
+    """Properties of an architecture's matrices, see `Sizes`."""
 
     float32: tuple[str, ...]
     float32_if_float16: tuple[str, ...]
@@ -60,9 +60,9 @@ class Facts(NamedTuple):
 
 
 def read_storage(sizes: Sizes, release: Release | None, document: Mapping[str, Any], tensors: Iterable[Tensor]) -> Storage | None:
-    """How a model is stored; None if nothing says that it is quantised.
+    """How a model is stored; None if it is not quantised.
 
-    Raises: ParamcountError if it is quantised in a way that gives no number of bytes.
+    Raises: ParamcountError if the size is unknown.
     """
     if release:
         released = release.quantisation
@@ -106,7 +106,7 @@ def measure_storage(sizes: Sizes, release: Release | None, tensors: Iterable[Ten
 
 
 def merge_facts(sizes: Sizes) -> Facts:
-    """What the classes of a model, of its language model and its towers say together."""
+    """The combined facts of a model, its language model and its encoders."""
     inner = [value for name in type(sizes).model_fields if isinstance(value := getattr(sizes, name), BaseModel)]
     every: list[Any] = [sizes, *inner]
     words = {name: tuple(dict.fromkeys(word for part in every for word in getattr(part, name))) for name in Facts._fields[:-1]}
@@ -114,19 +114,19 @@ def merge_facts(sizes: Sizes) -> Facts:
 
 
 def get_dtype(tensor: Tensor, facts: Facts, dtype: str) -> str:
-    """The type of a tensor that is not quantised, where the rest has this one."""
+    """The dtype of a tensor that is not quantised, given the model's dtype."""
     if is_named(tensor, facts.float32) or (dtype == "F16" and is_named(tensor, facts.float32_if_float16)):
         return "F32"
     return dtype
 
 
 def is_named(tensor: Tensor, words: tuple[str, ...]) -> bool:
-    """Whether whole words of a tensor's name are among these."""
+    """Whether a tensor's name contains one of these as whole words."""
     return any(f".{word}." in f".{tensor.name}." for word in words)
 
 
 def is_stored(tensor: Tensor, release: Release | None) -> bool:
-    """Whether a file holds a tensor of its own. `release`: what an entry of the zoo says of the released files."""
+    """Whether a file holds a tensor of its own. `release`: the zoo entry's statement about the released files."""
     if tensor.part == "mtp":
         return (release is None or release.mtp) and (not tensor.tied_to or (release is not None and "mtp" in release.copies))
     if tensor.tied_to:
@@ -135,7 +135,7 @@ def is_stored(tensor: Tensor, release: Release | None) -> bool:
 
 
 def may_be_packed(tensor: Tensor, plan: Plan) -> bool:
-    """Whether a tensor of a tower may be the matrix of a linear layer that a plan quantises."""
+    """Whether a vision or audio tensor may be a linear layer that the plan quantises."""
     name = tensor.name.removesuffix(".weight").replace("{layer}", "0")
     return len(tensor.shape) == 2 and name != tensor.name and any(group.scheme.takes(name) for group in plan.groups)
 
@@ -149,7 +149,7 @@ def check_plan(tensor: Tensor, plan: Plan) -> None:
 
 
 def compute_packed_bytes(tensor: Tensor, packing: Packing, inputs_first: bool) -> int:
-    """The bytes of one packed tensor and all that stands beside it."""
+    """Bytes of one packed tensor, scales included."""
     other_way = packing.layout == "mxfp4" or inputs_first
     shape = transpose_shape(tensor.shape) if other_way else tensor.shape
     outputs, inputs = shape[-2:]
