@@ -47,14 +47,14 @@ class Grouping(NamedTuple):
     faults: tuple[tuple[str, str], ...]  # (name, what is wrong)
 
 
-def group_packed(tensors: Mapping[str, FileTensor], said: QuantizationScheme) -> Grouping:
+def group_packed(tensors: Mapping[str, FileTensor], config: QuantizationScheme) -> Grouping:
     """The packed tensors of a checkpoint."""
     groups: list[Group] = []
     beside: dict[str, str] = {}
     activations = {name for name in tensors if name.endswith(ACTIVATIONS)}
     has_scales = any(name.endswith(SCALE_NAMES) for name in tensors)
     for name, held in tensors.items():
-        if group := find_group(name, held, tensors, said, activations, has_scales=has_scales):
+        if group := find_group(name, held, tensors, config, activations, has_scales=has_scales):
             groups.append(group)
             beside |= zip(group.names[1:], group.whats[1:])
     families = {group.family for group in groups}
@@ -65,7 +65,7 @@ def group_packed(tensors: Mapping[str, FileTensor], said: QuantizationScheme) ->
             last = name.rpartition(".")[2]
             if last in CACHES and "fp8" in families and held.dtype in (None, *SCALES):
                 beside[name] = "activation scale"
-            elif text := _describe_stray(name, last, held, families, said, tensors):
+            elif text := _describe_stray(name, last, held, families, config, tensors):
                 faults.append((name, text))
     return Grouping(tuple(groups), beside, tuple(faults))
 
@@ -74,7 +74,7 @@ def find_group(
     name: str,
     held: FileTensor,
     tensors: Mapping[str, FileTensor],
-    said: QuantizationScheme,
+    config: QuantizationScheme,
     activations: Collection[str],
     *,
     has_scales: bool,
@@ -89,18 +89,18 @@ def find_group(
     if last == "qweight" and held.dtype in WORD_TYPES:
         names = [(name, "packed weights"), *((f"{stem}{dot}{end}", what) for end, what in BESIDE_WORDS)]
         there = [(other, what) for other, what in names if other in tensors]
-        return _group("words", f"{stem}{dot}weight", there, tensors, format=_name_word_method(there, said))
+        return _group("words", f"{stem}{dot}weight", there, tensors, format=_name_word_method(there, config))
     if name.endswith(("_blocks", ".blocks")) and held.dtype in BYTE_TYPES:
         scales = f"{name[:-6]}scales"
         if scales in tensors and tensors[scales].dtype in BYTE_TYPES:
             there = [(name, "packed weights"), (scales, "scale")]
             return _group("mxfp4", name[:-7], there, tensors, turned=name[-7] == "_", format="MXFP4")
     if has_scales and (held.dtype is None or held.dtype in FP8 or held.dtype in ("I8", "U8", "F4")):
-        return _with_scales(name, held, tensors, said, activations)
+        return _with_scales(name, held, tensors, config, activations)
     return None
 
 
-def _with_scales(name: str, held: FileTensor, tensors: Mapping[str, FileTensor], said: QuantizationScheme, activations: Collection[str]) -> Group | None:
+def _with_scales(name: str, held: FileTensor, tensors: Mapping[str, FileTensor], config: QuantizationScheme, activations: Collection[str]) -> Group | None:
     """Values of eight or four bits whose scales stand beside them."""
     of_module = name.endswith(".weight") or name == "weight"
     stem = name[: -len("weight")]
@@ -108,7 +108,7 @@ def _with_scales(name: str, held: FileTensor, tensors: Mapping[str, FileTensor],
         other = (name if ending in ENDINGS else stem) + ending
         if other not in tensors:
             continue
-        family = _family(held.dtype, tensors[other].dtype, ending, said)
+        family = _family(held.dtype, tensors[other].dtype, ending, config)
         if family is None:
             continue
         there = [(name, "values"), (other, "scale")]
@@ -121,10 +121,10 @@ def _with_scales(name: str, held: FileTensor, tensors: Mapping[str, FileTensor],
     return None
 
 
-def _family(values: str | None, scales: str | None, ending: str, said: QuantizationScheme) -> str | None:
+def _family(values: str | None, scales: str | None, ending: str, config: QuantizationScheme) -> str | None:
     """What values and scales of these types are together; None where they are strangers."""
     if values is None or scales is None:  # by its name alone, only one ending says enough
-        return "fp8" if ending == ENDINGS[0] or said.method == "fp8" else None
+        return "fp8" if ending == ENDINGS[0] or config.method == "fp8" else None
     if is_float(values, scales):
         return "fp8"
     return FOUR_BITS if is_four_bit(values, scales) else None
@@ -153,23 +153,23 @@ def _pieces(found: tuple[tuple[str, str | None, tuple[int, ...] | None], ...]) -
     return tuple(pieces) if len(pieces) == len(found) else ()
 
 
-def _name_word_method(there: list[tuple[str, str]], said: QuantizationScheme) -> str:
+def _name_word_method(there: list[tuple[str, str]], config: QuantizationScheme) -> str:
     """GPTQ or AWQ, as far as names and the configuration tell."""
     if any(what == "group index" for _, what in there):
         return "GPTQ"
-    return said.name if said.method == "words" else "GPTQ or AWQ"
+    return config.name if config.method == "words" else "GPTQ or AWQ"
 
 
-def _describe_stray(name: str, last: str, held: FileTensor, families: set[str], said: QuantizationScheme, tensors: Mapping[str, FileTensor]) -> str | None:
+def _describe_stray(name: str, last: str, held: FileTensor, families: set[str], config: QuantizationScheme, tensors: Mapping[str, FileTensor]) -> str | None:
     """What is wrong with a tensor that belongs to no group; None where nothing is."""
-    floats = bool(families & {"fp8", FOUR_BITS}) or said.method == "fp8"
+    floats = bool(families & {"fp8", FOUR_BITS}) or config.method == "fp8"
     if last in ("qzeros", "g_idx") and held.dtype in (None, "I32"):
         return WEIGHTS_MISSING
     if last in ("scales", "scaled_zeros") and "words" in families and held.dtype in (None, *SCALES):
         return WEIGHTS_MISSING
     if last.endswith("_scale_inv") or (last == "weight_scale" and floats and held.dtype in (None, *SCALES)):
         return WEIGHTS_MISSING
-    if "mxfp4" in families or said.method == "mxfp4":
+    if "mxfp4" in families or config.method == "mxfp4":
         if name.endswith(("_scales", ".scales")) and held.dtype in BYTE_TYPES and f"{name[:-6]}blocks" not in tensors:
             return WEIGHTS_MISSING
         if name.endswith(("_blocks", ".blocks")) and held.dtype in BYTE_TYPES:

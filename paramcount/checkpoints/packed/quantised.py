@@ -113,14 +113,14 @@ def unpack(checkpoint: Checkpoint) -> Unpacked:
 
 
 def _unpack(checkpoint: Checkpoint) -> Unpacked:
-    said = read_quantization(checkpoint)
+    config = read_quantization(checkpoint)
     if checkpoint.format == "gguf":
         stored = {name: unpacked_tensor(held.dtype, held.shape, "ggml") for name, held in checkpoint.tensors.items()}
         return Unpacked(_gguf_scheme(stored), stored, {}, (), sum_totals(stored, checkpoint))
     refuse_foreign(checkpoint.tensors)
-    found = group_packed(checkpoint.tensors, said)
-    packed = {group.names[0]: (group, fit) for group, fit in zip(found.groups, fit_groups(found.groups, said))}
-    faults = [*found.faults, *find_contradictions(list(packed.values()), said)]
+    found = group_packed(checkpoint.tensors, config)
+    packed = {group.names[0]: (group, fit) for group, fit in zip(found.groups, fit_groups(found.groups, config))}
+    faults = [*found.faults, *find_contradictions(list(packed.values()), config)]
     tensors: dict[str, LogicalTensor] = {}
     for name, held in checkpoint.tensors.items():
         if name in packed:
@@ -132,10 +132,10 @@ def _unpack(checkpoint: Checkpoint) -> Unpacked:
             tensors[group.name if free else name] = packed_tensor(group, fit)
         elif name not in found.beside:
             tensors[name] = unpacked_tensor(held.dtype, held.shape)
-    scheme = describe_scheme([(group, fit) for group, fit in packed.values()], said)
+    scheme = describe_scheme([(group, fit) for group, fit in packed.values()], config)
     lines = _lines(faults)
-    if said.method and checkpoint.tensors and not any(group.family.startswith(said.method) for group in found.groups):
-        lines = (f"the config says {said.name}, but no tensor is packed that way", *lines)
+    if config.method and checkpoint.tensors and not any(group.family.startswith(config.method) for group in found.groups):
+        lines = (f"the config says {config.name}, but no tensor is packed that way", *lines)
     return Unpacked(scheme, tensors, found.beside, lines, sum_totals(tensors, checkpoint))
 
 
@@ -152,7 +152,7 @@ def packed_tensor(group: Group, fit: Fit) -> LogicalTensor:
     return LogicalTensor(shape, fit.packing.format if fit.packing else group.format, group.names, fit.packing, turned)
 
 
-def fit_groups(groups: Iterable[Group], said: QuantizationScheme) -> list[Fit]:
+def fit_groups(groups: Iterable[Group], config: QuantizationScheme) -> list[Fit]:
     """Each group as it is understood; those that make no sense alone, as the others of the file are packed.
 
     Raises: ParamcountError where they are of more shapes than any model's.
@@ -160,16 +160,16 @@ def fit_groups(groups: Iterable[Group], said: QuantizationScheme) -> list[Fit]:
     groups = list(groups)
     if len({group.pieces for group in groups}) > MOST_SHAPES:
         raise ParamcountError(f"packed tensors have more than {MOST_SHAPES:,} shapes", expected=f"at most {MOST_SHAPES:,}")
-    read = {found: words_read(found, said) for found in {group.pieces for group in groups if group.family == "words" and group.pieces}}
+    read = {found: words_read(found, config) for found in {group.pieces for group in groups if group.family == "words" and group.pieces}}
     votes = Counter(_without_scales(fit.packing) for group in groups if (fit := read.get(group.pieces)) and fit.packing)
     usual = max(votes, key=lambda packing: votes[packing]) if votes else None
-    shared = _float_blocks(groups, said)
+    shared = _float_blocks(groups, config)
     known: dict[tuple[str, str, tuple[Piece, ...]], Fit] = {}
     found = []
     for group in groups:
         key = (group.family, group.ending, group.pieces)
         if key not in known:
-            known[key] = _fit(group, said, usual, shared)
+            known[key] = _fit(group, config, usual, shared)
         found.append(known[key])
     return found
 
@@ -178,21 +178,21 @@ def _without_scales(packing: Packing) -> Packing:
     return packing._replace(others=())
 
 
-def _float_blocks(groups: Iterable[Group], said: QuantizationScheme) -> dict[str, tuple[int, int]]:
+def _float_blocks(groups: Iterable[Group], config: QuantizationScheme) -> dict[str, tuple[int, int]]:
     """The blocks of FP8, for each way of naming the scales."""
     pairs: dict[str, Counter[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
     for group in groups:
         if group.family == "fp8" and group.pieces and len(group.pieces[0].shape) > 1:
             pairs.setdefault(group.ending, Counter())[group.pieces[0].shape, group.pieces[1].shape] += 1
-    return {ending: float_block(found, said.block) or said.block or FP8_BLOCK for ending, found in pairs.items()}
+    return {ending: float_block(found, config.block) or config.block or FP8_BLOCK for ending, found in pairs.items()}
 
 
-def _fit(group: Group, said: QuantizationScheme, usual: Packing | None, shared: Mapping[str, tuple[int, int]]) -> Fit:
+def _fit(group: Group, config: QuantizationScheme, usual: Packing | None, shared: Mapping[str, tuple[int, int]]) -> Fit:
     if not group.pieces:
         return Fit(group.shape, None)
     match group.family:
         case "words":
-            return words_fit(group.pieces, said, usual)
+            return words_fit(group.pieces, config, usual)
         case "mxfp4":
             return blocks_fit(group.pieces)
         case groups.FOUR_BITS:
@@ -201,7 +201,7 @@ def _fit(group: Group, said: QuantizationScheme, usual: Packing | None, shared: 
             return float_fit(group.pieces, shared.get(group.ending, FP8_BLOCK), loose=not group.ending.endswith("inv"))
 
 
-def find_contradictions(packed: Sequence[tuple[Group, Fit]], said: QuantizationScheme) -> list[tuple[str, str]]:
+def find_contradictions(packed: Sequence[tuple[Group, Fit]], config: QuantizationScheme) -> list[tuple[str, str]]:
     """Where the packing is another than the configuration says."""
     found = []
     known: dict[tuple[tuple[Piece, ...], Packing], str] = {}
@@ -209,7 +209,7 @@ def find_contradictions(packed: Sequence[tuple[Group, Fit]], said: QuantizationS
         if fit.packing and fit.shape and not fit.faults:
             key = (group.pieces, fit.packing)
             if key not in known:
-                known[key] = describe_contradiction(group, fit.shape, fit.packing, said)
+                known[key] = describe_contradiction(group, fit.shape, fit.packing, config)
             if known[key]:
                 found.append((group.names[0], known[key]))
     return found + find_missing_indices(packed)
@@ -222,21 +222,21 @@ def find_missing_indices(packed: Sequence[tuple[Group, Fit]]) -> list[tuple[str,
     return [(name, "group index is missing") for name in lacking] if 2 * len(lacking) < len(words) else []
 
 
-def describe_contradiction(group: Group, shape: tuple[int, ...], packing: Packing, said: QuantizationScheme) -> str:
+def describe_contradiction(group: Group, shape: tuple[int, ...], packing: Packing, config: QuantizationScheme) -> str:
     """What of a packing the configuration says otherwise; "" where nothing."""
-    if said.method == "words" and packing.layout in WORDS:
-        if said.layout and WORDS[said.layout] != WORDS[packing.layout]:
-            return f"is packed with {WORDS[packing.layout]}, but the config says {said.name}"
-        if said.various:
+    if config.method == "words" and packing.layout in WORDS:
+        if config.layout and WORDS[config.layout] != WORDS[packing.layout]:
+            return f"is packed with {WORDS[packing.layout]}, but the config says {config.name}"
+        if config.various:
             return ""
-        if said.bits and said.bits != packing.bits:
-            return f"has {packing.bits} bits per value, but the config says {said.bits}"
-        if said.group is not None and misfits(group.pieces, shape, packing._replace(block=(1, said.group))):
-            return f"has groups of {packing.block[1] or shape[-1]}, but the config says {said.group or 'one group'}"
-    if said.method != "fp8" or not said.block or packing.layout != "fp8" or not group.ending.endswith("inv"):
+        if config.bits and config.bits != packing.bits:
+            return f"has {packing.bits} bits per value, but the config says {config.bits}"
+        if config.group is not None and misfits(group.pieces, shape, packing._replace(block=(1, config.group))):
+            return f"has groups of {packing.block[1] or shape[-1]}, but the config says {config.group or 'one group'}"
+    if config.method != "fp8" or not config.block or packing.layout != "fp8" or not group.ending.endswith("inv"):
         return ""
-    if misfits(group.pieces, shape, packing._replace(block=said.block)):
-        return f"has one scale per {_block(packing.block)}, but the config says {_block(said.block)}"
+    if misfits(group.pieces, shape, packing._replace(block=config.block)):
+        return f"has one scale per {_block(packing.block)}, but the config says {_block(config.block)}"
     return ""
 
 
@@ -249,7 +249,7 @@ def _block(block: tuple[int, int]) -> str:
     return {(1, 0): "output", (0, 0): "tensor"}.get(block) or " × ".join(str(n) if n else "all" for n in block)
 
 
-def describe_scheme(packed: Iterable[tuple[Group, Fit]], said: QuantizationScheme) -> str | None:
+def describe_scheme(packed: Iterable[tuple[Group, Fit]], config: QuantizationScheme) -> str | None:
     """How a file is quantised, for people."""
     packings = Counter(_without_scales(fit.packing) for _, fit in packed if fit.packing)
     named = dict.fromkeys(group.format for group, fit in packed if not fit.packing and group.format)
@@ -266,8 +266,8 @@ def describe_scheme(packed: Iterable[tuple[Group, Fit]], said: QuantizationSchem
     parts += [name for layout, name in (("fp4", "FP4 in groups of 32"), ("mxfp4", "MXFP4")) if any(packing.layout == layout for packing in packings)]
     if not parts and named:
         parts = [", ".join(named)]
-        if said.method == "words" and said.bits:
-            parts[0] += f", {said.bits} bits" + (f", groups of {said.group}" if said.group else "")
+        if config.method == "words" and config.bits:
+            parts[0] += f", {config.bits} bits" + (f", groups of {config.group}" if config.group else "")
     return " and ".join(parts) or None
 
 

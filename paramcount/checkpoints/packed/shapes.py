@@ -53,27 +53,27 @@ def _describe_packing(packing: Packing) -> str:
 # ---- GPTQ and AWQ
 
 
-def words_fit(found: Found, said: QuantizationScheme, usual: Packing | None) -> Fit:
+def words_fit(found: Found, config: QuantizationScheme, usual: Packing | None) -> Fit:
     """A matrix in words of 32 bits. `usual`: how others of the file are packed."""
-    if whole := words_read(found, said, usual):
+    if whole := words_read(found, config, usual):
         return whole
-    layouts = [said.layout] if said.layout else ["gptq", "awq"]
-    likely = [usual] if usual else [Packing(layout, "I32", said.bits or 4, (1, 128 if said.group is None else said.group), "F16") for layout in layouts]
+    layouts = [config.layout] if config.layout else ["gptq", "awq"]
+    likely = [usual] if usual else [Packing(layout, "I32", config.bits or 4, (1, 128 if config.group is None else config.group), "F16") for layout in layouts]
     return min((_least_wrong(found, packing) for packing in likely), key=lambda fit: len(fit.faults))
 
 
-def words_read(found: Found, said: QuantizationScheme, usual: Packing | None = None) -> Fit | None:
+def words_read(found: Found, config: QuantizationScheme, usual: Packing | None = None) -> Fit | None:
     """A matrix all of whose pieces fit each other; None where they do not."""
     held = {piece.what: piece for piece in found}
     values, scales = held["packed weights"], held.get("scale")
     if scales is None or len(values.shape) < 2 or len(scales.shape) != len(values.shape) or 0 in values.shape + scales.shape:
         return None
-    hints = [group for group in (said.group, usual.block[1] if usual else None, *GROUPS) if group is not None]
-    likely = [layout for layout in (said.layout, usual.layout if usual else None) if layout]
+    hints = [group for group in (config.group, usual.block[1] if usual else None, *GROUPS) if group is not None]
+    likely = [layout for layout in (config.layout, usual.layout if usual else None) if layout]
     for layout in dict.fromkeys((*likely, *WORDS)):
         if (layout == "awq fast") != (values.dtype == "I16"):
             continue
-        bits = _bits(layout, values.shape, scales.shape, held, said)
+        bits = _bits(layout, values.shape, scales.shape, held, config)
         shape = _from_values(layout, values.shape, bits) if bits else None
         if not bits or not shape:
             continue
@@ -85,7 +85,7 @@ def words_read(found: Found, said: QuantizationScheme, usual: Packing | None = N
     return None
 
 
-def _bits(layout: str, values: Shape, scales: Shape, held: Mapping[str, Piece], said: QuantizationScheme) -> int | None:
+def _bits(layout: str, values: Shape, scales: Shape, held: Mapping[str, Piece], config: QuantizationScheme) -> int | None:
     """Bits of a value, from the shapes of its scales and zero points."""
     zeros, index = (held[what].shape if what in held and held[what].shape else None for what in ("zero point", "group index"))
     match layout:
@@ -94,7 +94,7 @@ def _bits(layout: str, values: Shape, scales: Shape, held: Mapping[str, Piece], 
         case "gptq" if index:
             bits, rest = divmod(values[-2] * WORD, index[-1] or 1)
         case "gptq":
-            bits, rest = said.bits or 4, 0
+            bits, rest = config.bits or 4, 0
         case "awq":
             bits, rest = divmod(values[-1] * WORD, scales[-1])
         case _:
@@ -154,10 +154,10 @@ def _activation_scales(found: Found) -> tuple[Piece, ...]:
 # ---- FP8, and the FP4 and MXFP4 of experts
 
 
-def float_block(pairs: Mapping[tuple[Shape, Shape], int], said: tuple[int, int] | None) -> tuple[int, int] | None:
+def float_block(pairs: Mapping[tuple[Shape, Shape], int], config: tuple[int, int] | None) -> tuple[int, int] | None:
     """The block that most of the matrices with these scales share. `pairs`: how many have a shape and scales of a shape."""
     votes: Counter[tuple[int, int]] = Counter()
-    candidates = dict.fromkeys((said, *FP8_BLOCKS) if said else FP8_BLOCKS)
+    candidates = dict.fromkeys((config, *FP8_BLOCKS) if config else FP8_BLOCKS)
     for (shape, scales), _ in zip(pairs, range(100)):
         candidates |= dict.fromkeys(_possible(shape, scales))
     for (shape, scales), n in pairs.items():

@@ -55,7 +55,7 @@ def gguf_tensors(tensors: Iterable[Tensor], held: Collection[str], architecture:
     if layout.startswith("granite") and not any("_exps" in tensor.name for tensor in found):
         found = [tensor._replace(name=tensor.name.replace("_shexp", "")) for tensor in found]
     found = one_by_one(stack(found, names), names)
-    return [as_held(tensor, held, layout, count.architecture) for tensor in found] if isinstance(held, Mapping) else found
+    return [use_file_shape(tensor, held, layout, count.architecture) for tensor in found] if isinstance(held, Mapping) else found
 
 
 def find_omitted(tensors: Iterable[Tensor]) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ def one_by_one(tensors: list[Tensor], names: Collection[str]) -> list[Tensor]:
     return found
 
 
-def as_held(tensor: Tensor, held: Mapping[str, object], layout: str, declared: str) -> Tensor:
+def use_file_shape(tensor: Tensor, held: Mapping[str, object], layout: str, declared: str) -> Tensor:
     """A tensor in the shape that a file holds it in, where that is another way to write the same."""
     name = next((name for name in iterate_names(tensor) if name in held), None)
     shape: tuple[int, ...] | None = getattr(held[name], "shape", None) if name else None
