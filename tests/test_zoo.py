@@ -32,7 +32,7 @@ FIELDS = (
 )  # fmt: skip
 ESTIMATE_FIELDS = ("id", "name", "family", "publisher", "released", "hf", "aliases", "estimate", "claims", "sources", "notes")
 
-# Nobody has counted these independently, and the tables say so.
+# No independent count confirms these; the tables mark them as unverified.
 UNVERIFIED = {"qwen-1.8b"}
 
 # Published figures that are wrong or follow a convention of their own: (id, what it says it counts, figure).

@@ -24,7 +24,7 @@ from paramcount.cli.options import (
 )
 from paramcount.counting.count import SCHEMA_VERSION
 from paramcount.errors import ParamcountError, make_printable, quote
-from paramcount.explaining.why import Account, Why, explain_figures
+from paramcount.explaining.why import Account, Why, explain_figures, render_equation, render_terms
 from paramcount.output.numbers import parse_figure
 from paramcount.output.tables import Column, Table
 from paramcount.zoo import Model, count_model
@@ -278,16 +278,6 @@ def verdict_text(verdict: str) -> str:
 def base_name(why: Why) -> str:
     """The name of the count that an unexplained figure was compared with."""
     return why.base if why.value - why.left_over == why.true else WHAT.get(str(why.what), str(why.what))
-
-
-def render_terms(account: Account) -> str:
-    """A sum without its first number: "total − buffers 12,582,912"."""
-    return f"{account.base} {account.terms}".rstrip()
-
-
-def render_equation(account: Account) -> str:
-    """A sum: "total 124,439,808 + buffers 12,582,912"."""
-    return f"{account.base} {account.count:,} {account.terms}".rstrip()
 
 
 def format_signed(n: int) -> str:

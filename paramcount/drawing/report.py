@@ -16,7 +16,7 @@ from paramcount.errors import ParamcountError, make_printable
 from paramcount.explaining.explain import explain_model
 from paramcount.explaining.explanation import Explanation
 from paramcount.explaining.render_text import describe_experts, format_active_sum, list_expert_sums, list_labels
-from paramcount.explaining.why import Why, explain_figures
+from paramcount.explaining.why import Why, explain_figures, render_equation
 from paramcount.output.numbers import format_count
 from paramcount.output.tables import Table, choose_by_extension, format_cells
 from paramcount.tracing.render import describe_scope, describe_step, list_footnotes
@@ -163,7 +163,7 @@ def describe_reason(why: Why) -> str:
         return f"not reproducible, {f'{why.left_over:+,}'.replace('-', '−')} unexplained"
     if all(not account.causes for account in why.accounts):
         return ""
-    return " or ".join(f"{account.base} {account.count:,} {account.terms} = {account.value:,}" for account in why.accounts)
+    return " or ".join(f"{render_equation(account)} = {account.value:,}" for account in why.accounts)
 
 
 def split_trace(steps: Sequence[Step]) -> Iterator[Stretch]:

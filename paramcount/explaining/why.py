@@ -81,6 +81,16 @@ class Why:
         return {name: to_plain(value) for name, value in self.__dict__.items()} | {"verdict": self.verdict}
 
 
+def render_terms(account: Account) -> str:
+    """A sum without its first number: "total − buffers 12,582,912"."""
+    return f"{account.base} {account.terms}".rstrip()
+
+
+def render_equation(account: Account) -> str:
+    """A sum: "total 124,439,808 + buffers 12,582,912"."""
+    return f"{account.base} {account.count:,} {account.terms}".rstrip()
+
+
 def explain_figures(model: Model, numbers: Iterable[str | int] = ()) -> tuple[Why, ...]:
     """An explanation of each figure; without figures, of each one that the entry lists as published."""
     count = count_model(model)
