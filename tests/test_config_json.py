@@ -337,6 +337,18 @@ def test_numbers_of_a_rope_type_are_needed_also_by_models_without_rotary_positio
     assert pc.count({"model_type": model_type, "rope_scaling": {"rope_type": "no such kind"}}).total == pc.count({"model_type": model_type}).total
 
 
+@pytest.mark.parametrize("model_type", ["gptj", "bert", "kimi_linear", "jamba"])
+def test_what_a_rope_type_needs_is_filled_in_only_for_models_with_rotary_positions(model_type: str) -> None:
+    """PreTrainedConfig standardizes rope_parameters where the class declares them, or where rope_scaling and rope_theta are given."""
+    config, yarn = {"model_type": model_type}, {"rope_type": "yarn", "factor": 2.0}
+    missing = "rope_scaling.original_max_position_embeddings: is missing for rope_type = yarn (expected a number)"
+    assert refusal({**config, "rope_scaling": yarn}) == missing
+    total = pc.count(config).total
+    assert pc.count({**config, "rope_scaling": {**yarn, "original_max_position_embeddings": 512}}).total == total
+    assert pc.count({**config, "rope_scaling": yarn, "rope_theta": 10000.0}).total == total
+    assert pc.count({"model_type": "persimmon", "rope_scaling": yarn}).total == pc.count({"model_type": "persimmon"}).total
+
+
 def test_a_block_with_sizes_on_a_flat_type_is_a_warning() -> None:
     """LlamaConfig keeps llm_config as an attribute that nothing reads."""
     count = pc.count({**LLAMA, "llm_config": {"hidden_size": 1024}})

@@ -25,7 +25,15 @@ ROPE_KEYS: dict[str, tuple[str, ...]] = {
     "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
 }  # fmt: skip
 
+# More keys that a kind needs, unless standardize_rope_params fills them in from the rest of the config.
+UNFILLED_ROPE_KEYS: dict[str, tuple[str, ...]] = {
+    "proportional": ("rope_theta",), "yarn": ("original_max_position_embeddings",),
+    "longrope": ("original_max_position_embeddings",),
+    "llama3": ("original_max_position_embeddings", "rope_theta"),
+}  # fmt: skip
+
 IGNORE_ROPE = ("Cohere2MoeConfig",)  # their code replaces these keys before they are checked
+PASS_ROPE_ON = ("FuyuConfig", "Qwen2VLConfig", "Qwen2_5_VLConfig")  # to their language model, which fills keys in
 
 
 class Settings(NamedTuple):
@@ -37,6 +45,7 @@ class Settings(NamedTuple):
     sections: dict[str, str]  # {key of a section: its class, or AUTO and a model type}
     rope: tuple[str, ...] | None  # kinds of rotary positions; None if any is taken
     ignores_rope: bool = False
+    fills_rope: bool = True  # with what its kind of rotary positions needs and the config says elsewhere
 
 
 @cache
@@ -57,6 +66,7 @@ def get_settings(name: str) -> Settings:
         table["sections"].get(name, {}),
         (*ROPE_KEYS, *table["rope"][name]) if name in table["rope"] else None,
         name in IGNORE_ROPE,
+        name in table["rope"] or name in PASS_ROPE_ON or "rope_parameters" in letters,
     )
 
 
@@ -79,7 +89,11 @@ def check_class(config: Mapping[str, Any], settings: Settings) -> None:
                 f"= {describe_value(value)}", where=key, expected="an activation of transformers without weights", nearest=find_nearest(value, known)
             )
     if not settings.ignores_rope and (rope := config.get("rope_scaling") or config.get("rope_parameters")):
-        check_rope(rope, settings.rope, "rope_scaling" if config.get("rope_scaling") else "rope_parameters")
+        key = "rope_scaling" if config.get("rope_scaling") else "rope_parameters"
+        # PreTrainedConfig fills in an undeclared rope_scaling too, if the config also has an undeclared rope_theta.
+        undeclared_theta = bool(config.get("rope_theta")) and "rope_theta" not in settings.types
+        filled = settings.fills_rope or (key == "rope_scaling" and undeclared_theta)
+        check_rope(rope, settings.rope, key, filled=filled)
     for key, name in settings.sections.items():
         check_section(config.get(key), key, name)
 
@@ -105,21 +119,24 @@ def check_type(value: object, key: str, letters: str) -> None:
     raise ParamcountError(f"= {describe_value(value)}", where=key, expected=" or ".join(NAMES[letter] for letter in letters.rstrip("ax")))
 
 
-def check_rope(rope: object, kinds: tuple[str, ...] | None, key: str) -> None:
-    """Raises for an unknown kind of rotary positions, of all layers or of each kind of layer, or if a number that the kind needs is
-    missing. A class without rotary positions (`kinds` is None) takes any kind, but checks these numbers too."""
+def check_rope(rope: object, kinds: tuple[str, ...] | None, key: str, *, filled: bool) -> None:
+    """Raises for an unknown kind of rotary positions, or if a key that the kind needs is missing, also for one kind of layer.
+
+    A class without rotary positions (`kinds` is None) takes any kind, but checks these keys too.
+    `filled`: the reference takes some missing keys from the rest of the config.
+    """
     if kinds is None and not isinstance(rope, Mapping):
         return
     if not isinstance(rope, Mapping):
         raise ParamcountError(f"= {describe_value(rope)}", where=key, expected="a mapping")
     if blocks := {name: block for name, block in rope.items() if isinstance(block, Mapping)}:
         for name, block in blocks.items():
-            check_rope(block, kinds, f"{key}.{name}")
+            check_rope(block, kinds, f"{key}.{name}", filled=filled)
         return
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kinds is not None and kind not in kinds:
         raise make_choice_error(kind, kinds, where=f"{key}.rope_type")
-    for needed in ROPE_KEYS.get(str(kind), ()):
+    for needed in (*ROPE_KEYS.get(str(kind), ()), *(() if filled else UNFILLED_ROPE_KEYS.get(str(kind), ()))):
         if needed not in rope:
             raise ParamcountError(
                 f"is missing for rope_type = {kind}", where=f"{key}.{needed}", expected="a list" if needed[:5] in ("short", "long_") else "a number"
