@@ -27,8 +27,10 @@ GPT2 = {"model_type": "gpt2", "vocab_size": 50257, "n_positions": 1024, "n_embd"
 
 
 @pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
+    yield
+    subprocess.run(["rm", "-rf", *map(str, tmp_path.iterdir())], check=True)  # noqa: S607 # deeper than pytest's clean-up can go
 
 
 def test_every_config_below_a_directory_is_a_row(run: Runner) -> None:
