@@ -107,7 +107,7 @@ def test_an_estimate_in_csv_has_no_number_but_its_claims(run: Runner) -> None:
 
 def test_an_estimate_in_a_table_is_marked(run: Runner) -> None:
     out = run("compare", "gpt", "--estimates").out
-    assert "~1.8T" in out and "never a count" in out
+    assert "~1.8T" in out and "~ third-party estimate, not a count" in out
     assert "third-party estimates; its sizes are unpublished" in run("gpt-4", "--estimates").out
     assert run("gpt-4").code == 2
 

@@ -282,5 +282,5 @@ def test_what_does_not_fit_together_is_refused(asked: dict[str, Any], message: s
 
 
 def test_an_estimate_has_nothing_to_trace() -> None:
-    with pytest.raises(ParamcountError, match="is an estimate"):
+    with pytest.raises(ParamcountError, match="is a third-party estimate"):
         trace("gpt-4")

@@ -95,11 +95,15 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("output_projection", "LocalSelfAttention.o TransientGlobalSelfAttention.o attention.dense_bias crossattention.output"),
     ("output_projection", "attn_output attn_o cross_attn_o attn_out"),
     ("qkv", "q_proj k_proj v_proj qkv_proj query_proj key_proj value_proj kv_proj gqkv_proj r_proj q_lin k_lin v_lin query_key_value c_attn Wqkv wqkv W_pack"),
-    ("qkv", "q_a_proj q_b_proj kv_a_proj_with_mqa kv_b_proj project_q project_k project_v self.query self.key self.value attention.query attention.key"),
+    (
+        "qkv",
+        "q_a_proj q_b_proj kv_a_proj_with_mqa kv_b_proj project_q project_k project_v self.query self.key self.value attention.query attention.key",
+    ),
     (
         "qkv",
         "attention.value Wq Wk Wv wq wk wv wq_a wq_b wkv wk_dv wq_du wr_du wv_dv self_attn.gate_proj self_attn.g_proj attention.g_proj self_attn.linear_gate",
     ),
+    ("qkv", "self_attention.query self_attention.key_value"),
     ("qkv", "gate_attn gate_bias compressor rel_attn SelfAttention EncDecAttention LocalSelfAttention TransientGlobalSelfAttention"),
     ("qkv", "attn_q attn_k attn_v attn_qkv attn_q_a attn_q_b attn_kv_a_mqa attn_kv_b attn_k_b attn_v_b attn_gate cross_attn_q cross_attn_k cross_attn_v"),
     ("mlp", "mlp mlps residual_mlp feed_forward ffn ffn_output ffns ff DenseReluDense intermediate fc1 fc2 lin1 lin2 mlp_block block_sparse_moe"),

@@ -1,4 +1,4 @@
-"""paramcount/config_keys/settings.json says what the reference's config classes take, as trying them finds out."""
+"""paramcount/sizes/settings.json says what the reference's config classes take, as trying them finds out."""
 
 from __future__ import annotations
 
