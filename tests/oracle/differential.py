@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import os
 import random
 import sys
 import warnings
@@ -30,6 +31,7 @@ from tests.oracle import flaws
 Choose = Callable[[Sequence[Any]], Any]
 Named = dict[str, tuple[int, ...]]
 SMALL_ENOUGH_TO_RUN = 3_000_000
+EXAMPLES = int(os.environ.get("EXAMPLES", "12"))  # random configs of each model type
 
 # Small values by the key of config.json that takes them; what is not named here is chosen by its type.
 VALUES: dict[str, list[Any]] = {

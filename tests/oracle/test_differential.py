@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.model_types import MODEL_TYPES, default_document
-from tests.oracle.differential import differences, document_of
+from tests.oracle.differential import EXAMPLES, differences, document_of
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("torch", reason="the oracle tests need torch: pip install torch==2.13.0")
 pytest.importorskip("transformers", reason="the oracle tests need transformers: pip install transformers==5.23.0")
 
-EXAMPLES = int(os.environ.get("EXAMPLES", "12"))
 slowly = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 
 

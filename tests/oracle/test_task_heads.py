@@ -13,8 +13,7 @@ from paramcount.architectures import ARCHITECTURES, architecture
 from paramcount.architectures.task_heads import DECLARED, task_heads
 from paramcount.huggingface.config import base_model_class, list_supported_classes, reference_class
 from tests.model_types import MODEL_TYPES
-from tests.oracle.differential import build, config_of, differences, document_of, labelled
-from tests.oracle.test_differential import EXAMPLES
+from tests.oracle.differential import EXAMPLES, build, config_of, differences, document_of, labelled
 from tests.test_task_heads import LABELS, REFUSED_LABELS
 
 pytestmark = pytest.mark.oracle
