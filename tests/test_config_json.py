@@ -604,3 +604,11 @@ def test_ovis2_may_have_an_lm_head_of_its_own() -> None:
     assert pc.count(own).total - pc.count(own | {"tie_word_embeddings": True}).total == 96 * 32
     assert pc.count(own).scope == "language_model"
     assert "same vocab_size and hidden_size" in refused_by(pc.count, own | {"vocab_size": 64})
+
+
+def test_a_null_number_of_experts_is_an_error_if_groups_divide_it() -> None:
+    """AXK2Config.validate_architecture divides it whether a layer has experts or not; without groups it may be null."""
+    dense = {"model_type": "axk2", "num_local_experts": None, "num_hidden_layers": 2, "mlp_layer_types": ["dense", "dense"]}
+    assert pc.count(dense).total > 0
+    with pytest.raises(pc.ParamcountError, match="num_local_experts = null, but n_group divides it"):
+        pc.count(dense | {"n_group": 1, "topk_group": 1})
