@@ -149,7 +149,8 @@ def translate_click_error(error: click.ClickException) -> ParamcountError:
             is_option = isinstance(parameter, click.Option)
             where = max(parameter.opts, key=len) if is_option else parameter.human_readable_name
             return ParamcountError(error.message.rstrip("."), where=where)
-    return ParamcountError(f"{lower_first(error.format_message()).rstrip('.')}; run {command_help}")
+    message = lower_first(error.format_message()).rstrip(".").replace("got unexpected extra argument", "unexpected argument")
+    return ParamcountError(f"{message}; run {command_help}")
 
 
 def lower_first(text: str) -> str:

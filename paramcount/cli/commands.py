@@ -8,7 +8,7 @@ GROUPS = {
         "show": ("show", "Show one model: total, components and arithmetic."),
         "compare": ("compare", "Compare models side by side."),
         "diff": ("diff", "Show which sizes and components differ between two models."),
-        "list": ("list_models", "List the models of the zoo."),
+        "list": ("list_models", "List the models in the zoo."),
     },
     "Inside a model": {
         "explain": ("explain", "Explain each component: formula, numbers, value."),
@@ -17,7 +17,7 @@ GROUPS = {
         "report": ("report", "Write an HTML page about one or more models."),
     },
     "Checks": {
-        "why": ("why", "Find out what a published number or a file counts."),
+        "why": ("why", "Find out what a published number or a checkpoint counts."),
         "verify": ("verify", "Check a model against its reference, published figures or a checkpoint."),
         "audit": ("audit", "Check tables of claims about models."),
         "scan": ("scan", "Count every config.json below a directory."),

@@ -26,7 +26,7 @@ from paramcount.errors import ParamcountError
     metavar="N",
     help="Explain one layer: its index in the decoder, or stack and index, such as encoder.layers.3.",
 )
-@click.option("--head", is_flag=True, help="Explain one attention head (of --layer, or the first layer with any).")
+@click.option("--head", is_flag=True, help="Explain one attention head (in --layer, or in the first attention layer).")
 @set_option
 @download_option
 @output_options
@@ -39,7 +39,7 @@ def command(
     download: bool,
     output: Output,
 ) -> None:
-    """Explain where the parameters come from: for each component the formula, the same with numbers, and the value.
+    """Explain where the parameters come from: the formula of each component, the same formula with numbers, and its value.
 
     The sizes come first, the total last. For a mixture of experts, the active parameters are explained too. --format
     latex writes aligned equations, --format markdown a section for a model card."""

@@ -16,7 +16,7 @@ FILE_COLUMNS = "id,total,active,family,publisher,released,hf"
 @estimates_option
 @output_options
 def command(names: tuple[str, ...], estimates: bool, output: Output) -> None:
-    """List the models of the zoo or of some families: id, total, release date, publisher.
+    """List the models in the zoo or in some families: id, total, release date, publisher.
 
     CSV, JSON and the other file formats also include active parameters, family and Hugging Face id.
     """

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 @click.command("trace", epilog="Example: paramcount trace gpt2-small --tokens 5 --pad 1024")
 @model_argument
-@click.option("--tokens", type=int, metavar="N", help="Number of tokens (default: 5; with --decode 1).")
+@click.option("--tokens", type=int, metavar="N", help="Number of tokens (default: 5, or 1 with --decode).")
 @click.option("--pad", type=int, metavar="N", help="Pad to N tokens.")
 @click.option("--batch", type=int, metavar="N", help="Batch size.")
 @click.option("--decode", is_flag=True, help="Decode the next token; requires --past.")
 @click.option("--past", type=int, metavar="N", help="Number of tokens in the KV cache; requires --decode.")
 @click.option("--source", type=int, metavar="N", help="Encoder input length.")
-@click.option("--full", is_flag=True, help="Show every layer; by default, equal layers are shown once.")
+@click.option("--full", is_flag=True, help="Show every layer; by default, identical layers are shown once.")
 @click.option("--weights", metavar="FILE", type=FilePath(), help="Run a GPT-2 with weights from FILE (.safetensors).")
 @click.option("--text", metavar="TEXT", help="Input text for --weights.")
 @click.option(

@@ -42,7 +42,7 @@ def command(name: str, checkpoint: str | None, changes: tuple[str, ...], downloa
     directory of shards, or the saved JSON header of a safetensors file. If MODEL is a directory with a config.json and
     a checkpoint, CHECKPOINT is optional. Only headers are read. The exit code is 1 if something does not match.
 
-    After --set there are no published figures to check; only GPT-2 is still compared with its NumPy forward pass.
+    With --set, published figures are not checked; GPT-2 is still compared with its NumPy forward pass.
     """
     model = load_model(name, changes, download)
     messages = collect_messages([name], [model])

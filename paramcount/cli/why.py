@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 FIGURE_LIKE = re.compile(r"\s*[~≈+]?\s*\d[^/]*")  # no model name begins like this
 MAX_ITEMS = 5  # alternative explanations of one figure; findings in a file
 WHAT = {  # what a source counts, if its field name does not read well
-    "active_without_input_embedding": "active without the input embedding",
-    "active_non_embedding": "active without embeddings and LM head",
+    "active_without_input_embedding": "active parameters without the input embedding",
+    "active_non_embedding": "active parameters without embeddings and LM head",
     "non_embedding": "total without embeddings and LM head",
     "checkpoint": "the values in the released files",
 }
@@ -52,11 +52,11 @@ Row = list[object]
 @download_option
 @output_options
 def command(names: tuple[str, ...], changes: tuple[str, ...], download: bool, output: Output) -> None:
-    """Find out what a published number or a file counts.
+    """Find out what a published number or a checkpoint counts.
 
     The answer is a count plus and minus named causes, with nothing unexplained. A short NUMBER (3.6B, ~1.04T) may be
-    rounded or truncated; a whole one (137022720) must match exactly. CHECKPOINT is a .safetensors or .gguf file, an
-    index, a directory of shards or a saved header. For a MODEL without either, explain all published figures of its zoo
+    rounded or truncated; a full one (137022720) must match exactly. CHECKPOINT is a .safetensors or .gguf file, an
+    index, a directory of shards or a saved header. Without NUMBER and CHECKPOINT, explain all published figures of its zoo
     entry, or the checkpoint next to its config.json. The exit code is 1 if a figure cannot be explained or a file is
     not complete."""
     questions = parse_arguments(names)
@@ -225,7 +225,7 @@ def table(
     below = [f"{id}: {source}" for id, source in dict.fromkeys((row[8], row[7]) for row in rows) if id and id != source]
     for model, figures, files in zip(models, answers, contents):
         if not figures and not files:
-            below.append(f"{model.id}: no published figures in the zoo entry")
+            below.append(f"{model.id}: no published figures" + ("; pass a NUMBER or a CHECKPOINT" if model.reading.origin else " in the zoo entry"))
     data: dict[str, object] = {"schema_version": SCHEMA_VERSION}
     changes = [changes_to_dict(model) for model in models]
     data["figures"] = [why.to_dict() | change for change, figures in zip(changes, answers) for why in figures]
