@@ -33,7 +33,7 @@ def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (["gpt2-small", "--csv=yes"], "--csv takes no value"),
         (["gpt2-small", "--format", "jsno"], "--format: unknown value 'jsno' (expected table, markdown, csv, json, latex or html); did you mean json?"),
         (["trace", "gpt2-small", "--tokens", "many"], "--tokens: 'many' is not a valid integer"),
-        (["draw", "gpt2-small", "gpt2-xl"], "got unexpected extra argument (gpt2-xl); run `paramcount draw --help`"),
+        (["draw", "gpt2-small", "gpt2-xl"], "unexpected argument (gpt2-xl); run `paramcount draw --help`"),
         (["gpt2-small", "-o", "out.cvs"], "-o: no format has the ending '.cvs' (expected .txt, .md, .markdown, .csv, .json, .tex, .html, .htm, or --format); "
          "did you mean .csv?"),
         (["gpt2-small", "-o", "out"], "-o: no format has the ending 'none' (expected .txt, .md, .markdown, .csv, .json, .tex, .html, .htm, or --format)"),

@@ -402,7 +402,7 @@ def test_a_figure_is_a_sum_whose_terms_can_be_checked(run: Runner) -> None:
     first = "3.6 B = 3,608,307,264 = active 4,187,440,704 − input or output embedding 579,133,440 (same size)"
     assert " ".join(done.out.split()).startswith(first)
     assert "input or output embedding   −579,133,440  201,088 × 2,880\nmatches when rounded\n" in done.out
-    assert "the source counts active without the input embedding: github" in done.out
+    assert "the source counts active parameters without the input embedding: github" in done.out
 
 
 def test_the_items_of_a_cause_stand_below_it(run: Runner) -> None:
