@@ -14,7 +14,7 @@ from paramcount.errors import ParamcountError, describe_value
 from paramcount.flow import Data, Size, given
 from paramcount.parts import attentions, feed_forward
 from paramcount.parts import mla as latent
-from paramcount.symbolic import arrays as sweeps
+from paramcount.symbolic import arrays
 from paramcount.symbolic.polynomials import Polynomial
 
 Flags: TypeAlias = dict[str, Any]
@@ -147,7 +147,7 @@ def experts(*, d_model: Size, d_expert: Size, n_experts: Size, bias: bool = Fals
     >>> experts(d_model=7168, d_expert=2048, n_experts=256)
     11274289152
     """
-    n = sweeps.check_sizes({"n_experts": n_experts}, Polynomial)["n_experts"]  # checked under the caller's name for it
+    n = arrays.check_sizes({"n_experts": n_experts}, Polynomial)["n_experts"]  # checked under the caller's name for it
     return _mixture("experts", d_model=d_model, d_expert=d_expert, n_routed_experts=n, flags={"bias": bias})
 
 
@@ -240,11 +240,11 @@ def _count(part: Callable[[Any, Data], Data], *components: str, flags: Flags | N
 
     _check(flags or {})
     absent = dict.fromkeys(name for name in OPTIONAL if name in sizes and sizes[name] is None)
-    checked = sweeps.check_sizes({name: value for name, value in sizes.items() if name not in absent}, Polynomial, optional=("n_shared_experts",))
+    checked = arrays.check_sizes({name: value for name, value in sizes.items() if name not in absent}, Polynomial, optional=("n_shared_experts",))
     for wrong, problem, expected, small, large in RULES:
         if small in checked and large in checked:
-            sweeps.refuse_where(wrong, problem, expected, checked, small, large)
-    sweeps.refuse_overflow(count, checked)
+            arrays.refuse_where(wrong, problem, expected, checked, small, large)
+    arrays.refuse_overflow(count, checked)
     return count(checked)
 
 

@@ -82,13 +82,13 @@ def _load_url(url: str, download: bool) -> zoo.Model:
     repo, revision = parse_hub_url(url)
     if revision == "main":
         return _load_name(repo, download)
-    from paramcount.huggingface import locate as config_files
+    from paramcount.huggingface import locate
 
-    path = _find_cached(repo, revision, download) if config_files.REPO.fullmatch(repo) else None
+    path = _find_cached(repo, revision, download) if locate.REPO.fullmatch(repo) else None
     if path is None and not download:
         expected = f"--download, or https://huggingface.co/{repo} for the main revision"
         raise ParamcountError(f"revision {quote(revision)} of {quote(repo)} is not in the local Hugging Face cache", expected=expected)
-    return load_path(path or config_files.download(repo, revision))
+    return load_path(path or locate.download(repo, revision))
 
 
 def _load_name(name: str, download: bool) -> zoo.Model:
@@ -96,23 +96,23 @@ def _load_name(name: str, download: bool) -> zoo.Model:
     try:
         return zoo.load_entry(find_id(name))
     except ParamcountError:
-        from paramcount.huggingface import locate as config_files
+        from paramcount.huggingface import locate
 
-        if not config_files.REPO.fullmatch(name):
+        if not locate.REPO.fullmatch(name):
             raise
         path = _find_cached(name, "main", download)
         if path is None and not download:
             expected = "a name from `paramcount list`, a repository in the local Hugging Face cache, or --download"
             raise ParamcountError(f"unknown model {quote(name)}", expected=expected, nearest=suggest_names(name)) from None
-        return load_path(path or config_files.download(name))
+        return load_path(path or locate.download(name))
 
 
 def _find_cached(repo: str, revision: str, download: bool) -> Path | None:
     """config.json in the local cache; None if it is missing, or if the cache is damaged and `download` can repair it."""
-    from paramcount.huggingface import locate as config_files
+    from paramcount.huggingface import locate
 
     try:
-        return config_files.find_in_cache(repo, revision)
+        return locate.find_in_cache(repo, revision)
     except ParamcountError:
         if not download:
             raise

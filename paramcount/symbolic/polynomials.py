@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from paramcount.errors import ParamcountError, find_nearest, make_printable
-from paramcount.symbolic import arrays as sweeps
+from paramcount.symbolic import arrays
 from paramcount.symbolic.factoring import LATEX, Monomial, factor, format_formula
 
 
@@ -87,8 +87,8 @@ class Polynomial:
         for name in sizes:
             if name not in self.names:
                 raise ParamcountError(f"unknown size {name}", where="evaluate", choices=self.names, nearest=find_nearest(name, self.names))
-        values = sweeps.check_sizes(sizes, Polynomial, least=None)
-        sweeps.refuse_overflow(Polynomial({monomial: abs(c) for monomial, c in self.terms.items()})._at, values)
+        values = arrays.check_sizes(sizes, Polynomial, least=None)
+        arrays.refuse_overflow(Polynomial({monomial: abs(c) for monomial, c in self.terms.items()})._at, values)
         return self._at(values)
 
     def _at(self, sizes: Mapping[str, Any]) -> Any:
@@ -136,7 +136,7 @@ def _polynomial(value: object) -> Polynomial:
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return Polynomial({(): value})
-    if sweeps.is_array(value) and not getattr(value, "ndim", 1) and value.dtype.kind in "iu":  # type: ignore[attr-defined]
+    if arrays.is_array(value) and not getattr(value, "ndim", 1) and value.dtype.kind in "iu":  # type: ignore[attr-defined]
         return Polynomial({(): int(value)})  # type: ignore[call-overload]
     raise TypeError(f"{value!r} is not an integer or a symbol")
 

@@ -1,6 +1,6 @@
 """What the reference asks of the keys of its config classes, by trying: types of values, names of activations, kinds of rotary positions.
 
-`python -m tests.oracle.settings` freezes paramcount/config_keys/settings.json.
+`python -m tests.oracle.settings` freezes paramcount/sizes/settings.json.
 """
 
 from __future__ import annotations
