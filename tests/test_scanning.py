@@ -157,8 +157,17 @@ def nobody() -> Iterator[Callable[..., Run]]:
     home.chmod(0o755)
 
     def call(*args: str, code: str = "from paramcount.cli import main; main()") -> Run:
-        before = f"import os, numpy, pandas, click, tabulate, yaml, pydantic, paramcount.cli.scan, paramcount.cli.show; os.chdir({str(home)!r})"
-        command = [sys.executable, "-c", f"{before}; os.setgid(65534); os.setuid(65534)\n{code}", *args]
+        # Run once as root first: nobody may not be allowed to read the modules that the command imports.
+        program = f"""
+import contextlib, io, os
+os.chdir({str(home)!r})
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):
+    exec({code!r})
+os.setgid(65534)
+os.setuid(65534)
+exec({code!r})
+"""
+        command = [sys.executable, "-c", program, *args]
         environment = {**os.environ, "PYTHONPATH": str(Path(pc.__file__).parents[1]), "HOME": str(home)}
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
         return Run(done.returncode, done.stdout, done.stderr)
